@@ -1,0 +1,98 @@
+"""What every command shares: one-line errors with exit code 2, progress on a terminal, flags from dataclasses."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import sys
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from rnnreranker.errors import RnnrerankerError
+
+T = TypeVar("T")
+BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
+
+
+def run(main: Callable[[Sequence[str]], int]) -> int:
+    """Call a command's `main` with the process's arguments and turn its errors into one line and an exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        return main(sys.argv[1:])
+    except RnnrerankerError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("interrupted: nothing half-written; run the same command again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterable[T]:
+    """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe."""
+    from tqdm import tqdm
+
+    return tqdm(iterable, total=total, unit=f" {unit}", desc=what or None, disable=None, file=sys.stderr, leave=False)
+
+
+def say(message: str) -> None:
+    """One line for a person, on stderr: results alone go to stdout."""
+    print(message, file=sys.stderr)
+
+
+def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
+    return argparse.ArgumentParser(
+        prog=f"python -m rnnreranker.{prog}",
+        description=description,
+        epilog=epilog or None,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) -> None:
+    """One flag per field of a settings dataclass, so that the dataclass stays the only home of names and defaults.
+
+    Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
+    `metadata["help"]`.
+    """
+    hints = typing.get_type_hints(settings)
+    for field in dataclasses.fields(settings):
+        if field.name in skip:
+            continue
+        options: dict[str, Any] = {"default": None, "dest": field.name}
+        options["help"] = f"{field.metadata.get('help', '')} (default: {field.default})".strip().replace("%", "%%")
+        choices = _choices(hints[field.name])
+        if choices:
+            options["choices"] = choices
+        else:
+            options["type"] = hints[field.name]
+            options["metavar"] = field.name.upper()
+        group.add_argument("--" + field.name.replace("_", "-"), **options)
+
+
+def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
+    """The fields of `settings` that were typed on the command line; 'none' is None where the field allows it."""
+    hints = typing.get_type_hints(settings)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(args, field.name, None)
+        if value is not None:
+            optional = type(None) in typing.get_args(hints[field.name])
+            values[field.name] = None if optional and value == "none" else value
+    return values
+
+
+def _choices(hint: Any) -> list[str]:
+    """The words that a Literal, or an optional Literal, allows; empty for plain types."""
+    if typing.get_origin(hint) is typing.Literal:
+        return list(typing.get_args(hint))
+    members = typing.get_args(hint)
+    words = [word for member in members for word in _choices(member)]
+    return [*words, "none"] if words and type(None) in members else words

@@ -1,0 +1,57 @@
+"""One family of errors, each a single clear line, and the lazy import of optional packages."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class RnnrerankerError(Exception):
+    """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2."""
+
+
+class InputError(RnnrerankerError, ValueError):
+    """What was given cannot be used: the message says what was received, where, what was expected, what to do next."""
+
+
+class UnavailableError(RnnrerankerError):
+    """Something outside the program cannot be had here: data, an index, Java, the network."""
+
+
+class MissingDependencyError(RnnrerankerError, ImportError):
+    """An optional Python package is not installed; the message says how to install it."""
+
+
+def require(module: str, purpose: str, install: str) -> ModuleType:
+    """The imported module, or an error that says what it is needed for and how to get it.
+
+    Raises:
+        MissingDependencyError: when the module is not installed.
+
+    >>> require("json", "reading JSON", "comes with Python").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+            raise  # the package is there, one of its own dependencies is not: show that one
+        name = module.split(".")[0]
+        raise MissingDependencyError(f"{name} is needed for {purpose}: pip install {install}") from None
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """A hint that lists the known names most like `name`, to end an error message with.
+
+    >>> nearest("tas_b", ["tas-b", "cocondenser"])
+    'did you mean tas-b?'
+    >>> nearest("zzz", ["b", "a"])
+    'known: a, b'
+    """
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=limit, cutoff=0.55)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return "known: " + ", ".join(names)

@@ -1,0 +1,153 @@
+"""Files that are read and written whole: gzip by name, atomic replacement, fingerprints, the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from rnnreranker.errors import InputError
+
+
+def cache_home() -> Path:
+    """The folder for everything the program generates: RNNRERANKER_HOME, else the user's cache folder."""
+    named = os.environ.get("RNNRERANKER_HOME")
+    if named:
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "rnnreranker"
+
+
+def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
+    """The content of a file, decompressed when its name ends in .gz.
+
+    Raises:
+        InputError: when the file is missing, a folder, unreadable, or not the gzip its name says.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as stream:
+                return stream.read()
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a {what}") from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
+    """The content of a UTF-8 text file, decompressed when its name ends in .gz.
+
+    Raises:
+        InputError: as `read_bytes`, and when the bytes are not UTF-8 (with the line of the first bad byte).
+    """
+    content = read_bytes(path, what)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary stream whose content appears under `path` only when the block ends without an error.
+
+    The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes).
+
+    Raises:
+        InputError: when the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        raw = open(temporary, "wb")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                    yield stream  # type: ignore[misc]
+            else:
+                yield raw
+        os.replace(temporary, path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON document atomically: two spaces of indent, non-ASCII kept, a newline at the end."""
+    with write_atomically(path) as stream:
+        stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Fail now, before hours of work, when `path` could not be written at the end.
+
+    Raises:
+        InputError: when the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its name when the block ends without an error."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        yield temporary
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def fingerprint(*parts: Any) -> str:
+    """16 hexadecimal digits that name the given values (JSON-serialisable, or bytes); equal values, equal name.
+
+    >>> fingerprint("a", 1) == fingerprint("a", 1), fingerprint("a", 1) == fingerprint("a", 2)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or error
+    return InputError(f"{path}: cannot be written ({reason}); choose a folder that exists and is yours")
