@@ -1,0 +1,32 @@
+"""What all tests share: the optional folder of reference material, and a cache folder of their own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with golden numbers and test collections: RNNRERANKER_SHARED, else ../shared; skips without it."""
+    named = os.environ.get("RNNRERANKER_SHARED")
+    folder = Path(named) if named else ROOT.parent / "shared"
+    if not folder.is_dir():
+        reason = f"{folder} is not a folder: set RNNRERANKER_SHARED to the reference material to run this test"
+        if named:
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own, and no hub."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("RNNRERANKER_HOME", str(folder))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return folder
