@@ -1,0 +1,66 @@
+"""The gateway to ir_datasets: ids and short names, quiet logging, one-line errors when data cannot be had."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
+
+SHORT_NAMES = {
+    "msmarco-dev": "msmarco-passage/dev",
+    "msmarco-dev-small": "msmarco-passage/dev/small",
+    "dl19": "msmarco-passage/trec-dl-2019/judged",
+    "dl20": "msmarco-passage/trec-dl-2020/judged",
+    "dl21-passage": "msmarco-passage-v2/trec-dl-2021/judged",
+    "dl21-document": "msmarco-document-v2/trec-dl-2021/judged",
+    "scifact": "beir/scifact/test",
+}
+
+
+def load(name: str) -> Any:
+    """The ir_datasets data set of an id (`beir/scifact/test`) or of a short name (`scifact`); nothing is downloaded yet.
+
+    Raises:
+        InputError: when ir_datasets does not know the name (with the nearest names it knows).
+    """
+    ir_datasets = require("ir_datasets", f"the data set {name}", "ir_datasets")
+    ir_datasets.log.easy().logger()  # makes its handler, whose level we then lower
+    logging.getLogger("ir_datasets").setLevel(logging.ERROR)
+    try:
+        return ir_datasets.load(SHORT_NAMES.get(name, name))
+    except KeyError:
+        known = [*SHORT_NAMES, "pydoc", "pydoc/train", *ir_datasets.registry._registered]
+        raise InputError(
+            f"{name}: neither a file nor a data set known here or to ir_datasets; {nearest(name, known)}"
+        ) from None
+
+
+@contextlib.contextmanager
+def reading(name: str, what: str) -> Iterator[None]:
+    """Turns ir_datasets' ways of failing inside the block into one line about `what` of the data set `name`.
+
+    Raises:
+        UnavailableError: when the data cannot be downloaded, or needs an agreement and a local copy.
+        InputError: when the data set has no such part.
+    """
+    home = os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")
+    try:
+        yield
+    except RnnrerankerError:
+        raise
+    except AttributeError as error:
+        raise InputError(f"{name}: this data set has no {what} ({error})") from None
+    except FileNotFoundError as error:
+        raise UnavailableError(
+            f"{name}: the {what} need a local copy that is not there ({error.filename or error}); "
+            f"ir_datasets.com says how to get it"
+        ) from None
+    except OSError as error:
+        raise UnavailableError(
+            f"{name}: the {what} are not in {home} and cannot be downloaded ({type(error).__name__}: no network?); "
+            "set IR_DATASETS_HOME to a copy, or run where there is internet"
+        ) from None

@@ -1,0 +1,27 @@
+"""What a name given to a command stands for: a file, something built in, or an ir_datasets id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rnnreranker.errors import InputError
+
+BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_files/train.tsv"}
+BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
+
+FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
+
+
+def is_file(name: str, what: str) -> bool:
+    """Whether `name` is a file rather than the name of a data set.
+
+    Raises:
+        InputError: when it is written like a path but nothing is there.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return True
+    if name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~")):
+        kind = "is a folder" if path.is_dir() else "no such file"
+        raise InputError(f"{name}: {kind}; expected a {what} file or the name of a data set")
+    return False

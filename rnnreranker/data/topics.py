@@ -1,0 +1,84 @@
+"""Topics: names or files to the text of each query, and its narrative where one is written."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+from rnnreranker.data import irds
+from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_text
+
+
+def load_topics(name: str | Path) -> dict[str, str]:
+    """Query id to query text, in the order of the source.
+
+    Args:
+        name: a file (TSV of `qid, text[, narrative]`, or JSON lines with `_id`/`id` and `text`, plain or .gz), an
+            ir_datasets id or short name, `pydoc` (test topics) or `pydoc/train`.
+
+    Raises:
+        InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics.
+        UnavailableError: data that cannot be downloaded here.
+    """
+    return {qid: text for qid, (text, _) in _topics(str(name)).items()}
+
+
+def load_narratives(name: str | Path) -> dict[str, str]:
+    """Query id to narrative, for the topics that have one; the same names and errors as `load_topics`."""
+    return {qid: narrative for qid, (_, narrative) in _topics(str(name)).items() if narrative}
+
+
+def _topics(name: str) -> dict[str, tuple[str, str]]:
+    if is_file(name, "topics"):
+        return _parse(read_text(name, "topics file"), name)
+    if name in BUILT_IN_TOPICS:
+        inside = resources.files("rnnreranker.data").joinpath(BUILT_IN_TOPICS[name])
+        return _parse(inside.read_text(encoding="utf-8"), name)
+    dataset = irds.load(name)
+    with irds.reading(name, "queries"):
+        topics = {query.query_id: (query.default_text().strip(), "") for query in dataset.queries_iter()}
+    return _not_empty(topics, name)
+
+
+def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
+    topics: dict[str, tuple[str, str]] = {}
+    as_json = source.removesuffix(".gz").endswith((".jsonl", ".json"))
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or (number == 1 and line.startswith("qid\t")):
+            continue
+        where = f"{source}:{number}"
+        qid, query, narrative = _json_topic(line, where) if as_json else _tsv_topic(line, where)
+        if qid in topics:
+            raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
+        if not query.strip():
+            raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
+        topics[qid] = (query.strip(), narrative.strip())
+    return _not_empty(topics, source)
+
+
+def _tsv_topic(line: str, where: str) -> tuple[str, str, str]:
+    columns = line.split("\t")
+    if len(columns) not in (2, 3) or not columns[0].strip():
+        raise InputError(f"{where}: {len(columns)} tab-separated columns; expected qid<TAB>text[<TAB>narrative]")
+    return columns[0].strip(), columns[1], columns[2] if len(columns) == 3 else ""
+
+
+def _json_topic(line: str, where: str) -> tuple[str, str, str]:
+    try:
+        record = json.loads(line)
+        qid = record.get("_id", record.get("id"))
+        query = record.get("text", record.get("title"))
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    if qid is None or query is None:
+        raise InputError(f'{where}: keys {sorted(record)}; expected "_id" (or "id") and "text"')
+    return str(qid), str(query), str(record.get("narrative", ""))
+
+
+def _not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:
+    if not topics:
+        raise InputError(f"{source}: no topics; expected one query a line, qid<TAB>text")
+    return topics
