@@ -40,6 +40,13 @@ def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what
     return tqdm(iterable, total=total, unit=f" {unit}", desc=what or None, disable=None, file=sys.stderr, leave=False)
 
 
+def cores() -> int:
+    """The number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def say(message: str) -> None:
     """One line for a person, on stderr: results alone go to stdout."""
     print(message, file=sys.stderr)
