@@ -63,6 +63,11 @@ def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     )
 
 
+def flag(name: str) -> str:
+    """The flag of a settings field: `k_exp` is `--k-exp`."""
+    return "--" + name.replace("_", "-")
+
+
 def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) -> None:
     """One flag per field of a settings dataclass, so that the dataclass stays the only home of names and defaults.
 
@@ -81,7 +86,7 @@ def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) ->
         else:
             options["type"] = hints[field.name]
             options["metavar"] = field.name.upper()
-        group.add_argument("--" + field.name.replace("_", "-"), **options)
+        group.add_argument(flag(field.name), **options)
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
