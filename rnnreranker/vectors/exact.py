@@ -1,0 +1,82 @@
+"""Exact inner-product retrieval whose results do not depend on batch size, threads or the library that proposes.
+
+A fast float32 product proposes more candidates than are wanted; their scores are computed again, one fixed way, in
+float64; and the proposal is widened until rounding cannot have kept a better document out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+Propose = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+Fetch = Callable[[np.ndarray], np.ndarray]
+SPARE = 32  # candidates proposed beyond those wanted
+
+
+def exact_search(
+    queries: np.ndarray, hits: int, docids: Sequence[str], propose: Propose, fetch: Fetch
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Scores (float64) and rows (int64) of the `hits` best documents of every query, ties by docid.
+
+    Args:
+        queries: (Q, d) float32.
+        hits: documents per query; fewer where there are fewer documents.
+        docids: row -> docid.
+        propose: (queries, count) -> float32 scores (Q, count) non-increasing and rows (Q, count), by float32 arithmetic.
+        fetch: rows -> (n, d) float32 vectors.
+    """
+    scores: list[np.ndarray] = [np.empty(0)] * len(queries)
+    rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(queries)
+    hits = min(hits, len(docids))
+    pending = np.arange(len(queries))
+    count = min(len(docids), hits + SPARE)
+    while len(pending) and count:
+        proposed_scores, proposed_rows = propose(queries[pending], count)
+        unsettled = []
+        for i, query in enumerate(pending):
+            vectors = fetch(proposed_rows[i])
+            true = inner_products(queries[query], vectors)
+            order = best_first(true, proposed_rows[i], docids)[:hits]
+            if count < len(docids):
+                slack = _rounding(queries[query], vectors)
+                if float(proposed_scores[i, -1]) + slack >= true[order[-1]]:
+                    unsettled.append(query)
+                    continue
+            scores[query], rows[query] = true[order], proposed_rows[i][order]
+        pending = np.array(unsettled, dtype=np.int64)
+        count = min(len(docids), 4 * count)
+    return scores, rows
+
+
+def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(n,) float64: the inner products of (d,) and (n, d) float32, each row summed in the same order wherever it stands.
+
+    >>> inner_products(np.float32([1, 2]), np.float32([[3, 4], [0.5, 0]])).tolist()
+    [11.0, 0.5]
+    """
+    return (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+
+
+def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
+    """(n,) positions that put scores in descending order, ties by docid.
+
+    >>> best_first(np.array([1.0, 2.0, 1.0]), np.array([0, 1, 2]), ["b", "c", "a"]).tolist()
+    [1, 2, 0]
+    """
+    order = np.argsort(-scores, kind="stable")
+    if np.any(np.diff(scores[order]) == 0):
+        names = [docids[row] for row in rows]
+        order = np.array(sorted(range(len(rows)), key=lambda place: (-scores[place], names[place])), dtype=np.int64)
+    return order
+
+
+def _rounding(query: np.ndarray, vectors: np.ndarray) -> float:
+    """A bound on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
+
+    The longest proposed vector stands for the longest of all: real errors stay so far below the bound that it also
+    covers documents several times longer.
+    """
+    length = float(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1).max(initial=0.0)))
+    return 2.0 * len(query) * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * length

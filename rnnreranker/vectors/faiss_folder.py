@@ -1,0 +1,212 @@
+"""Vectors in a Faiss folder as Pyserini lays it out: `index` (Faiss) and `docid` (one id a line); read without a JVM."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError, require
+from rnnreranker.files import fingerprint
+from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
+from rnnreranker.vectors.exact import best_first, exact_search, inner_products
+from rnnreranker.vectors.ids import read_ids
+
+FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
+FLAT_HEADER = 45  # bytes before the vectors of a flat index file
+EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
+
+
+class FaissFolder:
+    """A `VectorSource` over a Faiss folder; flat indexes are memory-mapped, others are read into memory.
+
+    Args:
+        path: the folder, with `index` and `docid`. Row r is line r of `docid`, counted from 0.
+
+    Raises:
+        InputError: files missing, cut short or of different lengths, an empty index, a metric other than inner product.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        folder = Path(path).expanduser()
+        self._path = folder / "index"
+        for file, what in ((self._path, "a Faiss index"), (folder / "docid", "one docid a line")):
+            if not file.is_file():
+                raise InputError(f"{file}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
+        self._faiss = require("faiss", f"reading {self._path}", "faiss-cpu")
+        self._index = self._open()
+        self._ids = read_ids(folder / "docid")
+        self.docids: Sequence[str] = self._ids.names
+        self.dimension = int(self._index.d)
+        self._check(folder)
+        inner = self._inner
+        self.kind = type(inner).__name__
+        self.exact = self.kind in EXACT
+        self._warned = self.exact
+        self.fingerprint = fingerprint("faiss", sample(self._path), sample(folder / "docid"))
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
+
+        Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time.
+
+        Raises:
+            InputError: a row out of range, an `out` of another shape or type, NaN or infinite values, a type of index
+                that vectors cannot be had from.
+        """
+        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate", stacklevel=2
+            )
+        positions = rows if self._positions is None else self._positions[rows]
+        if len(rows):
+            self._with_vectors.reconstruct_batch(positions, out)
+        check_finite(out, rows, self.docids, str(self._path))
+        return out
+
+    def search(
+        self, queries: np.ndarray, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
+        products where the stored vectors are exact. Neither depends on the number of queries or threads.
+
+        Args:
+            queries: (Q, d) float32; the score is the inner product.
+            hits: documents per query; fewer when the index has or finds fewer.
+            threads: None = as many as Faiss takes by itself.
+
+        Raises:
+            InputError: queries of another dimension, hits < 1, NaN or infinite values.
+        """
+        queries = check_search(queries, hits, self.dimension)
+        if isinstance(self._inner, self._faiss.IndexFlat):
+            with self._threads(threads):
+                return exact_search(queries, hits, self.docids, self._propose, self.fetch)
+        hits = min(hits, len(self.docids))
+        workers = threads or self._faiss.omp_get_max_threads()
+        with ThreadPoolExecutor(workers, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
+            found = list(pool.map(lambda query: self._search_one(query, hits), queries))
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, rows = self._index.search(queries, count)
+        if (rows < 0).any():  # Faiss leaves places empty where a score is not a number
+            raise InputError(f"{self._path}: has vectors with NaN or infinite values; build the index again")
+        return scores, rows
+
+    def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, rows = self._index.search(query[None], hits)
+        found = rows[0] >= 0
+        kept, true = rows[0][found], scores[0][found].astype(np.float64)
+        if self.exact:
+            true = inner_products(query, self.fetch(kept))
+        order = best_first(true, kept, self.docids)
+        return true[order], kept[order]
+
+    @contextmanager
+    def _threads(self, threads: int | None) -> Iterator[None]:
+        """Faiss on a number of threads, and as it was afterwards."""
+        before = self._faiss.omp_get_max_threads()
+        self._faiss.omp_set_num_threads(threads or before)
+        try:
+            yield
+        finally:
+            self._faiss.omp_set_num_threads(before)
+
+    def _open(self) -> Any:
+        """The Faiss index. Only flat ones are mapped, after a look at their size: Faiss crashes on a cut-off mapped file."""
+        size = self._path.stat().st_size
+        with open(self._path, "rb") as stream:
+            header = stream.read(16)
+        flat = header[:4] in FLAT_MARKS
+        if flat:
+            dimension, count = (int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little"))
+            expected = FLAT_HEADER + 4 * dimension * count
+            if size != expected:
+                raise InputError(
+                    f"{self._path}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; "
+                    "the file is not whole: copy or build it again"
+                )
+        try:
+            return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if flat else 0)
+        except (RuntimeError, MemoryError) as error:
+            reason = str(error).split("failed:")[-1].strip().splitlines()[0]
+            raise InputError(f"{self._path}: not a whole Faiss index ({reason}); copy or build it again") from None
+
+    def _check(self, folder: Path) -> None:
+        index = self._index
+        if not isinstance(index, self._faiss.Index):
+            raise InputError(f"{self._path}: a {type(index).__name__}; expected an index of float vectors")
+        if index.metric_type != self._faiss.METRIC_INNER_PRODUCT:
+            names = {self._faiss.METRIC_L2: "L2 distance"}
+            metric = names.get(index.metric_type, f"number {index.metric_type}")
+            raise InputError(
+                f"{self._path}: its metric is {metric}; expected inner product: build it with METRIC_INNER_PRODUCT "
+                "(with vectors of length 1 for cosine)"
+            )
+        if index.ntotal == 0:
+            raise InputError(f"{self._path}: the index is empty; expected at least one vector")
+        if index.ntotal != len(self.docids):
+            raise InputError(
+                f"{folder / 'docid'}: has {len(self.docids)} docids but the index has {index.ntotal} vectors; "
+                "expected one line per vector: copy or build the folder again"
+            )
+        if self._positions is not None and (self._positions < 0).any():
+            raise InputError(
+                f"{self._path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no line of `docid`; "
+                "build the index without ids of its own"
+            )
+
+    @cached_property
+    def _inner(self) -> Any:
+        """The index that holds the vectors: the one inside an IDMap, else the index itself."""
+        if isinstance(self._index, self._faiss.IndexIDMap):  # IndexIDMap2 is one too
+            return self._faiss.downcast_index(self._index.index)
+        return self._index
+
+    @cached_property
+    def _positions(self) -> np.ndarray | None:
+        """(n,) int64: row -> position inside an IDMap, -1 where no vector has that row; None without an IDMap."""
+        if not isinstance(self._index, self._faiss.IndexIDMap):
+            return None
+        names = self._faiss.vector_to_array(self._index.id_map)
+        positions = np.full(len(self.docids), -1, dtype=np.int64)
+        inside = (names >= 0) & (names < len(positions))
+        positions[names[inside]] = np.flatnonzero(inside)
+        return positions
+
+    @cached_property
+    def _with_vectors(self) -> Any:
+        """The inner index, made ready to give vectors back.
+
+        Raises:
+            InputError: a type that cannot.
+        """
+        inner = self._inner
+        try:
+            with_lists = self._faiss.try_extract_index_ivf(inner)
+            if with_lists is not None:
+                with_lists.make_direct_map()
+            inner.reconstruct(0)
+        except RuntimeError as error:
+            reason = str(error).split("failed:")[-1].strip().splitlines()[0]
+            raise InputError(
+                f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); use a flat or HNSW index of the "
+                "same documents"
+            ) from None
+        return inner

@@ -1,0 +1,62 @@
+"""Row numbers and ids: the file with one id a line, and the quick way back from id to row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_text
+
+
+class Ids:
+    """The ids of rows 0..n-1 and, on first use, the row of every id."""
+
+    def __init__(self, names: list[str], origin: str) -> None:
+        self.names = names
+        self._origin = origin
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
+
+    def rows(self, names: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each id, -1 where it is unknown."""
+        place = self._places.get
+        return np.fromiter((place(name, -1) for name in names), dtype=np.int64, count=len(names))
+
+    def check_distinct(self) -> None:
+        """Look for an id on two lines.
+
+        Raises:
+            InputError: with the id and both lines.
+        """
+        if len(self._places) == len(self.names):
+            return
+        first: dict[str, int] = {}
+        for line, name in enumerate(self.names, 1):
+            if name in first:
+                raise InputError(
+                    f"{self._origin}:{line}: docid {name} is already on line {first[name]}; every row needs its own docid"
+                )
+            first[name] = line
+
+
+def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
+    """The ids in a text file, one a line, in order.
+
+    Raises:
+        InputError: no such file, an empty line, an id twice.
+    """
+    text = read_text(path, what)
+    names = text.replace("\r\n", "\n").split("\n")
+    if names[-1] == "":
+        names.pop()
+    if "" in names:
+        raise InputError(f"{path}:{names.index('') + 1}: empty line; expected one id a line")
+    ids = Ids(names, str(path))
+    ids.check_distinct()
+    return ids
