@@ -24,7 +24,7 @@ def exact_search(
         queries: (Q, d) float32.
         hits: documents per query; fewer where there are fewer documents.
         docids: row -> docid.
-        propose: (queries, count) -> float32 scores (Q, count) non-increasing and rows (Q, count), by float32 arithmetic.
+        propose: (queries, count) -> scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
         fetch: rows -> (n, d) float32 vectors.
     """
     scores: list[np.ndarray] = [np.empty(0)] * len(queries)
@@ -51,7 +51,7 @@ def exact_search(
 
 
 def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(n,) float64: the inner products of (d,) and (n, d) float32, each row summed in the same order wherever it stands.
+    """(n,) float64: the inner products of (d,) and (n, d) float32, every row summed in one fixed order.
 
     >>> inner_products(np.float32([1, 2]), np.float32([[3, 4], [0.5, 0]])).tolist()
     [11.0, 0.5]

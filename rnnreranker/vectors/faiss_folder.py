@@ -1,4 +1,4 @@
-"""Vectors in a Faiss folder as Pyserini lays it out: `index` (Faiss) and `docid` (one id a line); read without a JVM."""
+"""Vectors in a Faiss folder of Pyserini, `index` (Faiss) and `docid` (one id a line), read without a JVM."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class FaissFolder:
             self._faiss.omp_set_num_threads(before)
 
     def _open(self) -> Any:
-        """The Faiss index. Only flat ones are mapped, after a look at their size: Faiss crashes on a cut-off mapped file."""
+        """The Faiss index. Only flat ones are mapped, once their size is right: a cut-off mapped file crashes Faiss."""
         size = self._path.stat().st_size
         with open(self._path, "rb") as stream:
             header = stream.read(16)
@@ -168,8 +168,8 @@ class FaissFolder:
             )
         if self._positions is not None and (self._positions < 0).any():
             raise InputError(
-                f"{self._path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no line of `docid`; "
-                "build the index without ids of its own"
+                f"{self._path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no "
+                "line of `docid`; build the index without ids of its own"
             )
 
     @cached_property
@@ -199,9 +199,13 @@ class FaissFolder:
         """
         inner = self._inner
         try:
-            with_lists = self._faiss.try_extract_index_ivf(inner)
-            if with_lists is not None:
-                with_lists.make_direct_map()
+            if not isinstance(inner, self._faiss.IndexRefineFlat):  # that one gives vectors by itself
+                with_lists = self._faiss.try_extract_index_ivf(inner)
+                if with_lists is not None:
+                    kind = type(self._faiss.downcast_index(with_lists)).__name__
+                    if "FastScan" in kind:  # read from a file, these crash when asked for a vector
+                        raise RuntimeError("packed codes")
+                    with_lists.make_direct_map()
             inner.reconstruct(0)
         except RuntimeError as error:
             reason = str(error).split("failed:")[-1].strip().splitlines()[0]

@@ -40,7 +40,7 @@ class Ids:
         for line, name in enumerate(self.names, 1):
             if name in first:
                 raise InputError(
-                    f"{self._origin}:{line}: docid {name} is already on line {first[name]}; every row needs its own docid"
+                    f"{self._origin}:{line}: {name} is already on line {first[name]}; every row needs its own id"
                 )
             first[name] = line
 

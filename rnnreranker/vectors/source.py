@@ -55,7 +55,8 @@ class QueryVectors:
         vectors = np.asarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind != "f":
             raise InputError(
-                f"query vectors have shape {vectors.shape} and type {vectors.dtype}; expected (queries, dimensions) floats"
+                f"query vectors have shape {vectors.shape} and type {vectors.dtype}; "
+                "expected (queries, dimensions) floats"
             )
         if len(vectors) != len(self.qids):
             raise InputError(f"{len(self.qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
