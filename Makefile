@@ -1,0 +1,38 @@
+# `make demo` and `make test` start from a bare clone: they make the environment they need.
+PYTHON ?= python3
+VENV ?= .venv
+PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INPUTS = setup.cfg pyproject.toml constraints.txt
+
+.PHONY: demo test lint docs clean
+
+demo: $(VENV)/demo.stamp
+	$(VENV)/bin/python -m rnnreranker.regress pydoc
+
+test: $(VENV)/dev.stamp
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+docs: $(VENV)/demo.stamp
+	$(VENV)/bin/python -m rnnreranker.regress --docs
+
+# torch first and alone: with it in place nothing else pulls another build of it
+$(VENV)/torch.stamp:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch $(TORCH_FLAGS)
+	touch $@
+
+$(VENV)/demo.stamp: $(VENV)/torch.stamp $(INPUTS)
+	$(PIP) --editable '.[demo]'
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
+	$(PIP) --editable '.[demo,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

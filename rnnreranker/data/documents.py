@@ -1,0 +1,87 @@
+"""Documents: names or files to a stream of (docid, text)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rnnreranker.data import irds
+from rnnreranker.data.names import is_file
+from rnnreranker.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its docid (no white space) and the text that is indexed, title first where there is one."""
+
+    docid: str
+    text: str
+
+
+def load_documents(name: str | Path) -> Iterator[Document]:
+    """The documents of a source, streamed in its order.
+
+    Args:
+        name: a `.jsonl` file (keys `_id`, `id` or `docid`; `text` or `contents`; `title` goes before the text), a `.tsv`
+            file (docid<TAB>text), either plain or .gz, an ir_datasets id or short name, or `pydoc`.
+
+    Raises:
+        InputError: unknown name, or a malformed line (with file:line), while streaming.
+        UnavailableError: data that cannot be downloaded here.
+    """
+    name = str(name)
+    if is_file(name, "documents"):
+        return _from_file(Path(name).expanduser())
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.documents()
+    return _from_ir_datasets(name)
+
+
+def _from_ir_datasets(name: str) -> Iterator[Document]:
+    dataset = irds.load(name)
+    with irds.reading(name, "documents"):
+        for document in dataset.docs_iter():
+            yield Document(document.doc_id, document.default_text())
+
+
+def _from_file(path: Path) -> Iterator[Document]:
+    kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    if kind not in ("jsonl", "json", "tsv"):
+        raise InputError(f"{path}: expected a .jsonl or .tsv file of documents, plain or .gz")
+    opener = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    where = f"{path}:{number}"
+                    yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where)
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}:{number + 1}: cannot be read as UTF-8 text ({error})") from None
+
+
+def _from_tsv(line: str, where: str) -> Document:
+    docid, tab, text = line.rstrip("\r\n").partition("\t")
+    if not tab or not docid.strip():
+        raise InputError(f"{where}: no tab-separated docid and text; expected docid<TAB>text")
+    return Document(docid.strip(), text)
+
+
+def _from_json(line: str, where: str) -> Document:
+    try:
+        record = json.loads(line)
+        docid = next((record[key] for key in ("_id", "id", "docid") if key in record), None)
+        text = next((record[key] for key in ("text", "contents") if key in record), None)
+        title = record.get("title") or ""
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    if docid is None or text is None:
+        raise InputError(
+            f'{where}: keys {sorted(record)}; expected "id" (or "_id", "docid") and "text" (or "contents")'
+        )
+    return Document(str(docid), f"{title}\n{text}" if title else str(text))

@@ -1,0 +1,195 @@
+"""`python -m rnnreranker.search`: retrieve, rerank, write, show and evaluate."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+EPILOG = """examples:
+  python -m rnnreranker.search --index pydoc --query "remove duplicates from a list but keep order"
+  python -m rnnreranker.search --index my-index --topics queries.tsv --output run.txt
+  python -m rnnreranker.search --index my-index --topics queries.tsv --run bm25.txt --output reranked.txt
+  python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+    params = _params(args)
+    topics = _topics(args)
+
+    from rnnreranker.search.indexes import open_index
+
+    index = open_index(args.index, args.bm25_index, need_bm25=not args.run and args.retriever != "dense")
+    started = time.perf_counter()
+    queries = _query_vectors(args, index, topics) if _needs_vectors(args) else None
+    base = _base_run(args, index, topics, queries)
+    reranked = _rerank(args, index, base, queries, params)
+    seconds = time.perf_counter() - started
+
+    if args.output:
+        reranked.write(args.output, tag=args.tag or f"{args.retriever}.{args.rerank}", format=args.output_format)
+    if args.query:
+        from rnnreranker.search.show import show_results
+
+        show_results(index, base, reranked, limit=args.show)
+    if args.qrels:
+        from rnnreranker.search.show import show_evaluation
+
+        show_evaluation(args, base, reranked)
+    command.say(f"{len(base)} queries, {seconds:.2f} s, {len(base) / max(seconds, 1e-9):.1f} queries/s, cpu")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("search", "Retrieve candidates and rerank them by reciprocal nearest neighbours.", EPILOG)
+    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    what = parser.add_argument_group("what to search")
+    what.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    what.add_argument("--query", help="one query's text; its results are shown")
+    what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
+    what.add_argument("--run", help="rerank this run (TREC or MS MARCO format) in place of retrieving")
+
+    base = parser.add_argument_group("retrieval")
+    base.add_argument("--retriever", choices=("dense", "bm25", "hybrid"), default="dense", help="default: dense")
+    base.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
+    base.add_argument("--k1", type=float, default=0.9, help="BM25 (default: 0.9)")
+    base.add_argument("--b", type=float, default=0.4, help="BM25 (default: 0.4)")
+    base.add_argument("--hits", type=int, default=1000, help="candidates per query (default: 1000)")
+
+    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
+    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    encoder.add_argument("--pooling", choices=("mean", "cls"))
+    encoder.add_argument("--normalize-vectors", action=argparse.BooleanOptionalAction, default=None)
+    encoder.add_argument("--max-length", type=int)
+
+    rerank = parser.add_argument_group("reranking")
+    rerank.add_argument("--rerank", choices=("rnn", "none"), default="rnn", help="default: rnn")
+    rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
+    command.add_dataclass_flags(rerank, RnnParams)
+
+    out = parser.add_argument_group("output")
+    out.add_argument("--output", help="run file to write (.gz compresses)")
+    out.add_argument("--output-format", choices=("trec", "msmarco"), default="trec")
+    out.add_argument("--tag", help="run tag (default: retriever.reranker)")
+    out.add_argument("--show", type=int, default=10, help="results shown for --query (default: 10)")
+    out.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
+    out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
+    out.add_argument("--protocol", choices=("trec", "strict", "lenient", "binary"), default="trec")
+
+    speed = parser.add_argument_group("speed (results do not depend on it)")
+    speed.add_argument("--threads", type=int, help="default: one per core")
+    speed.add_argument("--batch-size", type=int, default=256, help="queries at a time (default: 256)")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    problems = [
+        f"--{name.replace('_', '-')} {value}: expected at least 1"
+        for name in ("hits", "show", "threads", "batch_size", "max_length")
+        if (value := getattr(args, name)) is not None and value < 1
+    ]
+    if (args.topics is None) == (args.query is None):
+        problems.append("give either --topics (many queries) or --query (one query's text)")
+    if args.query is not None and not args.query.strip():
+        problems.append("--query is empty: expected the text of a query")
+    if args.query and args.qrels:
+        problems.append("--qrels judges topics: give --topics in place of --query")
+    if args.topics and not args.output and not args.qrels:
+        problems.append("--topics needs --output RUN (where to write) or --qrels (what to evaluate with)")
+    if problems:
+        raise InputError("; ".join(problems))
+    if args.output:
+        from rnnreranker.files import check_writable
+
+        check_writable(args.output)
+    if args.qrels:
+        from rnnreranker.evaluate.measures import parse_measures
+
+        parse_measures(args.measures)
+
+
+def _params(args: argparse.Namespace) -> RnnParams:
+    """Flag before preset before default."""
+    params = RnnParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
+        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    return dataclasses.replace(params, **command.given(args, RnnParams))
+
+
+def _topics(args: argparse.Namespace) -> dict[str, str]:
+    if args.query:
+        return {"query": args.query}
+    from rnnreranker.data.topics import load_topics
+
+    return load_topics(args.topics)
+
+
+def _needs_vectors(args: argparse.Namespace) -> bool:
+    retrieves_with_vectors = not args.run and args.retriever != "bm25"
+    return retrieves_with_vectors or args.rerank != "none"
+
+
+def _query_vectors(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> QueryVectors:
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    if args.encoded_queries:
+        return load_encoded_queries(args.encoded_queries, tuple(topics))
+    typed = {"pooling": args.pooling, "normalize": args.normalize_vectors, "max_length": args.max_length}
+    return encode_topics(index, topics, args.encoder, {k: v for k, v in typed.items() if v is not None}, args.threads)
+
+
+def _base_run(args: argparse.Namespace, index: Index, topics: dict[str, str], queries: QueryVectors | None) -> Run:
+    from rnnreranker.search.retrieve import retrieve
+
+    if args.run:
+        from rnnreranker.runs import Run
+
+        return Run.read(args.run).head(args.hits)
+    return retrieve(
+        args.retriever,
+        index,
+        topics,
+        queries,
+        hits=args.hits,
+        threads=args.threads,
+        batch_size=args.batch_size,
+        k1=args.k1,
+        b=args.b,
+    )
+
+
+def _rerank(args: argparse.Namespace, index: Index, base: Run, queries: QueryVectors | None, params: RnnParams) -> Run:
+    if args.rerank == "none" or queries is None:
+        return base
+    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.vectors import open_vectors
+
+    if index.dense is None:
+        raise InputError(f"{index.name}: no vectors in this index; --rerank rnn needs a dense index")
+    reranker = RnnReranker(open_vectors(index.dense), params, threads=args.threads, missing=args.missing)
+    return reranker.rerank(base, queries)
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

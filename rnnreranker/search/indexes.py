@@ -1,0 +1,120 @@
+"""What `--index NAME|PATH` stands for: a folder on disk, the built-in collection, a prebuilt index of Pyserini."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.command import say
+from rnnreranker.errors import InputError, UnavailableError, nearest
+from rnnreranker.files import cache_home, read_text
+from rnnreranker.java import prebuilt_index_names
+
+BUILT_IN = ("pydoc",)
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index and its parts; a part that is missing is None."""
+
+    name: str
+    dense: Path | None = None  # Faiss folder, or a folder or file with a matrix of vectors
+    bm25: Path | None = None  # Lucene index
+    settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
+
+
+def open_index(name: str, bm25: str | None = None, *, need_bm25: bool = False) -> Index:
+    """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
+
+    Args:
+        name: a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy` matrix
+            with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
+        bm25: a Lucene index that stands elsewhere (path or prebuilt name).
+        need_bm25: whether a built-in collection needs its BM25 part, which takes Java to make.
+
+    Raises:
+        InputError: nothing of that name (with the nearest names), or no index in the folder.
+        UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
+    """
+    if name in BUILT_IN:
+        found = _built_in(name, need_bm25)
+    elif Path(name).expanduser().exists():
+        found = _on_disk(name)
+    elif name.startswith((".", "/", "~")) or "/" in name:
+        raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
+    else:
+        found = _prebuilt(name)
+    if bm25 is not None:
+        lucene = Path(bm25).expanduser()
+        lucene = lucene if lucene.exists() else _download(bm25)
+        found = Index(found.name, found.dense, lucene, found.settings)
+    return found
+
+
+def _on_disk(name: str) -> Index:
+    path = Path(name).expanduser()
+    if path.is_file():
+        return Index(name, dense=path)
+    if any(path.glob("segments_*")):
+        return Index(name, bm25=path)
+    has_vectors = (path / "index").is_file() or any(path.glob("*.npy"))
+    dense = path if has_vectors else None
+    lucene = path / "bm25" if (path / "bm25").is_dir() else None
+    if dense is None and lucene is None:
+        raise InputError(
+            f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
+            "or a Lucene index; make one with python -m rnnreranker.index"
+        )
+    return Index(name, dense, lucene, _settings(path))
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    described = path / "rnnreranker.json"
+    if not described.is_file():
+        return {}
+    try:
+        settings = json.loads(read_text(described))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{described}:{error.lineno}: not JSON ({error.msg}); make the index again") from None
+    if not isinstance(settings, dict):
+        raise InputError(f"{described}: expected a JSON object; make the index again")
+    return settings
+
+
+def _built_in(name: str, need_bm25: bool) -> Index:
+    from rnnreranker.data import pydoc
+    from rnnreranker.index.__main__ import main as make_index
+
+    path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
+    complete = (path / "rnnreranker.json").is_file() and ((path / "bm25").is_dir() or not need_bm25)
+    if not complete:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        say(f"making the {name} index in {path} (once; about a minute on two cores)")
+        make_index(["--documents", name, "--output", str(path), *(["--bm25"] if need_bm25 else [])])
+    return _on_disk(str(path))
+
+
+def _prebuilt(name: str) -> Index:
+    return _on_disk(str(_download(name)))
+
+
+def _download(name: str) -> Path:
+    """The folder of a prebuilt index of Pyserini, downloaded and unpacked by Pyserini on first use."""
+    like_built_in = difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)
+    if like_built_in:
+        raise InputError(f"{name}: no such folder or index; {nearest(name, BUILT_IN)}")
+    known = prebuilt_index_names()
+    if name not in known:
+        raise InputError(f"{name}: no such folder or index; {nearest(name, [*BUILT_IN, *known])}")
+    from pyserini.util import download_prebuilt_index
+
+    try:
+        return Path(download_prebuilt_index(name, verbose=False))
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"{name}: this prebuilt index is not in the cache and cannot be downloaded ({type(error).__name__}: "
+            "no network?); run where there is internet, or give the path of a folder"
+        ) from None

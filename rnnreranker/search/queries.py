@@ -1,0 +1,44 @@
+"""Query vectors: topics encoded by the encoder that made the index, or by a named one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.vectors import QueryVectors
+
+if TYPE_CHECKING:
+    from rnnreranker.search.indexes import Index
+
+
+def encode_topics(
+    index: Index, topics: Mapping[str, str], encoder: str | None, settings: dict[str, Any], threads: int | None
+) -> QueryVectors:
+    """The vectors of the topics, (Q, d) float32, in their order.
+
+    Args:
+        index: its settings name the encoder when `encoder` is None.
+        topics: query id to text.
+        encoder: minilm, tas-b, a folder or a Hugging Face id.
+        settings: pooling, normalize, max_length, where they differ from the encoder's own.
+        threads: None = one per core; the vectors do not depend on it.
+
+    Raises:
+        InputError: an index that does not say what encoder made it, without `encoder`.
+        UnavailableError: an encoder that is neither here nor can be downloaded.
+    """
+    from rnnreranker.vectors.encoder import load_encoder
+
+    described = index.settings.get("encoder", {})
+    name = encoder or described.get("name")
+    if not name:
+        raise InputError(
+            f"{index.name}: this index does not say which encoder made it; "
+            "give --encoder NAME|FOLDER, or --encoded-queries FILE.npy"
+        )
+    if encoder is None:
+        settings = {**described.get("settings", {}), **settings}
+    loaded = load_encoder(name, **settings)
+    vectors = loaded.encode(list(topics.values()), threads=threads, what="queries")
+    return QueryVectors(tuple(topics), vectors)

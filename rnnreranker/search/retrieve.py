@@ -1,0 +1,129 @@
+"""Base retrieval: dense (Faiss alone), BM25 (Pyserini) and hybrid (reciprocal rank fusion of both, Pyserini)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.command import cores, progress
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.java import start_java
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+RETRIEVERS = ("dense", "bm25", "hybrid")
+
+
+def bm25_run(index: Path, topics: Mapping[str, str], hits: int, *, threads: int, k1: float, b: float) -> Run:
+    """A run of Pyserini's LuceneSearcher with BM25.
+
+    Args:
+        index: a Lucene index.
+        topics: query id to text.
+        hits: candidates per query, at most.
+        threads: Java threads.
+        k1, b: the BM25 parameters.
+
+    Raises:
+        UnavailableError: no Java 21 or newer, or the folder cannot be opened as a Lucene index.
+    """
+    start_java()
+    from pyserini.search.lucene import LuceneSearcher
+
+    try:
+        searcher = LuceneSearcher(str(index))
+    except Exception as error:  # Java's exceptions share no Python base
+        raise UnavailableError(f"{index}: cannot be opened as a Lucene index ({str(error).splitlines()[0]})") from None
+    searcher.set_bm25(k1, b)
+    found = searcher.batch_search(list(topics.values()), list(topics), k=hits, threads=threads)
+    searcher.close()
+    return Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})
+
+
+def hybrid_run(dense: Run, sparse: Run, hits: int) -> Run:
+    """Two runs fused by the sum of 1 / (60 + rank), the `hits` best of every query.
+
+    Raises:
+        UnavailableError: Pyserini cannot be imported.
+    """
+    start_java()
+    from pyserini.fusion import reciprocal_rank_fusion
+    from pyserini.trectools import TrecRun
+
+    fused: dict[str, dict[str, float]] = {}
+    for qid in progress(dense.qids, unit="queries", what="fuse"):
+        parts = []
+        for run in (dense, sparse):
+            entries = run[qid] if qid in run else []
+            lines = [(qid, "Q0", docid, rank, score, "-") for rank, (docid, score) in enumerate(entries, 1)]
+            if lines:
+                parts.append(TrecRun.from_list(lines))
+        merged = reciprocal_rank_fusion(parts) if parts else None
+        fused[qid] = (
+            {} if merged is None else dict(zip(merged.run_data["docid"], merged.run_data["score"], strict=True))
+        )
+    return Run.from_dict(fused).head(hits)
+
+
+def dense_run(index: Path, queries: QueryVectors, hits: int, *, threads: int | None, batch_size: int) -> Run:
+    """A run of exact inner products, or of what an approximate Faiss index finds; no JVM.
+
+    Args:
+        index: a Faiss folder or a matrix of vectors.
+        queries: (Q, d) float32 vectors with their ids.
+        hits: candidates per query, at most.
+        threads: None = one per core; batch_size: queries searched at a time. Results depend on neither.
+
+    Raises:
+        InputError: an index that cannot be read, or of another dimension than the queries.
+    """
+    from rnnreranker.vectors import open_vectors
+
+    source = open_vectors(index)
+    scores, rows = [], []
+    for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
+        found = source.search(queries.vectors[first : first + batch_size], hits, threads)
+        scores.extend(found[0])
+        rows.extend(found[1])
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+    docids = np.array([source.docids[row] for row in used], dtype=object)
+    return Run.from_parts(queries.qids, offsets, docids, inverse.astype(np.int32), np.concatenate(scores))
+
+
+def retrieve(
+    retriever: str,
+    index: Index,
+    topics: Mapping[str, str],
+    queries: QueryVectors | None,
+    *,
+    hits: int,
+    threads: int | None,
+    batch_size: int,
+    k1: float,
+    b: float,
+) -> Run:
+    """The run of a named retriever: `dense`, `bm25` or `hybrid` (see the functions above for the arguments).
+
+    Raises:
+        InputError: the index lacks the part that the retriever needs.
+        UnavailableError: BM25 or hybrid without Java 21 or newer.
+    """
+    runs = []
+    if retriever != "bm25":
+        if index.dense is None or queries is None:
+            raise InputError(f"{index.name}: no vectors in this index; --retriever {retriever} needs a dense index")
+        runs.append(dense_run(index.dense, queries, hits, threads=threads, batch_size=batch_size))
+    if retriever != "dense":
+        if index.bm25 is None:
+            raise InputError(
+                f"{index.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
+            )
+        runs.append(bm25_run(index.bm25, topics, hits, threads=threads or cores(), k1=k1, b=b))
+    return runs[0] if len(runs) == 1 else hybrid_run(*runs, hits)

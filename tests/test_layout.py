@@ -1,0 +1,88 @@
+"""The rooms of the package: imports point one way, heavy packages load late, every package is in the wheel."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "rnnreranker"
+
+# Each room imports only from rooms that stand before it.
+ROOMS = [
+    *("errors", "files", "command", "tables", "java"),
+    *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "index", "search"),
+    *("pool", "labels", "train", "tune", "bench", "regress"),
+]
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem != "__init__"]
+
+
+def room_of(dotted: str) -> str:
+    return dotted.split(".")[1]
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.startswith("rnnreranker.")}
+
+
+def test_every_module_stands_in_a_listed_room() -> None:
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()}
+    assert rooms <= set(ROOMS)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for imported in imports_of(path):
+        if room_of(imported) in ROOMS:
+            assert ROOMS.index(room_of(imported)) <= ROOMS.index(room), f"{room} imports {imported}"
+
+
+def test_no_module_is_a_crowd() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {str(path): length for path, length in lengths.items() if length > 320} == {}
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+HEAVY = {"torch", "transformers", "faiss", "pyserini", "jnius", "pandas", "pyarrow", "numba", "scipy", "ir_datasets"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import rnnreranker",
+        "from rnnreranker import RnnParams, RnnReranker, Run, jaccard_similarity, rnn_similarity",
+        "import rnnreranker.search.__main__, rnnreranker.evaluate.__main__, rnnreranker.index.__main__",
+        "import rnnreranker.pool, rnnreranker.regress.__main__",
+    ],
+)
+def test_heavy_packages_load_late(statement: str) -> None:
+    assert loaded_by(statement) & HEAVY == set()
+
+
+def test_every_package_is_in_the_wheel() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    listed = set(config["options"]["packages"].split())
+    there = {".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py")}
+    assert listed == there | {"rnnreranker.regressions"}
