@@ -25,8 +25,8 @@ def load_documents(name: str | Path) -> Iterator[Document]:
     """The documents of a source, streamed in its order.
 
     Args:
-        name: a `.jsonl` file (keys `_id`, `id` or `docid`; `text` or `contents`; `title` goes before the text), a `.tsv`
-            file (docid<TAB>text), either plain or .gz, an ir_datasets id or short name, or `pydoc`.
+        name: a `.jsonl` file (keys `_id`, `id` or `docid`; `text` or `contents`; `title` goes before the text), a
+            `.tsv` file (docid<TAB>text), either plain or .gz, an ir_datasets id or short name, or `pydoc`.
 
     Raises:
         InputError: unknown name, or a malformed line (with file:line), while streaming.
