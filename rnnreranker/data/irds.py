@@ -22,7 +22,7 @@ SHORT_NAMES = {
 
 
 def load(name: str) -> Any:
-    """The ir_datasets data set of an id (`beir/scifact/test`) or of a short name (`scifact`); nothing is downloaded yet.
+    """The ir_datasets data set of an id (`beir/scifact/test`) or short name (`scifact`); nothing is downloaded yet.
 
     Raises:
         InputError: when ir_datasets does not know the name (with the nearest names it knows).

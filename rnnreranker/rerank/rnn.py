@@ -1,4 +1,4 @@
-"""Reranking by reciprocal nearest neighbours: the first `context` candidates of every query by s* (paper 000, eq. 1)."""
+"""Reranking by reciprocal nearest neighbours: the first `context` candidates of a query by s* (paper 000, eq. 1)."""
 
 from __future__ import annotations
 

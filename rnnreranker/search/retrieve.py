@@ -60,7 +60,7 @@ def hybrid_run(dense: Run, sparse: Run, hits: int) -> Run:
     for qid in progress(dense.qids, unit="queries", what="fuse"):
         parts = []
         for run in (dense, sparse):
-            entries = run[qid] if qid in run else []
+            entries = run[qid] if qid in run else []  # noqa: SIM401  a Run is no dict
             lines = [(qid, "Q0", docid, rank, score, "-") for rank, (docid, score) in enumerate(entries, 1)]
             if lines:
                 parts.append(TrecRun.from_list(lines))
