@@ -1,0 +1,140 @@
+"""Topics, qrels and documents from files, built-in names and ir_datasets ids, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.data.documents import Document, load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_narratives, load_topics
+from rnnreranker.errors import InputError
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_topics_from_tsv_and_narratives(tmp_path: Path) -> None:
+    path = written(tmp_path / "topics.tsv", "qid\tquery\tnarrative\n2\tsecond query\tfinds b\n\n1\t first \n")
+    assert load_topics(path) == {"2": "second query", "1": "first"}
+    assert load_narratives(path) == {"2": "finds b"}
+
+
+def test_topics_from_json_lines_in_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"_id": 7, "text": "seven"}\n{"id": "x", "text": "ex"}\n'))
+    assert load_topics(path) == {"7": "seven", "x": "ex"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\ta\n1\tb\n", ":2: query id 1 stands here a second time"),
+        ("1\ta\nno tab here\n", ":2: 1 tab-separated columns; expected qid<TAB>text"),
+        ("1\t \n", ":1: query 1 has no text"),
+        ("", "no topics; expected one query a line"),
+    ],
+)
+def test_bad_topics_say_where(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path / "topics.tsv", text)
+    with pytest.raises(InputError) as caught:
+        load_topics(path)
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_bad_bytes_say_which_line(tmp_path: Path) -> None:
+    path = tmp_path / "topics.tsv"
+    path.write_bytes(b"1\tfine\n2\t\xff\xfe\n")
+    with pytest.raises(InputError, match=r"topics\.tsv:2: not UTF-8"):
+        load_topics(path)
+
+
+@pytest.mark.parametrize("lines", ["q 0 a 1\nq 0 b -1\n", "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t-1\n"])
+def test_qrels_of_trec_and_beir(tmp_path: Path, lines: str) -> None:
+    frame = load_qrels(written(tmp_path / "qrels.tsv", lines))
+    assert frame.to_dict("list") == {"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, -1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q 0 a 1\nq 0 a 2\n", ":2: a is judged for query q a second time (first on line 1)"),
+        ("q 0 a high\n", ":1: grade 'high'; expected a whole number"),
+        ("q 0 a 1.5\n", ":1: grade '1.5'; expected a whole number"),
+        ("q a\n", ":1: 2 columns; expected `qid 0 docid grade`"),
+        ("\n", "no judgements"),
+    ],
+)
+def test_bad_qrels_say_where(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path / "qrels.txt", text)
+    with pytest.raises(InputError) as caught:
+        load_qrels(path)
+    assert message in str(caught.value)
+
+
+def test_documents_of_every_form(tmp_path: Path) -> None:
+    lines = [{"_id": "a", "title": "T", "text": "body"}, {"id": "b", "contents": "c"}, {"docid": 3, "text": ""}]
+    path = written(tmp_path / "corpus.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert list(load_documents(path)) == [Document("a", "T\nbody"), Document("b", "c"), Document("3", "")]
+    packed = tmp_path / "collection.tsv.gz"
+    packed.write_bytes(gzip.compress(b"1\tone\ttab\n2\ttwo\n"))
+    assert list(load_documents(packed)) == [Document("1", "one\ttab"), Document("2", "two")]
+
+
+def test_bad_documents_say_where(tmp_path: Path) -> None:
+    path = written(tmp_path / "corpus.jsonl", '{"id": "a", "text": "x"}\n{"id": "b"}\n')
+    with pytest.raises(InputError, match=r'corpus\.jsonl:2: keys \[\'id\'\]; expected "id"'):
+        list(load_documents(path))
+    with pytest.raises(InputError, match=r":1: not a JSON object on one line"):
+        list(load_documents(written(tmp_path / "b.jsonl", "not json\n")))
+
+
+@pytest.mark.parametrize("load", [load_topics, load_qrels, lambda name: list(load_documents(name))])
+def test_unknown_names_get_the_nearest(load: object) -> None:
+    with pytest.raises(InputError, match=r"beir/scifac: neither a file nor a data set .* beir/scifact"):
+        load("beir/scifac")  # type: ignore[operator]
+    with pytest.raises(InputError, match=r"missing\.tsv: no such file"):
+        load("missing.tsv")  # type: ignore[operator]
+
+
+def test_data_that_cannot_be_downloaded_is_unavailable(tmp_path: Path) -> None:
+    code = (
+        "from rnnreranker.data.topics import load_topics\n"
+        "from rnnreranker.errors import UnavailableError\n"
+        "import socket\n"
+        "def refuse(*a, **k): raise socket.gaierror('closed for this test')\n"
+        "socket.getaddrinfo = refuse\n"
+        "for name in ('beir/fiqa/test', 'tripclick/test/head'):\n"
+        "    try: load_topics(name)\n"
+        "    except UnavailableError as error: print(error)\n"
+    )
+    environment = {**os.environ, "IR_DATASETS_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("beir/fiqa/test: the queries are not in ")
+    assert "set IR_DATASETS_HOME to a copy" in first
+    assert second.startswith("tripclick/test/head: the queries need a local copy")
+
+
+def test_ir_datasets_ids_and_short_names(shared: Path, tmp_path: Path) -> None:
+    home = tmp_path / "ir_datasets"
+    shutil.copytree(shared / "data" / "ir_datasets" / "cranfield", home / "cranfield")
+    code = (
+        "from rnnreranker.data.topics import load_topics\n"
+        "from rnnreranker.data.qrels import load_qrels\n"
+        "from rnnreranker.data.documents import load_documents\n"
+        "print(len(load_topics('cranfield')), len(load_qrels('cranfield')), sum(1 for _ in load_documents('cranfield')))"
+    )
+    environment = {**os.environ, "IR_DATASETS_HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split() == ["225", "1837", "1400"]
