@@ -1,3 +1,58 @@
-"""Reciprocal nearest neighbour reranking and soft relevance labels for dense retrieval."""
+"""Reciprocal nearest neighbour reranking and soft relevance labels for dense retrieval.
+
+The public names load on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
+    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
+
+_HOMES = {
+    "InputError": "errors",
+    "MissingDependencyError": "errors",
+    "QueryVectors": "vectors",
+    "RnnParams": "rnn",
+    "RnnReranker": "rerank",
+    "RnnrerankerError": "errors",
+    "Run": "runs",
+    "UnavailableError": "errors",
+    "VectorSource": "vectors",
+    "jaccard_similarity": "rnn",
+    "open_vectors": "vectors",
+    "rnn_similarity": "rnn",
+}
+
+__all__ = [
+    "InputError",
+    "MissingDependencyError",
+    "QueryVectors",
+    "RnnParams",
+    "RnnReranker",
+    "RnnrerankerError",
+    "Run",
+    "UnavailableError",
+    "VectorSource",
+    "jaccard_similarity",
+    "open_vectors",
+    "rnn_similarity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
