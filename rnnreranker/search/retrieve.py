@@ -126,4 +126,4 @@ def retrieve(
                 f"{index.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
             )
         runs.append(bm25_run(index.bm25, topics, hits, threads=threads or cores(), k1=k1, b=b))
-    return runs[0] if len(runs) == 1 else hybrid_run(*runs, hits)
+    return runs[0] if len(runs) == 1 else hybrid_run(runs[0], runs[1], hits)
