@@ -17,6 +17,7 @@ from rnnreranker.files import fingerprint
 from rnnreranker.vectors.model_folder import KNOWN_SETTINGS, find_model
 from rnnreranker.vectors.model_settings import POOLINGS, read_settings
 
+OPTIONS = ("pooling", "normalize", "max_length", "dtype", "query_prompt", "document_prompt")
 BATCH_TOKENS = 1024  # padded tokens in a batch: what a core's caches like best
 
 
@@ -48,6 +49,11 @@ class Encoder:
             "encoder", digest, {key: value for key, value in settings.items() if key != "model"}
         )
         self._model = model
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to call `load_encoder(name, **options)` with for the same encoder, whatever its files say then."""
+        return {key: self.settings[key] for key in OPTIONS}
 
     def encode(
         self,
@@ -138,7 +144,7 @@ def load_encoder(
     known = KNOWN_SETTINGS.get(folder.name, {})
     settings: dict[str, Any] = {
         "model": folder.name,
-        "pooling": pooling or own.pooling or known.get("pooling"),
+        "pooling": None if own.beyond else pooling or own.pooling or known.get("pooling"),
         "normalize": next((v for v in (normalize, own.normalize, known.get("normalize")) if v is not None), False),
         "max_length": max_length or own.max_length or known.get("max_length"),
         "dtype": dtype,

@@ -1,0 +1,21 @@
+"""Documents to indexes: a Faiss folder as Pyserini lays it out, a Lucene index for BM25, and the texts beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["build_bm25", "build_index", "texts_of"]
+
+_HOMES = {
+    "build_bm25": "rnnreranker.index.bm25",
+    "build_index": "rnnreranker.index.build",
+    "texts_of": "rnnreranker.index.texts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

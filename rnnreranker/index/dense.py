@@ -1,0 +1,78 @@
+"""Vectors of documents in blocks that survive a kill, and the layouts they end up in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import require
+from rnnreranker.files import fingerprint, write_atomically
+from rnnreranker.vectors.encoder import Encoder
+
+BLOCK = 1024  # documents encoded, and kept, together
+
+
+class VectorBlocks:
+    """Encodes blocks of documents and keeps each as a file, named by what it was made from.
+
+    Args:
+        folder: for the files; those of an earlier, interrupted build are used again where encoder and documents agree.
+        encoder: turns texts into vectors.
+        threads: None = one per core; the vectors do not depend on it.
+    """
+
+    def __init__(self, folder: Path, encoder: Encoder, threads: int | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._encoder = encoder
+        self._threads = threads
+        self._files: list[Path] = []
+        self.dimension = encoder.dimension
+        self.reused = 0  # blocks found finished
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """Encode the next block, or find it finished."""
+        texts = [document.text for document in documents]
+        name = fingerprint(self._encoder.fingerprint, [document.docid for document in documents], texts)
+        file = self._folder / f"{len(self._files):06d}-{name}.npy"
+        if file.is_file():
+            self.reused += 1
+        else:
+            vectors = self._encoder.encode(texts, threads=self._threads, what="documents")
+            with write_atomically(file) as stream:
+                np.save(stream, vectors)
+                stream.flush()
+                os.fsync(stream.fileno())
+        self._files.append(file)
+
+    def write_flat(self, path: Path, count: int) -> None:
+        """Write a Faiss flat inner-product index of all blocks, without holding it in memory."""
+        faiss = require("faiss", "writing a dense index", "faiss-cpu")
+        header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(self.dimension)).tobytes())
+        header[8:16] = count.to_bytes(8, "little")  # the number of vectors
+        header[-8:] = (count * self.dimension).to_bytes(8, "little")  # and of the floats that follow
+        with open(path, "wb") as stream:
+            stream.write(header)
+            self._write(stream, np.dtype("<f4"))
+
+    def write_matrix(self, path: Path, count: int) -> None:
+        """Write all blocks as one `.npy` matrix, (n, d) float16."""
+        dtype = np.dtype("<f2")
+        with open(path, "wb") as stream:
+            shape = (count, self.dimension)
+            described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(stream, described)
+            self._write(stream, dtype)
+
+    def _write(self, stream: IO[bytes], dtype: np.dtype) -> None:
+        for vectors in self._vectors():
+            stream.write(vectors.astype(dtype, copy=False).tobytes())
+
+    def _vectors(self) -> Iterator[np.ndarray]:
+        for file in self._files:
+            yield np.load(file, allow_pickle=False)

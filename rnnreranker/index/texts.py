@@ -1,0 +1,103 @@
+"""The texts of an index: a JSON document a line, as in Pyserini's JsonCollection, and a table to find a few quickly.
+
+`corpus/documents.jsonl` holds {"id", "contents"} in the order of the rows; `corpus/offsets.npy` holds, sorted by a hash
+of the docid, where each line begins, so that looking up a handful of docids reads little more than their lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import InputError
+
+FOLDER = "corpus"
+ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
+
+
+class CorpusWriter:
+    """Writes `corpus/` inside an index folder while documents stream by; used as a context manager."""
+
+    def __init__(self, index: Path) -> None:
+        self._folder = index / FOLDER
+        self._hashes = array("Q")
+        self._offsets = array("q")
+        self._at = 0
+
+    def __enter__(self) -> CorpusWriter:
+        self._folder.mkdir(parents=True)
+        self._stream: IO[bytes] = open(self._folder / "documents.jsonl", "wb")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self._stream.close()
+        if kind is None:
+            table = np.empty(len(self._hashes), dtype=ENTRY)
+            table["hash"], table["offset"] = self._hashes, self._offsets
+            np.save(self._folder / "offsets.npy", np.sort(table, order=("hash", "offset")))
+
+    def add(self, document: Document) -> None:
+        """Append a document."""
+        record = {"id": document.docid, "contents": document.text}
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        self._stream.write(line)
+        self._hashes.append(_hash(document.docid))
+        self._offsets.append(self._at)
+        self._at += len(line)
+
+
+def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
+    """The texts of some documents of an index, by docid; docids that the index does not have are left out.
+
+    Args:
+        index: a folder written by `python -m rnnreranker.index`.
+        docids: the documents wanted.
+
+    Raises:
+        InputError: an index without texts, or with files that do not fit together.
+    """
+    folder = Path(index).expanduser() / FOLDER
+    try:
+        table = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
+        stream = open(folder / "documents.jsonl", "rb")  # noqa: SIM115  closed below
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
+            "python -m rnnreranker.index"
+        ) from None
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{folder / 'offsets.npy'}: cannot be read ({error}); build the index again") from None
+    found = {}
+    with stream:
+        for docid in dict.fromkeys(docids):
+            wanted = np.uint64(_hash(docid))
+            place = int(np.searchsorted(table["hash"], wanted))
+            while place < len(table) and table["hash"][place] == wanted:  # more than one only when hashes collide
+                record = _read(stream, int(table["offset"][place]))
+                if record["id"] == docid:
+                    found[docid] = record["contents"]
+                place += 1
+    return found
+
+
+def _read(stream: IO[bytes], offset: int) -> dict[str, str]:
+    stream.seek(offset)
+    try:
+        record = json.loads(stream.readline())
+        return {"id": record["id"], "contents": record["contents"]}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{stream.name}: no document at byte {offset} where offsets.npy has one; build the index again"
+        ) from None
+
+
+def _hash(docid: str) -> int:
+    return int.from_bytes(hashlib.blake2b(docid.encode(), digest_size=8).digest(), "little")
