@@ -1,0 +1,229 @@
+"""The docstrings of the standard library, gathered by a Python that has loaded nothing else.
+
+Run as a script (`python -I -S docstrings.py NAME...`) it prints a JSON array of [docid, title, name in words,
+docstring], sorted by docid. It imports the standard library only, and is run in a process of its own: libraries such
+as transformers replace functions of the standard library and add methods to its classes when they are imported, which
+would change what is read here. The names given are documented elsewhere too, so they are kept however short their docstring is.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import re
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+_MODULES = """
+    builtins string re difflib textwrap unicodedata struct codecs datetime zoneinfo calendar time collections
+    collections.abc heapq bisect array weakref types copy pprint reprlib enum graphlib numbers math cmath
+    decimal fractions random statistics itertools functools operator pathlib os.path os fileinput filecmp
+    tempfile glob fnmatch linecache shutil pickle copyreg shelve marshal zlib gzip bz2 lzma zipfile tarfile csv
+    configparser tomllib netrc plistlib hashlib hmac secrets io argparse getopt logging logging.config
+    logging.handlers getpass platform errno threading multiprocessing multiprocessing.pool concurrent.futures
+    subprocess sched queue contextvars asyncio socket selectors signal email email.message email.parser
+    email.policy email.utils email.header email.headerregistry email.charset email.generator json json.tool
+    mimetypes base64 binascii quopri html html.parser xml.etree.ElementTree xml.dom.minidom xml.sax
+    xml.sax.handler xml.sax.saxutils urllib.request urllib.parse urllib.error urllib.robotparser http
+    http.client http.server http.cookies http.cookiejar ftplib poplib imaplib smtplib uuid socketserver
+    xmlrpc.client xmlrpc.server ipaddress wsgiref.util wsgiref.simple_server wave colorsys gettext locale cmd
+    shlex typing doctest unittest unittest.mock pdb bdb timeit cProfile pstats trace tracemalloc faulthandler
+    sys sysconfig warnings dataclasses contextlib abc atexit traceback gc inspect code codeop zipapp importlib
+    importlib.metadata importlib.resources importlib.util importlib.abc pkgutil runpy modulefinder ast symtable
+    tokenize keyword pyclbr py_compile compileall dis pickletools venv stringprep webbrowser sqlite3
+"""
+# Modules of which a part differs between operating systems: the names that do not.
+_ONLY = {
+    "os": """
+        chdir cpu_count fspath get_terminal_size getcwd getenv getpid kill link listdir makedirs mkdir remove
+        removedirs rename renames replace rmdir scandir stat symlink truncate unlink urandom utime walk chmod access
+        get_exec_path fsencode fsdecode DirEntry PathLike putenv unsetenv strerror system times
+    """,
+    "socket": """
+        create_connection create_server getaddrinfo getfqdn gethostbyname gethostname getnameinfo getservbyname
+        getdefaulttimeout setdefaulttimeout socket socketpair htons ntohs inet_aton inet_ntoa inet_ntop inet_pton
+    """,
+    "signal": """
+        signal raise_signal getsignal default_int_handler strsignal Signals Handlers
+    """,
+    "sys": """
+        exc_info exit getdefaultencoding getfilesystemencoding getrecursionlimit getrefcount getsizeof intern
+        is_finalizing setrecursionlimit setswitchinterval getswitchinterval settrace gettrace setprofile getprofile
+        call_tracing audit addaudithook exception
+    """,
+}
+# Classes of one operating system, defaults that depend on the installation, names that programs replace as they run.
+_LEFT_OUT = """
+    pathlib.PosixPath pathlib.WindowsPath pathlib.UnsupportedOperation threading.excepthook
+    logging.handlers.NTEventLogHandler multiprocessing.resource_sharer subprocess.STARTUPINFO time.tzset
+    time.pthread_getcpuclockid webbrowser.MacOSXOSAScript webbrowser.MacOSX webbrowser.WindowsDefault
+    sysconfig.get_path sysconfig.get_paths
+"""
+MODULES = tuple(_MODULES.split())
+ONLY = {module: names.split() for module, names in _ONLY.items()}
+LEFT_OUT = frozenset(_LEFT_OUT.split())
+FEWEST_WORDS = 6
+MOST_CHARACTERS = 2000  # of a docstring; more than an encoder reads, cut between paragraphs
+
+_BOILERPLATE = re.compile(
+    r"Alias for field number|Initialize self|Return repr\(self\)|Return str\(self\)|Create and return a new object"
+    r"|Return self[=<>!+]|Implement |Helper for pickle|See help\(type\(self\)\)|The base class of the class hierarchy"
+    r"|Internal |Deprecated AST node class|An enumeration\.$|list of weak references"
+)
+
+
+class _Item(NamedTuple):
+    name: str
+    rank: tuple[bool, int, int, int, str]  # the best name of several: no alias, fewest parts, first module, shortest
+    value: Any
+    docstring: str
+
+
+def gather(enough: frozenset[str]) -> list[tuple[str, str, str, str]]:
+    """Rows of docid, title (name and signature), name in words, docstring: sorted by docid, no object or text twice."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names that warn when they are looked up
+        items = sorted(_items(enough), key=lambda item: item.rank)
+    seen: set[Any] = set()
+    rows = []
+    for item in items:
+        identities = {id(item.value), item.docstring}
+        if item.name in LEFT_OUT or not identities.isdisjoint(seen):
+            continue
+        seen |= identities
+        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), _cut(item.docstring)))
+    return sorted(rows)
+
+
+def _items(enough: frozenset[str]) -> Iterator[_Item]:
+    for order, module_name in enumerate(MODULES):
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue  # a Python built without an optional library, such as lzma
+        prefix = "" if module_name == "builtins" else module_name + "."
+        candidates = [(module_name, module)]
+        for name, value in _public(module, module_name):
+            candidates.append((prefix + name, value))
+            if inspect.isclass(value) and f"{prefix}{name}" not in LEFT_OUT:
+                candidates += ((f"{prefix}{name}.{method}", member) for method, member in _members(value))
+        for name, value in candidates:
+            docstring = _docstring(value)
+            long_enough = name in enough or len(docstring.split()) >= FEWEST_WORDS
+            if docstring and long_enough and not _BOILERPLATE.match(docstring):
+                alias = inspect.isclass(value) and value.__name__ != name.rpartition(".")[2]
+                yield _Item(name, (alias, name.count("."), order, len(name), name), value, docstring)
+
+
+def _public(module: types.ModuleType, module_name: str) -> list[tuple[str, Any]]:
+    names = ONLY.get(module_name) or getattr(module, "__all__", None) or list(vars(module))
+    declared = hasattr(module, "__all__") or module_name in ONLY or module_name == "builtins"
+    found = []
+    for name in sorted(set(names)):
+        value = getattr(module, name, None)
+        if name.startswith("_") or not (inspect.isclass(value) or inspect.isroutine(value)):
+            continue
+        home = getattr(value, "__module__", None) or module_name
+        if not declared and home.lstrip("_") != module_name:
+            continue  # imported there, not part of it
+        if "unix_events" in home or "windows_events" in home:
+            continue  # made for one operating system
+        found.append((name, value))
+    return found
+
+
+def _members(owner: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class defines, or takes from a base that has no public name."""
+    hidden = [base for base in owner.__mro__[1:] if _hidden(base)]
+    members = {name: value for base in (*reversed(hidden), owner) for name, value in vars(base).items()}
+    for name, value in sorted(members.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        wrapped = (property, functools.cached_property, types.GetSetDescriptorType, types.DynamicClassAttribute)
+        if isinstance(value, wrapped) or (inspect.isroutine(value) and not inspect.isclass(value)):
+            yield name, value
+
+
+def _hidden(base: type) -> bool:
+    # people write pathlib.Path.stem, although stem is a property of PurePath
+    return base.__name__.startswith("_") or base.__module__.endswith("._abc") or base.__qualname__ == "PurePath"
+
+
+def _docstring(value: Any) -> str:
+    docstring = getattr(value, "__doc__", None)
+    if inspect.isclass(value):
+        docstring = vars(value).get("__doc__")
+        generated = hasattr(value, "__dataclass_fields__") or hasattr(value, "_fields")
+        if isinstance(docstring, str) and generated and docstring.startswith(value.__name__ + "("):
+            return ""  # the list of fields that dataclass and namedtuple write
+    return inspect.cleandoc(docstring) if isinstance(docstring, str) else ""
+
+
+def _in_words(name: str) -> str:
+    """The words of a name, which tokenizers keep in one piece: `io.TextIOWrapper` gives `io Text IOWrapper`."""
+    return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace(".", " ").replace("_", " ").split())
+
+
+def _signature(value: Any) -> str:
+    """The parameters, without `self`, annotations, and defaults other than plain constants; empty where unknown."""
+    if inspect.ismodule(value):
+        return ""
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (ValueError, TypeError):
+        return ""
+    shown = []
+    for position, parameter in enumerate(parameters):
+        if position == 0 and parameter.name in ("self", "cls", "type", "mcls", "metacls"):
+            continue
+        default = parameter.default
+        if default is not inspect.Parameter.empty and not _constant(default):
+            default = _ELLIPSIS
+        shown.append(parameter.replace(annotation=inspect.Parameter.empty, default=default))
+    try:
+        return str(inspect.Signature(shown))
+    except ValueError:
+        return ""
+
+
+def _constant(default: Any) -> bool:
+    if isinstance(default, str):
+        return len(default) <= 12 and default.strip("/\\").isascii() and not re.search(r"\w[/\\]", default)
+    return default is None or type(default) in (bool, int, float)
+
+
+class _Ellipsis:
+    def __repr__(self) -> str:
+        return "..."
+
+
+_ELLIPSIS = _Ellipsis()
+
+
+def _cut(docstring: str) -> str:
+    if len(docstring) <= MOST_CHARACTERS:
+        return docstring
+    for boundary in ("\n\n", "\n", " "):
+        end = docstring.rfind(boundary, 0, MOST_CHARACTERS)
+        if end > MOST_CHARACTERS // 4:
+            return docstring[:end].rstrip()
+    return docstring[:MOST_CHARACTERS]
+
+
+def main(names: list[str]) -> int:
+    if not dict.fromkeys.__doc__:
+        print("this Python has no docstrings", file=sys.stderr)
+        return 1
+    json.dump(gather(frozenset(names)), sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

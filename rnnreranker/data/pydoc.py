@@ -1,0 +1,81 @@
+"""The built-in collection: the documentation of the running Python's standard library, made from its docstrings.
+
+Documents are generated, never shipped, so a machine without network has real text to search. What comes out depends on
+the Python alone (`docstrings` gathers it in a process of its own), and `fingerprint` names it.
+
+Most docstrings of the built-in types and functions are one line that says what a call does and not what people do with
+it. For those, and for those only, `pydoc_files/uses.tsv` adds a sentence on typical use, written for this project.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import resources
+
+from rnnreranker import files
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import UnavailableError
+
+
+def documents() -> Iterator[Document]:
+    """The documents of the built-in collection, sorted by docid.
+
+    A docid is the public name a person would type (`dict.fromkeys`, `itertools.groupby`, `pathlib.Path.glob`). The text
+    is the name with its signature where there is one, the name in words, the docstring (2,000 characters of it at most),
+    and for the built-in types and functions a sentence on typical use.
+
+    Raises:
+        UnavailableError: when Python has no docstrings, or cannot be started to read them.
+    """
+    return iter(_documents())
+
+
+def fingerprint() -> str:
+    """16 hexadecimal digits that name the content of the collection under this Python.
+
+    Raises:
+        UnavailableError: when Python has no docstrings, or cannot be started to read them.
+    """
+    return files.fingerprint(*([document.docid, document.text] for document in _documents()))
+
+
+@functools.cache
+def _documents() -> tuple[Document, ...]:
+    uses = _uses()
+    found = []
+    for docid, title, words, docstring in _gathered(sorted(uses)):
+        lines = [title, words, docstring]
+        if docid in uses:
+            lines.append(f"Typical use: {uses[docid]}")
+        found.append(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(lines))))
+    return tuple(found)
+
+
+def _uses() -> dict[str, str]:
+    """Docid to a sentence on typical use."""
+    content = resources.files("rnnreranker.data").joinpath("pydoc_files/uses.tsv").read_text(encoding="utf-8")
+    uses = {}
+    for line in content.splitlines():
+        docid, _, sentence = line.partition("\t")
+        uses[docid] = sentence
+    return uses
+
+
+def _gathered(names: list[str]) -> list[list[str]]:
+    """Rows of `docstrings.gather`, from a Python without site packages and without the optimisations of this one."""
+    with resources.as_file(resources.files("rnnreranker.data").joinpath("docstrings.py")) as script:
+        command = [sys.executable, "-I", "-S", "-X", "utf8", str(script), *names]
+        try:
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        except OSError as error:
+            raise UnavailableError(f"pydoc: {sys.executable or 'Python'} cannot be started ({error})") from None
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise UnavailableError(f"pydoc: the docstrings of {sys.executable} cannot be read: {reason[0]}")
+    rows: list[list[str]] = json.loads(done.stdout)
+    return rows
