@@ -1,0 +1,5 @@
+"""Runs: for every query an ordered list of (docid, score), read from and written to TREC and MS MARCO files."""
+
+from rnnreranker.runs.run import FORMATS, Run
+
+__all__ = ["FORMATS", "Run"]

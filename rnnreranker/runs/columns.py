@@ -1,0 +1,122 @@
+"""Columns of ids and scores in any order to a Run: encoded to integers, checked, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.runs.run import Run
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class RepeatedEntryError(InputError):
+    """A docid stands twice in one query: `first` and `second` are the numbers of the two entries, from 0."""
+
+    def __init__(self, qid: str, docid: str, first: int, second: int) -> None:
+        super().__init__(
+            f"query {qid}: docid {docid} stands there twice (entries {first} and {second}); expected every docid once"
+        )
+        self.qid, self.docid, self.first, self.second = qid, docid, first, second
+
+
+def encode(names: Sequence[str], what: str) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct names (object array, in order of first appearance) and the number of each entry's name (int32).
+
+    Raises:
+        InputError: a name that is no string.
+    """
+    import pyarrow
+
+    try:
+        column = pyarrow.array(names, type=pyarrow.string())
+    except (pyarrow.ArrowException, TypeError):
+        column = None
+    if column is None or column.null_count:
+        wrong = next(name for name in names if not isinstance(name, str))
+        raise InputError(f"{what}: {wrong!r} is of type {type(wrong).__name__}; expected strings")
+    return dictionary_of(column)
+
+
+def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """`encode` for a column of strings that Arrow holds, dictionary-encoded or not."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    names = column.dictionary.to_numpy(zero_copy_only=False)
+    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    first = np.full(len(names), len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places the last assignment stays: the first entry
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+    if np.array_equal(order, np.arange(len(names))):
+        return names, codes
+    places = np.empty(len(names), dtype=np.int32)
+    places[order] = np.arange(len(order))
+    return names[order], places[codes]
+
+
+def from_codes(
+    qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
+) -> Run:
+    """A run from entries in any order.
+
+    Args:
+        qids: Q distinct query ids, in the order they are to have.
+        queries: (L,) entry -> query number.
+        docids: (V,) distinct docids; rows: (L,) entry -> row of docids; scores: (L,) float64.
+
+    Raises:
+        InputError: a NaN or infinite score.
+        RepeatedEntryError: a docid twice in a query.
+    """
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if len(wrong):
+        entry = wrong[0]
+        where = f"query {qids[queries[entry]]}, docid {docids[rows[entry]]}"
+        raise InputError(f"{where}: score {scores[entry]}; expected a finite number")
+    _check_repeated(qids, queries, docids, rows)
+    order = _order(queries, docids, rows, scores)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
+    rows = rows.astype(np.int32, copy=False)
+    if order is not None:
+        rows, scores = rows[order], scores[order]
+    return Run(qids, offsets, docids, rows, scores)
+
+
+def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray) -> None:
+    pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
+    in_order = np.sort(pairs)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return
+    order = np.argsort(pairs, kind="stable")
+    same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
+    place = same[np.argmin(order[same + 1])]  # the pair that is completed first
+    first, second = int(order[place]), int(order[place + 1])
+    raise RepeatedEntryError(qids[queries[second]], docids[rows[second]], first, second)
+
+
+def _order(queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
+    """The entries by query, descending score, ascending docid; None where they stand so already."""
+    import pyarrow
+    import pyarrow.compute
+
+    step = np.diff(queries)
+    within = step == 0
+    falls = np.diff(scores)
+    if (step >= 0).all() and (falls[within] < 0).all():
+        return None  # no ties: docids need no comparison
+    ranks = np.empty(len(docids), dtype=np.int32)
+    in_order = pyarrow.compute.sort_indices(pyarrow.array(docids, type=pyarrow.string()))  # bytes: code point order
+    ranks[in_order.to_numpy()] = np.arange(len(docids))
+    ranks = ranks[rows]
+    tied = within & (falls == 0)
+    if (step >= 0).all() and (falls[within] <= 0).all() and (np.diff(ranks)[tied] > 0).all():
+        return None
+    return np.lexsort((ranks, -scores, queries))

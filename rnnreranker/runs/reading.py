@@ -1,0 +1,147 @@
+"""Run files: a clean one in one go through Arrow; any other line by line, with the line of whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.files import read_bytes
+from rnnreranker.runs.columns import RepeatedEntryError, dictionary_of, encode, from_codes
+from rnnreranker.runs.run import FORMATS, Run
+
+if TYPE_CHECKING:
+    import pyarrow
+
+COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("qid", "docid", "rank")}
+LARGEST = float(np.finfo(np.float32).max)
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_run(path: str | os.PathLike[str], format: str | None) -> Run:
+    """The run of a file; see `Run.read`."""
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
+    content = read_bytes(path, "run file").removeprefix(BYTE_ORDER_MARK)
+    format = format or _detect(content, path)
+    run = _read_clean(content, format)
+    return run if run is not None else _read_lines(content, format, path)
+
+
+def _detect(content: bytes, path: str | os.PathLike[str]) -> str:
+    """The format by the number of columns of the first line that is not blank."""
+    start = re.search(rb"\S", content)
+    if start is None:
+        raise InputError(f"{path}: {_expected('no run lines')}")
+    end = content.find(b"\n", start.start())
+    line = content[start.start() : end if end >= 0 else len(content)]
+    for format, names in COLUMNS.items():
+        if len(line.split()) == len(names):
+            return format
+    number = content.count(b"\n", 0, start.start()) + 1
+    raise InputError(f"{path}:{number}: {_expected(f'{len(line.split())} columns')}")
+
+
+def _expected(found: str) -> str:
+    return f"{found}; expected TREC `{' '.join(COLUMNS['trec'])}` or MS MARCO `{' '.join(COLUMNS['msmarco'])}`"
+
+
+def _read_clean(content: bytes, format: str) -> Run | None:
+    """The run of a file with one separator throughout and nothing wrong in it; None for any other."""
+    import pyarrow
+    import pyarrow.csv
+
+    separator = b"\t" if b"\t" in content[:4096] else b" "
+    other = b" " if separator == b"\t" else b"\t"
+    unclean = (other, separator * 2, separator + b"\n", separator + b"\r", b"\n" + separator, b"\v", b"\f", b"\0")
+    if content.startswith(separator) or content.endswith(separator) or any(mark in content for mark in unclean):
+        return None
+    number, kind = ("score", pyarrow.float64()) if format == "trec" else ("rank", pyarrow.int64())
+    ids = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    try:
+        table = pyarrow.csv.read_csv(
+            pyarrow.BufferReader(content),
+            read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=16 * 2**20),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={"qid": ids, "docid": ids, number: kind},
+                include_columns=["qid", "docid", number],
+                null_values=[],
+            ),
+        )
+    except pyarrow.ArrowException:
+        return None  # the line by line reader says what is wrong, and where
+    return _from_table(table, number)
+
+
+def _from_table(table: pyarrow.Table, number: str) -> Run | None:
+    values = table.column(number).to_numpy()
+    with np.errstate(invalid="ignore"):
+        valid = (np.abs(values) <= LARGEST).all() if number == "score" else (values >= 1).all()
+    if not valid or not len(values):
+        return None
+    qids, queries = dictionary_of(table.column("qid"))
+    docids, rows = dictionary_of(table.column("docid"))
+    try:
+        return from_codes(tuple(qids), queries, docids, rows, values if number == "score" else 1 / values)
+    except RepeatedEntryError:
+        return None
+
+
+def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Run:
+    qids: list[str] = []
+    docids: list[str] = []
+    scores: list[float] = []
+    lines: list[int] = []
+    for line, text in enumerate(content.split(b"\n"), 1):
+        columns = text.split()
+        if not columns:
+            continue
+        where = f"{path}:{line}"
+        if len(columns) != len(COLUMNS[format]):
+            name = {"trec": "TREC", "msmarco": "MS MARCO"}[format]
+            raise InputError(f"{where}: {len(columns)} columns; expected {name} `{' '.join(COLUMNS[format])}`")
+        try:
+            qids.append(columns[0].decode())
+            docids.append(columns[2 if format == "trec" else 1].decode())
+        except UnicodeDecodeError:
+            raise InputError(f"{where}: not UTF-8 text; expected a run file in UTF-8") from None
+        scores.append(_score(columns[4], where) if format == "trec" else 1 / _rank(columns[2], where))
+        lines.append(line)
+    if not lines:
+        raise InputError(f"{path}: {_expected('no run lines')}")
+    names, queries = encode(qids, "qids")
+    distinct, rows = encode(docids, "docids")
+    try:
+        return from_codes(tuple(names), queries, distinct, rows, np.array(scores))
+    except RepeatedEntryError as error:
+        raise InputError(
+            f"{path}:{lines[error.second]}: query {error.qid} has docid {error.docid} a second time "
+            f"(first on line {lines[error.first]}); expected every docid once a query"
+        ) from None
+
+
+def _score(text: bytes, where: str) -> float:
+    shown = text.decode(errors="replace")
+    if NOT_FINITE.fullmatch(text):
+        raise InputError(f"{where}: score {shown}; expected a finite number")
+    if not NUMBER.fullmatch(text):
+        raise InputError(f"{where}: score {shown!r} is not a number; expected one in column 5")
+    score = float(text)
+    if abs(score) > LARGEST:
+        raise InputError(
+            f"{where}: score {shown} is beyond float32 (largest {LARGEST:.4g}), which evaluation tools use"
+        )
+    return score
+
+
+def _rank(text: bytes, where: str) -> int:
+    if not re.fullmatch(rb"\+?0*[1-9]\d{0,17}", text):
+        shown = text.decode(errors="replace")
+        raise InputError(f"{where}: rank {shown!r}; expected a whole number from 1 in column 3")
+    return int(text)

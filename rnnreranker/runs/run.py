@@ -1,0 +1,203 @@
+"""The Run type: integers inside, strings only at the edges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+
+FORMATS = ("trec", "msmarco")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
+
+    Attributes:
+        qids: Q distinct query ids.
+        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+        docids: (V,) object array of the distinct docids.
+        rows: (L,) int32, entry -> row of `docids`.
+        scores: (L,) float64, finite, non-increasing within a query.
+
+    >>> run = Run.from_dict({"q1": {"b": 1.0, "a": 1.0, "c": 2.0}})
+    >>> run
+    Run(1 query, 3 entries)
+    >>> run["q1"]
+    [('c', 2.0), ('a', 1.0), ('b', 1.0)]
+    """
+
+    qids: tuple[str, ...]
+    offsets: np.ndarray
+    docids: np.ndarray
+    rows: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Run:
+        """The run of a file, plain or .gz.
+
+        Args:
+            path: TREC (`qid Q0 docid rank score tag`; the rank is not used) or MS MARCO (`qid docid rank`;
+                score = 1 / rank). Columns are separated by white space; blank lines are skipped; the lines of a query
+                may stand anywhere; queries keep the order of their first lines.
+            format: "trec" or "msmarco"; None = by the number of columns of the first line.
+
+        Raises:
+            InputError: no such file, no lines, or a line that is not of the format: file:line and what is wrong.
+        """
+        from rnnreranker.runs.reading import read_run
+
+        return read_run(path, format)
+
+    def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
+        """Write a TREC or MS MARCO file, whole or not at all, compressed when the name ends in .gz.
+
+        TREC scores are lowered by as little as makes them strictly decreasing in float32, so that tools that sort
+        again by score (trec_eval: float32, ties by descending docid) keep our order. Queries without entries leave no
+        line.
+
+        Raises:
+            InputError: unknown format; a tag, qid or docid that is empty or has white space; scores that float32
+                cannot hold in strictly decreasing order; a path that cannot be written.
+        """
+        from rnnreranker.runs.writing import write_run
+
+        write_run(self, path, tag, format)
+
+    @classmethod
+    def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
+        """A run from three columns of equal length in any order.
+
+        Entries are sorted by descending score, then ascending docid; queries keep the order of first appearance.
+
+        Raises:
+            InputError: unequal lengths, ids that are no strings, NaN or infinite scores, a docid twice in a query.
+        """
+        from rnnreranker.runs.columns import encode, from_codes
+
+        if not len(qids) == len(docids) == len(scores):
+            raise InputError(f"{len(qids)} qids, {len(docids)} docids, {len(scores)} scores: expected equal numbers")
+        names, codes = encode(qids, "qids")
+        distinct, rows = encode(docids, "docids")
+        return from_codes(tuple(names), codes, distinct, rows, _as_scores(scores))
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
+        """A run from {qid: {docid: score}}; a query with an empty mapping stays, with no entries.
+
+        Raises:
+            InputError: ids that are no strings, NaN or infinite scores.
+        """
+        from rnnreranker.runs.columns import encode, from_codes
+
+        for qid in entries:
+            if not isinstance(qid, str):
+                raise InputError(f"qids: {qid!r} is of type {type(qid).__name__}; expected strings")
+        codes = np.repeat(np.arange(len(entries)), [len(found) for found in entries.values()])
+        distinct, rows = encode([docid for found in entries.values() for docid in found], "docids")
+        scores = _as_scores([score for found in entries.values() for score in found.values()])
+        return from_codes(tuple(entries), codes, distinct, rows, scores)
+
+    @classmethod
+    def from_parts(
+        cls, qids: Sequence[str], offsets: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
+    ) -> Run:
+        """A run from its attributes, whose entries are already in their final order.
+
+        Raises:
+            InputError: lengths that do not fit together, rows out of range, NaN or infinite scores, scores that
+                increase within a query.
+        """
+        qids = tuple(qids)
+        offsets = np.asarray(offsets, dtype=np.int64)
+        rows = np.asarray(rows, dtype=np.int32)
+        scores = _as_scores(scores)
+        if len(offsets) != len(qids) + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise InputError(f"offsets: expected {len(qids) + 1} non-decreasing numbers from 0 for {len(qids)} queries")
+        if not len(rows) == len(scores) == offsets[-1]:
+            raise InputError(f"{len(rows)} rows, {len(scores)} scores: expected {offsets[-1]}, the last offset")
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(docids)):
+            raise InputError(f"rows: {rows.min()} to {rows.max()}; expected 0 to {len(docids) - 1}")
+        run = cls(qids, offsets, np.asarray(docids, dtype=object), rows, scores)
+        run._check_scores()
+        return run
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """{qid: {docid: score}}, entries in the order of the run."""
+        return {qid: dict(self[qid]) for qid in self.qids}
+
+    def head(self, depth: int) -> Run:
+        """The first `depth` entries of every query.
+
+        Raises:
+            InputError: depth below 1.
+        """
+        if depth < 1:
+            raise InputError(f"depth={depth}: expected an integer >= 1")
+        kept = self.ranks <= depth
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(self.offsets), depth))])
+        return Run(self.qids, offsets, self.docids, self.rows[kept], self.scores[kept])
+
+    @property
+    def queries(self) -> np.ndarray:
+        """(L,) int64: entry -> number of its query."""
+        return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """(L,) int64: entry -> its rank within the query, from 1."""
+        return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.qids)
+
+    def __contains__(self, qid: object) -> bool:
+        return qid in self._places
+
+    def __getitem__(self, qid: str) -> list[tuple[str, float]]:
+        place = self._places[qid]
+        entries = slice(self.offsets[place], self.offsets[place + 1])
+        return list(zip(self.docids[self.rows[entries]].tolist(), self.scores[entries].tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        noun = "query" if len(self) == 1 else "queries"
+        entries = "entry" if len(self.rows) == 1 else "entries"
+        return f"Run({len(self)} {noun}, {len(self.rows)} {entries})"
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {qid: place for place, qid in enumerate(self.qids)}
+
+    def _check_scores(self) -> None:
+        if len(self._places) != len(self.qids):
+            raise InputError("qids: a query id stands there twice; expected distinct ids")
+        rising = np.diff(self.scores) > 0
+        starts = self.offsets[1:-1]
+        rising[starts[(starts > 0) & (starts < len(self.scores))] - 1] = False
+        wrong = ~np.isfinite(self.scores)
+        wrong[1:] |= rising
+        if wrong.any():
+            entry = int(np.argmax(wrong))
+            qid = self.qids[int(np.searchsorted(self.offsets, entry, side="right")) - 1]
+            docid = self.docids[self.rows[entry]]
+            raise InputError(
+                f"query {qid}, docid {docid}: score {self.scores[entry]} is not finite, or higher than the one before; "
+                "expected finite scores, best first (use Run.from_columns to sort)"
+            )
+
+
+def _as_scores(scores: Any) -> np.ndarray:
+    try:
+        return np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("scores: expected numbers") from None

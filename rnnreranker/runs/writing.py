@@ -1,0 +1,92 @@
+"""Run files written in one go, in an order that tools which sort again by score cannot change."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.files import write_atomically
+from rnnreranker.runs.run import FORMATS, Run
+
+LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
+LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
+
+
+def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> None:
+    """Write a run; see `Run.write`."""
+    import pyarrow
+    import pyarrow.compute
+
+    if format not in FORMATS:
+        raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
+    _check_words([tag], "tag")
+    _check_words(run.qids, "query id")
+    _check_words(run.docids, "docid")
+    qids = pyarrow.array(run.qids, type=pyarrow.string())
+    docids = pyarrow.array(run.docids, type=pyarrow.string())
+    queries, ranks = run.queries, run.ranks
+    scores = strictly_decreasing(run) if format == "trec" else None
+    with write_atomically(path) as stream:
+        for first in range(0, len(run.rows), LINES):
+            part = slice(first, first + LINES)
+            qid_column = qids.take(pyarrow.array(queries[part]))
+            docid_column = docids.take(pyarrow.array(run.rows[part]))
+            rank_column = pyarrow.array(ranks[part]).cast(pyarrow.string())
+            if scores is None:
+                columns, separator = [qid_column, docid_column, _ended(rank_column)], "\t"
+            else:
+                score_column = pyarrow.array(scores[part]).cast(pyarrow.string())  # shortest text that reads back equal
+                columns, separator = [qid_column, "Q0", docid_column, rank_column, score_column, tag + "\n"], " "
+            lines = pyarrow.compute.binary_join_element_wise(*columns, separator)
+            _, ends, text = lines.buffers()  # Arrow keeps the text of all lines one after the other
+            stream.write(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
+
+
+def strictly_decreasing(run: Run) -> np.ndarray:
+    """(L,) float32: the scores of a run, lowered by as little as makes them strictly decreasing in every query.
+
+    Each score becomes the lower of its float32 value and the next float32 below the score before it. Floats are
+    counted off as integers in the same order, k; the rule k'_i = min(k_i, k'_(i-1) - 1) is then a running minimum of
+    k_i + i.
+
+    Raises:
+        InputError: a score that float32 cannot hold, or no float32 left below the one before.
+    """
+    with np.errstate(over="ignore"):
+        single = run.scores.astype(np.float32)
+    bits = single.view(np.int32).astype(np.int64)
+    keys = np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
+    queries, places = run.queries, run.ranks - 1
+    apart = queries << 33  # more than any two keys differ: a query's minimum never reaches into the next one
+    lowered = np.minimum.accumulate(keys + places - apart) + apart - places
+    wrong = np.abs(lowered) > LARGEST_KEY
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        where = f"query {run.qids[queries[entry]]}, docid {run.docids[run.rows[entry]]}"
+        raise InputError(
+            f"{where}: score {run.scores[entry]:g} at rank {places[entry] + 1} cannot be written: no float32 number is left for it; expected scores within ±3.4e38"
+        )
+    magnitude = np.abs(lowered).astype(np.int32).view(np.float32)
+    return np.where(lowered < 0, -magnitude, magnitude)
+
+
+def _ended(column: object) -> object:
+    import pyarrow.compute
+
+    return pyarrow.compute.binary_join_element_wise(column, "\n", "")
+
+
+def _check_words(words: object, what: str) -> None:
+    """Refuse words that would add or lose a column."""
+    import pyarrow
+    import pyarrow.compute
+
+    column = pyarrow.array(words, type=pyarrow.string())
+    wrong = pyarrow.compute.match_substring_regex(column, r"^$|[\s\x0b]")
+    if pyarrow.compute.any(wrong, min_count=0).as_py():
+        word = column.filter(wrong)[0].as_py()
+        raise InputError(
+            f"{what} {word!r} is empty or has white space; a run file separates its columns by white space"
+        )

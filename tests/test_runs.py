@@ -1,0 +1,180 @@
+"""Run: reading, the order of entries, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.runs import Run
+
+
+def file(folder: Path, text: str, name: str = "run.txt") -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+TREC = "q2 Q0 d1 1 2.5 tag\nq1 Q0 d3 1 1.0 tag\nq2 Q0 d2 2 3.5 tag\n"
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.txt.gz"])
+@pytest.mark.parametrize("separator", [" ", "\t", "  ", " \t"])
+def test_trec_lines_in_any_order(tmp_path: Path, name: str, separator: str) -> None:
+    run = Run.read(file(tmp_path, TREC.replace(" ", separator), name))
+    assert run.qids == ("q2", "q1")  # order of first appearance
+    assert run["q2"] == [("d2", 3.5), ("d1", 2.5)]
+    assert run["q1"] == [("d3", 1.0)]
+    assert run.offsets.tolist() == [0, 2, 3]
+    assert (run.rows.dtype, run.scores.dtype, run.docids.dtype) == (np.int32, np.float64, object)
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+def test_msmarco_scores_are_reciprocal_ranks(tmp_path: Path, separator: str) -> None:
+    run = Run.read(file(tmp_path, "7\tb\t2\n7\ta\t1\n9\tc\t4\n".replace("\t", separator)))
+    assert run.to_dict() == {"7": {"a": 1.0, "b": 0.5}, "9": {"c": 0.25}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n\nq Q0 a 1 2 t\n\nq Q0 b 2 1 t\n\n",
+        "q Q0 a 1 2 t\r\nq Q0 b 2 1 t\r\n",
+        "\n  \nq Q0 a 1 2 t\n \t \nq Q0 b 2 1 t",
+        "q Q0 a 1 2 t \nq Q0 b 2 1 t\n",
+        "\ufeffq Q0 a 1 2 t\nq Q0 b 2 1 t\n",
+        "q Q0 a 1 +2e0 t\nq Q0 b 2 .1e1 t\n",
+    ],
+)
+def test_blank_lines_line_ends_and_trailing_space(tmp_path: Path, text: str) -> None:
+    assert Run.read(file(tmp_path, text)).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
+
+
+def test_ties_by_docid_compared_as_text(tmp_path: Path) -> None:
+    lines = "".join(f"q Q0 {docid} 1 1.0 t\n" for docid in ("9", "10", "Z", "é", "a", "2"))
+    assert [docid for docid, _ in Run.read(file(tmp_path, lines))["q"]] == ["10", "2", "9", "Z", "a", "é"]
+
+
+def test_scores_that_float32_cannot_tell_apart_keep_their_order(tmp_path: Path) -> None:
+    run = Run.read(file(tmp_path, "q Q0 a 1 100.0 t\nq Q0 b 2 100.000001 t\n"))
+    assert [docid for docid, _ in run["q"]] == ["b", "a"]
+
+
+def test_quotes_and_words_that_look_like_no_value_are_ids(tmp_path: Path) -> None:
+    run = Run.read(file(tmp_path, 'NA Q0 "x 1 2 t\nNA Q0 null 2 1 t\n'))
+    assert run.to_dict() == {"NA": {'"x': 2.0, "null": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q Q0 a 1 2 t\nq Q0 b 2 t\n", "run.txt:2: 5 columns; expected TREC `qid Q0 docid rank score tag`"),
+        ("\nq Q0  1 2 t\n", "run.txt:2: 5 columns; expected TREC"),
+        ("q Q0 a 1 2 t\nq Q0 b  1 t\n", "run.txt:2: 5 columns"),
+        ("q Q0 a 1 2 t\nq Q0 b 1 1 \n", "run.txt:2: 5 columns"),
+        ("q\tQ0\ta b\t1\t2\tt\n", "run.txt:1: 7 columns"),
+        ("q Q0 a 1 2 t\nq Q0 b 2 x t\n", "run.txt:2: score 'x' is not a number; expected one in column 5"),
+        ("q Q0 a 1 1_0 t\n", "run.txt:1: score '1_0' is not a number"),
+        ("q Q0 a 1 0x1 t\n", "run.txt:1: score '0x1' is not a number"),
+        ("q Q0 a 1 2 t\n\nq Q0 b 2 NaN t\n", "run.txt:3: score NaN; expected a finite number"),
+        ("q Q0 a 1 -inf t\n", "run.txt:1: score -inf; expected a finite number"),
+        ("q Q0 a 1 1e39 t\n", "run.txt:1: score 1e39 is beyond float32"),
+        ("q Q0 a 1 1e999 t\n", "run.txt:1: score 1e999 is beyond float32"),
+        (
+            "q Q0 a 1 2 t\nq1 Q0 a 1 2 t\nq Q0 a 2 1 t\n",
+            "run.txt:3: query q has docid a a second time (first on line 1); expected every docid once a query",
+        ),
+        ("q\ta\t1\nq\tb\t0\n", "run.txt:2: rank '0'; expected a whole number from 1 in column 3"),
+        ("q\ta\t1\nq\tb\t1.5\n", "run.txt:2: rank '1.5'; expected a whole number"),
+        ("q\ta\t1\nq\tb\n", "run.txt:2: 2 columns; expected MS MARCO `qid docid rank`"),
+        ("", "run.txt: no run lines; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),
+        (" \n\n", "run.txt: no run lines; expected TREC"),
+        ("\nq a\n", "run.txt:2: 2 columns; expected TREC `qid Q0 docid rank score tag` or MS MARCO `qid docid rank`"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Run.read(file(tmp_path, text))
+    assert message in str(caught.value)
+
+
+def test_other_errors_of_reading(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such run file"):
+        Run.read(tmp_path / "none.txt")
+    (tmp_path / "bytes.txt").write_bytes(b"q Q0 a 1 2 t\nq Q0 \xff 2 1 t\n")
+    with pytest.raises(InputError, match=r"bytes.txt:2: not UTF-8"):
+        Run.read(tmp_path / "bytes.txt")
+    with pytest.raises(InputError, match="format 'tre'; did you mean trec"):
+        Run.read(file(tmp_path, TREC), format="tre")
+    with pytest.raises(InputError, match=r"run.txt:1: 6 columns; expected MS MARCO"):
+        Run.read(file(tmp_path, TREC), format="msmarco")
+
+
+def test_clean_and_line_by_line_reading_agree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    lines = [f"q{rng.integers(9)} Q0 d{i} 1 {rng.integers(-9, 9) / 4} t" for i in rng.permutation(2000)]
+    clean = Run.read(file(tmp_path, "\n".join(lines) + "\n"))
+    slow = Run.read(file(tmp_path, lines[0].replace(" ", "  ") + "\n" + "\n".join(lines[1:]) + "\n"))
+    assert clean.qids == slow.qids
+    assert clean.to_dict() == slow.to_dict()
+    assert [list(clean[qid]) for qid in clean] == [list(slow[qid]) for qid in slow]
+    for qid in clean:
+        keys = [(-score, docid) for docid, score in clean[qid]]
+        assert keys == sorted(keys)
+
+
+def test_from_columns_and_from_dict() -> None:
+    run = Run.from_columns(["b", "a", "b"], ["x", "x", "y"], [1, 2, 3])
+    assert run.qids == ("b", "a")
+    assert run["b"] == [("y", 3.0), ("x", 1.0)]
+    assert run.docids.tolist() == ["x", "y"]
+    assert repr(run) == "Run(2 queries, 3 entries)"
+    again = Run.from_dict(run.to_dict())
+    assert again.to_dict() == run.to_dict()
+    empty = Run.from_dict({"a": {}, "b": {"x": 1.0}, "c": {}})
+    assert (len(empty), list(empty), empty["a"], empty["c"]) == (3, ["a", "b", "c"], [], [])
+    assert "a" in empty
+    assert "x" not in empty
+    assert len(Run.from_dict({})) == 0
+
+
+def test_head_keeps_the_best() -> None:
+    run = Run.from_dict({"a": {"x": 1.0, "y": 2.0, "z": 3.0}, "b": {}, "c": {"x": 5.0}})
+    assert run.head(2).to_dict() == {"a": {"z": 3.0, "y": 2.0}, "b": {}, "c": {"x": 5.0}}
+    assert run.head(9).to_dict() == run.to_dict()
+    assert run.head(1).ranks.tolist() == [1, 1]
+    with pytest.raises(InputError, match="depth=0: expected an integer >= 1"):
+        run.head(0)
+
+
+def test_from_parts_checks() -> None:
+    docids = np.array(["x", "y"], dtype=object)
+    run = Run.from_parts(["a", "b"], np.array([0, 2, 3]), docids, np.array([1, 0, 1]), np.array([2.0, 1.0, 9.0]))
+    assert run.to_dict() == {"a": {"y": 2.0, "x": 1.0}, "b": {"y": 9.0}}
+    for offsets, rows, scores, message in [
+        ([0, 2], [1, 0], [2.0, 1.0], "offsets: expected 3"),
+        ([0, 2, 3], [1, 0], [2.0, 1.0], "2 rows, 2 scores: expected 3"),
+        ([0, 2, 3], [1, 0, 2], [2.0, 1.0, 1.0], "rows: 0 to 2; expected 0 to 1"),
+        ([0, 2, 3], [1, 0, 1], [1.0, 2.0, 1.0], "query a, docid x: score 2.0"),
+        ([0, 2, 3], [1, 0, 1], [2.0, 1.0, np.nan], "query b, docid y: score nan"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            Run.from_parts(["a", "b"], np.array(offsets), docids, np.array(rows), np.array(scores))
+
+
+def test_what_python_callers_get_wrong() -> None:
+    with pytest.raises(InputError, match="2 qids, 1 docids, 1 scores"):
+        Run.from_columns(["a", "b"], ["x"], [1.0])
+    with pytest.raises(InputError, match="docids: 7 is of type int; expected strings"):
+        Run.from_columns(["a"], [7], [1.0])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="qids: 3 is of type int"):
+        Run.from_dict({3: {"x": 1.0}})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="query a, docid x: score nan"):
+        Run.from_dict({"a": {"x": float("nan")}})
+    with pytest.raises(InputError, match="query a: docid x stands there twice"):
+        Run.from_columns(["a", "a"], ["x", "x"], [1.0, 2.0])
+    with pytest.raises(InputError, match="scores: expected numbers"):
+        Run.from_columns(["a"], ["x"], ["high"])  # type: ignore[list-item]
