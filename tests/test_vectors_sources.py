@@ -1,0 +1,354 @@
+"""Faiss folders, matrices and encoded queries: what comes back, and what is said when they cannot be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnreranker.errors import InputError
+from rnnreranker.vectors import QueryVectors, open_vectors
+from rnnreranker.vectors.exact import exact_search, inner_products
+from rnnreranker.vectors.queries import load_encoded_queries
+
+COUNT, DIMENSION = 300, 8
+DOCIDS = [f"d{row}" for row in range(COUNT)]
+VECTORS = np.random.default_rng(7).standard_normal((COUNT, DIMENSION)).astype(np.float32)
+QUERIES = np.random.default_rng(8).standard_normal((45, DIMENSION)).astype(np.float32)
+
+
+def faiss_folder(
+    folder: Path, spec: str = "Flat", docids: list[str] | None = None, ids: np.ndarray | None = None
+) -> Path:
+    index = faiss.index_factory(DIMENSION, spec, faiss.METRIC_INNER_PRODUCT)
+    index.train(VECTORS)
+    if ids is not None:
+        index.add_with_ids(VECTORS, ids)
+    else:
+        index.add(VECTORS)
+    faiss.write_index(index, str(folder / "index"))
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids or DOCIDS))
+    return folder
+
+
+def matrix_folder(folder: Path, dtype: str = "float32") -> Path:
+    np.save(folder / "vectors.npy", VECTORS.astype(dtype))
+    (folder / "docid").write_text("\n".join(DOCIDS))  # without a newline at the end, as some tools write it
+    return folder
+
+
+def brute_force(query: np.ndarray, hits: int) -> list[str]:
+    scores = VECTORS.astype(np.float64) @ query.astype(np.float64)
+    return [docid for _, docid in sorted(zip(-scores, DOCIDS, strict=True))][:hits]
+
+
+@pytest.mark.parametrize("spec", ["Flat", "HNSW8,Flat", "IVF4,Flat", "PQ2x4,RFlat"])
+def test_faiss_types_that_keep_vectors_give_them_back_exactly(tmp_path: Path, spec: str) -> None:
+    source = open_vectors(faiss_folder(tmp_path, spec))
+    assert source.exact
+    assert source.dimension == DIMENSION
+    rows = source.rows(["d7", "nowhere", "d299", "d7"])
+    assert rows.tolist() == [7, -1, 299, 7]
+    np.testing.assert_array_equal(source.fetch(rows[[0, 2, 3]]), VECTORS[[7, 299, 7]])
+
+
+@pytest.mark.parametrize("spec", ["IDMap,Flat", "IDMap2,Flat", "IDMap,IVF4,Flat"])
+def test_ids_inside_faiss_are_lines_of_docid(tmp_path: Path, spec: str) -> None:
+    ids = np.random.default_rng(1).permutation(COUNT)
+    source = open_vectors(faiss_folder(tmp_path, spec, ids=ids))
+    rows = np.array([0, 123, 299])
+    expected = VECTORS[[int(np.flatnonzero(ids == row)[0]) for row in rows]]
+    np.testing.assert_array_equal(source.fetch(rows), expected)
+    _, found = source.search(expected, 1)
+    if "IVF" not in spec:
+        scores = VECTORS.astype(np.float64) @ expected[0].astype(np.float64)
+        assert found[0][0] == ids[int(np.argmax(scores))]
+
+
+def test_ids_inside_faiss_that_name_no_line_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"its own ids are not the numbers 0\.\.299"):
+        open_vectors(faiss_folder(tmp_path, "IDMap,Flat", ids=np.arange(COUNT) + 5))
+
+
+@pytest.mark.parametrize("spec", ["PQ2x4", "SQ8", "IVF4,PQ2x4", "PCA4,Flat"])
+def test_lossy_types_say_so_once(tmp_path: Path, spec: str) -> None:
+    source = open_vectors(faiss_folder(tmp_path, spec))
+    assert not source.exact
+    with pytest.warns(UserWarning, match="lossy form"):
+        first = source.fetch(np.arange(50))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = source.fetch(np.arange(50))
+    np.testing.assert_array_equal(first, again)
+    correlation = np.corrcoef(first.ravel(), VECTORS[:50].ravel())[0, 1]
+    assert 0.3 < correlation < 0.99999
+
+
+def test_packed_codes_are_refused_for_fetching_but_searched(tmp_path: Path) -> None:
+    source = open_vectors(faiss_folder(tmp_path, "IVF4,PQ2x4fs"))
+    assert len(source.search(QUERIES[:1], 5)[1][0]) == 5
+    with (
+        pytest.warns(UserWarning, match="lossy"),
+        pytest.raises(InputError, match="vectors cannot be had from a IndexIVF"),
+    ):
+        source.fetch(np.array([0]))
+
+
+@pytest.mark.parametrize("layout", ["flat", "matrix"])
+def test_search_equals_brute_force(tmp_path: Path, layout: str) -> None:
+    source = open_vectors(faiss_folder(tmp_path) if layout == "flat" else matrix_folder(tmp_path))
+    scores, rows = source.search(QUERIES, 10)
+    for query, found_scores, found in zip(QUERIES, scores, rows, strict=True):
+        assert [source.docids[row] for row in found] == brute_force(query, 10)
+        np.testing.assert_allclose(
+            found_scores, VECTORS[found].astype(np.float64) @ query.astype(np.float64), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("spec", ["Flat", "matrix", "HNSW8,Flat", "IVF4,Flat", "SQ8"])
+def test_search_does_not_depend_on_batch_or_threads(tmp_path: Path, spec: str) -> None:
+    source = open_vectors(matrix_folder(tmp_path) if spec == "matrix" else faiss_folder(tmp_path, spec))
+    scores, rows = source.search(QUERIES, 20, 1)
+    for first in range(0, len(QUERIES), 7):
+        part_scores, part_rows = source.search(QUERIES[first : first + 7], 20, 2)
+        for i, (one, two) in enumerate(zip(part_scores, part_rows, strict=True)):
+            assert one.tobytes() == scores[first + i].tobytes()
+            assert two.tolist() == rows[first + i].tolist()
+
+
+def test_search_breaks_ties_by_docid_even_across_the_cut() -> None:
+    vectors = np.ones((200, 4), dtype=np.float32)
+    vectors[150] = 2
+    docids = [f"{199 - row:03d}" for row in range(200)]  # the last row has the first docid
+
+    def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        scores = (queries @ vectors.T).astype(np.float32)
+        rows = np.argsort(-scores, axis=1, kind="stable")[:, :count]  # ties in row order: the wrong ones first
+        return np.take_along_axis(scores, rows, axis=1), rows
+
+    scores, rows = exact_search(np.ones((1, 4), np.float32), 3, docids, propose, lambda rows: vectors[rows])
+    assert [docids[row] for row in rows[0]] == ["049", "000", "001"]
+    assert scores[0].tolist() == [8.0, 4.0, 4.0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**31))
+def test_inner_products_do_not_depend_on_neighbours(count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((count, 37)).astype(np.float32)
+    query = random.standard_normal(37).astype(np.float32)
+    together = inner_products(query, vectors)
+    alone = np.concatenate([inner_products(query, vectors[i : i + 1]) for i in range(count)])
+    assert together.tobytes() == alone.tobytes()
+
+
+def test_hits_beyond_the_index_give_all(tmp_path: Path) -> None:
+    _, rows = open_vectors(faiss_folder(tmp_path)).search(QUERIES[:1], 1000)
+    assert sorted(rows[0].tolist()) == list(range(COUNT))
+
+
+def test_float16_matrix_comes_back_as_float32(tmp_path: Path) -> None:
+    source = open_vectors(matrix_folder(tmp_path, "float16"))
+    rows = np.array([5, 0])
+    fetched = source.fetch(rows)
+    assert fetched.dtype == np.float32
+    np.testing.assert_array_equal(fetched, VECTORS.astype(np.float16)[rows].astype(np.float32))
+
+
+def test_fetch_fills_out_and_checks_it(tmp_path: Path) -> None:
+    source = open_vectors(matrix_folder(tmp_path))
+    out = np.empty((2, DIMENSION), dtype=np.float32)
+    assert source.fetch(np.array([1, 2]), out) is out
+    np.testing.assert_array_equal(out, VECTORS[[1, 2]])
+    with pytest.raises(InputError, match=r"out has shape .* expected \(3, 8\) float32"):
+        source.fetch(np.array([1, 2, 3]), out)
+
+
+@pytest.mark.parametrize("layout", ["flat", "matrix"])
+@pytest.mark.parametrize("row", [-1, COUNT])
+def test_rows_out_of_range_are_refused(tmp_path: Path, layout: str, row: int) -> None:
+    source = open_vectors(faiss_folder(tmp_path) if layout == "flat" else matrix_folder(tmp_path))
+    with pytest.raises(InputError, match=rf"row {row}: expected 0\.\.299"):
+        source.fetch(np.array([0, row]))
+
+
+def test_fetching_nothing_is_allowed(tmp_path: Path) -> None:
+    assert open_vectors(faiss_folder(tmp_path)).fetch(np.array([], dtype=np.int64)).shape == (0, DIMENSION)
+
+
+@pytest.mark.parametrize("layout", ["flat", "matrix"])
+def test_nan_is_found_where_it_is_fetched_or_searched(tmp_path: Path, layout: str) -> None:
+    vectors = VECTORS.copy()
+    vectors[3, 2] = np.nan
+    if layout == "flat":
+        index = faiss.IndexFlatIP(DIMENSION)
+        index.add(vectors)
+        faiss.write_index(index, str(tmp_path / "index"))
+    else:
+        np.save(tmp_path / "vectors.npy", vectors)
+    (tmp_path / "docid").write_text("\n".join(DOCIDS))
+    source = open_vectors(tmp_path)
+    source.fetch(np.array([0, 1, 2]))
+    with pytest.raises(InputError, match="the vector of d3 has NaN"):
+        source.fetch(np.array([2, 3]))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        source.search(QUERIES[:2], COUNT)
+
+
+@pytest.mark.parametrize("length", [0, 3, 30, 44, 45, 5000])
+@pytest.mark.parametrize("spec", ["Flat", "HNSW8,Flat"])
+def test_cut_off_faiss_files_are_one_line_errors(tmp_path: Path, spec: str, length: int) -> None:
+    path = faiss_folder(tmp_path, spec) / "index"
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(InputError, match=r"not (a )?whole") as caught:
+        open_vectors(tmp_path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_l2_is_refused(tmp_path: Path) -> None:
+    index = faiss.IndexFlatL2(DIMENSION)
+    index.add(VECTORS)
+    faiss.write_index(index, str(tmp_path / "index"))
+    (tmp_path / "docid").write_text("\n".join(DOCIDS))
+    with pytest.raises(InputError, match="its metric is L2 distance; expected inner product"):
+        open_vectors(tmp_path)
+
+
+def test_docid_file_errors(tmp_path: Path) -> None:
+    faiss_folder(tmp_path, docids=DOCIDS[:-1])
+    with pytest.raises(InputError, match="has 299 docids but the index has 300 vectors"):
+        open_vectors(tmp_path)
+    faiss_folder(tmp_path, docids=[*DOCIDS[:-1], "d4"])
+    with pytest.raises(InputError, match=r"docid:300: d4 is already on line 5"):
+        open_vectors(tmp_path)
+    (tmp_path / "docid").write_text("a\n\nb\n")
+    with pytest.raises(InputError, match=r"docid:2: empty line"):
+        open_vectors(tmp_path)
+    (tmp_path / "docid").unlink()
+    with pytest.raises(InputError, match="docid: no such file; expected one docid a line"):
+        open_vectors(tmp_path)
+
+
+def test_windows_line_ends_are_no_part_of_docids(tmp_path: Path) -> None:
+    faiss_folder(tmp_path)
+    (tmp_path / "docid").write_bytes("\r\n".join(DOCIDS).encode())
+    assert open_vectors(tmp_path).rows(["d0", "d299"]).tolist() == [0, 299]
+
+
+def test_matrix_file_with_ids_beside_it(tmp_path: Path) -> None:
+    np.save(tmp_path / "mine.npy", VECTORS)
+    with pytest.raises(InputError, match=r"mine\.ids: no such file"):
+        open_vectors(tmp_path / "mine.npy")
+    (tmp_path / "mine.ids").write_text("\n".join(DOCIDS[1:]))
+    with pytest.raises(InputError, match=r"has 299 docids but .* has 300 rows"):
+        open_vectors(tmp_path / "mine.npy")
+    (tmp_path / "mine.ids").write_text("\n".join(DOCIDS))
+    source = open_vectors(tmp_path / "mine.npy")
+    np.testing.assert_array_equal(source.fetch(source.rows(["d9"])), VECTORS[[9]])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.zeros((3, 2, 2), np.float32), r"shape \(3, 2, 2\) and type float32; expected \(rows, dimensions\)"),
+        (np.zeros((3, 2), np.int64), "type int64; expected"),
+        (np.zeros((3, 2), np.float64), "type float64; expected"),
+        (np.zeros((0, 2), np.float32), "expected at least one row"),
+    ],
+)
+def test_matrices_of_another_form_are_refused(tmp_path: Path, matrix: np.ndarray, message: str) -> None:
+    np.save(tmp_path / "vectors.npy", matrix)
+    (tmp_path / "docid").write_text("a\nb\nc\n")
+    with pytest.raises(InputError, match=message):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("length", [0, 50, 1000])
+def test_cut_off_matrices_are_one_line_errors(tmp_path: Path, length: int) -> None:
+    path = matrix_folder(tmp_path) / "vectors.npy"
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(InputError, match=r"vectors\.npy: not a whole \.npy file"):
+        open_vectors(tmp_path)
+
+
+def test_other_places_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such index"):
+        open_vectors(tmp_path / "nowhere")
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(
+        InputError, match=r"no vectors in this folder \(it has notes\.txt\); expected `index` and `docid`"
+    ):
+        open_vectors(tmp_path)
+    with pytest.raises(InputError, match="not a matrix of vectors"):
+        open_vectors(tmp_path / "notes.txt")
+    (tmp_path / "segments_1").write_text("x")
+    with pytest.raises(InputError, match="a Lucene index"):
+        open_vectors(tmp_path)
+
+
+def test_queries_of_another_dimension_are_refused(tmp_path: Path) -> None:
+    source = open_vectors(faiss_folder(tmp_path))
+    with pytest.raises(InputError, match=r"shape \(2, 9\), the index has 8 dimensions"):
+        source.search(np.zeros((2, 9), np.float32), 5)
+    with pytest.raises(InputError, match="hits=0: expected an integer >= 1"):
+        source.search(QUERIES, 0)
+    with pytest.raises(InputError, match="query vector 1 has NaN"):
+        source.search(np.array([[0] * 8, [np.inf] * 8], np.float32), 5)
+
+
+def test_fingerprints_follow_content(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    same = {open_vectors(faiss_folder(tmp_path / name)).fingerprint for name in ("a", "b")}
+    assert len(same) == 1
+    assert (
+        open_vectors(faiss_folder(tmp_path / "c", docids=[f"x{row}" for row in range(COUNT)])).fingerprint not in same
+    )
+
+
+def test_encoded_queries(tmp_path: Path) -> None:
+    path = tmp_path / "queries.npy"
+    np.save(path, QUERIES[:3])
+    with pytest.raises(InputError, match="which query is which row"):
+        load_encoded_queries(path)
+    with pytest.raises(InputError, match="has 3 rows for 2 topics"):
+        load_encoded_queries(path, ["q1", "q2"])
+    in_order = load_encoded_queries(path, ["q1", "q2", "q3"])
+    assert in_order.qids == ("q1", "q2", "q3")
+    np.testing.assert_array_equal(in_order.vectors, QUERIES[:3])
+    (tmp_path / "queries.ids").write_text("q3\nq2\nq1\n")
+    by_name = load_encoded_queries(path, ["q1", "q2"])
+    np.testing.assert_array_equal(by_name.vectors, QUERIES[[2, 1]])
+    with pytest.raises(InputError, match=r"1 of the 2 topics have no vector \(first: q9\)"):
+        load_encoded_queries(path, ["q1", "q9"])
+    (tmp_path / "queries.ids").write_text("q3\nq2\n")
+    with pytest.raises(InputError, match="has 2 query ids but"):
+        load_encoded_queries(path)
+
+
+def test_query_vectors_check_themselves() -> None:
+    with pytest.raises(InputError, match="2 query ids for 1 query vectors"):
+        QueryVectors(("a", "b"), np.zeros((1, 3), np.float32))
+    with pytest.raises(InputError, match="query id a is given twice"):
+        QueryVectors(("a", "a"), np.zeros((2, 3), np.float32))
+    with pytest.raises(InputError, match="the vector of query b has NaN"):
+        QueryVectors(("a", "b"), np.array([[0.0], [np.nan]]))
+    with pytest.raises(InputError, match=r"shape \(3,\)"):
+        QueryVectors(("a",), np.zeros(3, np.float32))
+
+
+def test_importing_vectors_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, rnnreranker.vectors, rnnreranker.vectors.encoder, rnnreranker.index, rnnreranker.java;"
+        "print([m for m in ('torch', 'faiss', 'pandas', 'transformers', 'pyserini', 'jnius') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
