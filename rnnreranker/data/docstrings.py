@@ -67,7 +67,7 @@ _LEFT_OUT = """
 MODULES = tuple(_MODULES.split())
 ONLY = {module: names.split() for module, names in _ONLY.items()}
 LEFT_OUT = frozenset(_LEFT_OUT.split())
-FEWEST_WORDS = 6
+FEWEST_WORDS = 3
 MOST_CHARACTERS = 2000  # of a docstring; more than an encoder reads, cut between paragraphs
 
 _BOILERPLATE = re.compile(
@@ -159,7 +159,8 @@ def _hidden(base: type) -> bool:
 def _docstring(value: Any) -> str:
     docstring = getattr(value, "__doc__", None)
     if inspect.isclass(value):
-        docstring = vars(value).get("__doc__")
+        own = vars(value).get("__doc__")  # a descriptor in classes whose instances have docstrings, such as property
+        docstring = own if own is None or isinstance(own, str) else docstring
         generated = hasattr(value, "__dataclass_fields__") or hasattr(value, "_fields")
         if isinstance(docstring, str) and generated and docstring.startswith(value.__name__ + "("):
             return ""  # the list of fields that dataclass and namedtuple write
