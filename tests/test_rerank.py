@@ -1,0 +1,124 @@
+"""Reranking a run: the context by s*, the rest below it, nothing lost, the same bytes in whatever portions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
+from rnnreranker.errors import InputError
+from rnnreranker.rerank import rnn as rerank_module
+from rnnreranker.rerank.protocol import order_by_score, place_below
+
+
+class ArrayVectors:
+    """A VectorSource over an array."""
+
+    exact = True
+    fingerprint = "array"
+
+    def __init__(self, docids: Sequence[str], vectors: np.ndarray) -> None:
+        self.docids = docids
+        self.vectors = vectors
+        self.dimension = vectors.shape[1]
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        places = {docid: row for row, docid in enumerate(self.docids)}
+        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return self.vectors[rows]
+
+    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> tuple:
+        raise AssertionError("reranking does not search")
+
+
+@pytest.fixture(scope="module")
+def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(200, 16)).astype(np.float32)
+    queries = rng.normal(size=(7, 16)).astype(np.float32)
+    docids = [f"d{number}" for number in range(200)]
+    entries = {}
+    for number, query in enumerate(queries):
+        best = np.argsort(-(vectors @ query))[: 10 + 15 * number]
+        entries[f"q{number}"] = {docids[row]: float(vectors[row] @ query) for row in best}
+    qids = tuple(f"q{number}" for number in range(7))
+    return ArrayVectors(docids, vectors), QueryVectors(qids, queries), Run.from_dict(entries)
+
+
+def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple) -> None:
+    source, queries, run = collection
+    params = RnnParams(context=20)
+    reranked = RnnReranker(source, params).rerank(run, queries)
+    for number, qid in enumerate(run):
+        before = [docid for docid, _ in run[qid]]
+        context = source.fetch(source.rows(before[:20]))
+        similarity = rnn_similarity(queries.vectors[number : number + 1], context[None], params)[0]
+        expected = [docid for _, docid in sorted(zip(-similarity, before[:20], strict=True))]
+        after = [docid for docid, _ in reranked[qid]]
+        assert after == expected + before[20:]
+        scores = [score for _, score in reranked[qid]]
+        assert scores[: len(expected)] == pytest.approx(sorted(similarity.tolist(), reverse=True))
+        assert all(high > low for high, low in zip(scores[19:], scores[20:], strict=False))
+
+
+def test_results_do_not_depend_on_portions_threads_or_order(
+    collection: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, queries, run = collection
+    whole = RnnReranker(source, threads=1).rerank(run, queries)
+    monkeypatch.setattr(rerank_module, "CHUNK_BYTES", 1)
+    shuffled = QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
+    one_by_one = RnnReranker(source, threads=2).rerank(run, shuffled)
+    assert whole.to_dict() == one_by_one.to_dict()
+    assert [list(whole[qid]) for qid in whole] == [list(one_by_one[qid]) for qid in whole]
+
+
+def test_ties_are_broken_by_docid() -> None:
+    vector = np.ones((1, 4), dtype=np.float32)
+    source = ArrayVectors(["b", "c", "a"], np.repeat(vector, 3, axis=0))
+    run = Run.from_dict({"q": {"c": 3.0, "b": 2.0, "a": 1.0}})
+    reranked = RnnReranker(source).rerank(run, QueryVectors(("q",), vector))
+    assert [docid for docid, _ in reranked["q"]] == ["a", "b", "c"]
+
+
+def test_missing_candidates_are_counted_or_left_below(collection: tuple) -> None:
+    source, queries, _ = collection
+    run = Run.from_dict({"q0": {"x1": 9.0, "d1": 8.0, "x2": 7.0, "d2": 6.0, "x3": 5.0, "x4": 4.0}})
+    with pytest.raises(InputError, match=r"4 of 6 docids in the run are not in the index \(first: x1, x2, x3\)"):
+        RnnReranker(source).rerank(run, queries)
+    reranked = RnnReranker(source, missing="skip").rerank(run, queries)
+    after = [docid for docid, _ in reranked["q0"]]
+    assert set(after[:2]) == {"d1", "d2"}
+    assert after[2:] == ["x1", "x2", "x3", "x4"]
+    only_missing = Run.from_dict({"q0": {"x1": 9.0, "x2": 7.0}})
+    left = RnnReranker(source, missing="skip").rerank(only_missing, queries)
+    assert [docid for docid, _ in left["q0"]] == ["x1", "x2"]
+
+
+def test_a_query_without_entries_stays(collection: tuple) -> None:
+    source, queries, _ = collection
+    run = Run.from_dict({"q0": {}, "q1": {"d1": 1.0}})
+    assert RnnReranker(source).rerank(run, queries).to_dict().keys() == {"q0", "q1"}
+
+
+def test_queries_and_index_must_fit(collection: tuple) -> None:
+    source, queries, run = collection
+    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
+        RnnReranker(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
+    with pytest.raises(InputError, match=r"6 queries of the run have no vector \(first: q1, q2, q3\)"):
+        RnnReranker(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
+    broken = ArrayVectors(source.docids, source.vectors.copy())
+    docid = run["q2"][4][0]
+    broken.vectors[broken.rows([docid])[0], 3] = np.nan
+    with pytest.raises(InputError, match=rf"the vector of {docid} has NaN or infinite values"):
+        RnnReranker(broken).rerank(Run.from_dict({"q2": dict(run["q2"])}), queries)
+
+
+def test_order_and_placement() -> None:
+    assert order_by_score(np.array([1.0, 2.0, 1.0]), np.array([2, 0, 1])).tolist() == [1, 2, 0]
+    assert place_below(2.0, np.array([5.0, 5.0])).tolist() == [1.0, 1.0]
+    assert place_below(2.0, np.array([])).size == 0
