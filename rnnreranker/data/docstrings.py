@@ -96,7 +96,7 @@ def gather(enough: frozenset[str]) -> list[tuple[str, str, str, str]]:
         if item.name in LEFT_OUT or not identities.isdisjoint(seen):
             continue
         seen |= identities
-        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), _cut(item.docstring)))
+        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), item.docstring))
     return sorted(rows)
 
 
@@ -113,7 +113,7 @@ def _items(enough: frozenset[str]) -> Iterator[_Item]:
             if inspect.isclass(value) and f"{prefix}{name}" not in LEFT_OUT:
                 candidates += ((f"{prefix}{name}.{method}", member) for method, member in _members(value))
         for name, value in candidates:
-            docstring = _docstring(value)
+            docstring = _cut(_docstring(value))
             long_enough = name in enough or len(docstring.split()) >= FEWEST_WORDS
             if docstring and long_enough and not _BOILERPLATE.match(docstring):
                 alias = inspect.isclass(value) and value.__name__ != name.rpartition(".")[2]

@@ -1,0 +1,162 @@
+"""The built-in collection: what it holds, that it is the same every time, and its topics."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.data import pydoc
+from rnnreranker.data.docstrings import MODULES
+from rnnreranker.data.documents import Document, load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_narratives, load_topics
+from rnnreranker.errors import UnavailableError
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = resources.files("rnnreranker.data").joinpath("pydoc_files")
+
+
+@pytest.fixture(scope="module")
+def collection() -> dict[str, Document]:
+    return {document.docid: document for document in pydoc.documents()}
+
+
+@pytest.fixture(scope="module")
+def named() -> dict[str, list[str]]:
+    lines = SHIPPED.joinpath("named.tsv").read_text(encoding="utf-8").splitlines()
+    return {query: docids.split() for query, docids in (line.split("\t") for line in lines)}
+
+
+def fingerprint_elsewhere(hash_seed: str, *options: str, before: str = "") -> str:
+    code = f"{before}\nfrom rnnreranker.data import pydoc; print(pydoc.fingerprint())"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def normalised(query: str) -> str:
+    return " ".join(re.findall(r"\w+", query.lower()))
+
+
+def test_size_and_order(collection: dict[str, Document]) -> None:
+    docids = [document.docid for document in load_documents("pydoc")]
+    assert 2500 <= len(docids) <= 5000
+    assert docids == sorted(set(docids))
+    assert docids == list(collection)
+
+
+def test_texts(collection: dict[str, Document]) -> None:
+    texts = [document.text for document in collection.values()]
+    assert not [text for text in texts if re.search(r" at 0x[0-9a-fA-F]{6,}", text)]
+    assert not [text for text in texts if sys.executable in text or os.path.dirname(os.__file__) in text]
+    assert max(map(len, texts)) < 4000
+    # words and marks, a little fewer than an encoder's tokens; it reads 256 of them
+    assert sum(min(256, len(re.findall(r"\w+|[^\w\s]", text))) for text in texts) < 350_000
+    bodies = Counter(text.split("\n", 2)[2] for text in texts)
+    assert [body for body, times in bodies.items() if times > 1] == []
+
+
+def test_names_are_those_that_people_type(collection: dict[str, Document]) -> None:
+    present = """dict.fromkeys str.split sorted print range open enumerate zip itertools.groupby pathlib.Path.glob
+        pathlib.Path.stem json.dumps collections.Counter.most_common asyncio.gather math.gcd OSError os.path.join"""
+    assert [name for name in present.split() if name not in collection] == []
+    absent = """json.encoder.JSONEncoder bytearray.lower pathlib.PurePath.stem IOError list.__len__ dict.__init__
+        random.Random.choice this antigravity tkinter"""
+    assert [name for name in absent.split() if name in collection] == []
+
+
+def test_a_text_from_top_to_bottom(collection: dict[str, Document]) -> None:
+    title, words, docstring, use = collection["dict.fromkeys"].text.split("\n")
+    assert title == "dict.fromkeys(iterable, value=None, /)"
+    assert words == "dict fromkeys"
+    assert docstring == "Create a new dictionary with keys from iterable and values set to value."
+    assert use.startswith("Typical use: ")
+    title, words, docstring = collection["heapq.nlargest"].text.split("\n", 2)
+    assert title == "heapq.nlargest(n, iterable, key=None)"
+    assert docstring.startswith("Find the n largest elements in a dataset.")
+    assert "Typical use" not in docstring
+
+
+def test_no_defaults_that_depend_on_the_machine(collection: dict[str, Document]) -> None:
+    assert collection["platform.architecture"].text.startswith(
+        "platform.architecture(executable=..., bits='', linkage='')"
+    )
+    assert "sysconfig.get_path" not in collection
+
+
+def test_the_same_fingerprint_in_every_process() -> None:
+    here = pydoc.fingerprint()
+    assert re.fullmatch("[0-9a-f]{16}", here)
+    patched = (
+        "import logging; logging.Logger.shout = lambda self: None; logging.Logger.shout.__doc__ = 'One two three.'"
+    )
+    assert fingerprint_elsewhere("1", before=patched) == here
+    assert fingerprint_elsewhere("2", "-OO") == here
+
+
+def test_python_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pydoc._documents.cache_clear()
+    try:
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+        with pytest.raises(UnavailableError, match=r"pydoc: .*nowhere cannot be started"):
+            pydoc.documents()
+    finally:
+        pydoc._documents.cache_clear()
+
+
+def test_gathering_imports_the_standard_library_only() -> None:
+    tree = ast.parse((ROOT / "rnnreranker" / "data" / "docstrings.py").read_text(encoding="utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
+    assert {name.split(".")[0] for name in MODULES} <= sys.stdlib_module_names
+
+
+def test_uses_are_of_documents(collection: dict[str, Document]) -> None:
+    uses = pydoc._uses()
+    assert [docid for docid in uses if docid not in collection] == []
+    assert all(sentence.endswith(".") for sentence in uses.values())
+    assert {docid.split(".")[0] for docid in uses} <= set(vars(builtins))
+
+
+def test_test_topics() -> None:
+    topics, narratives = load_topics("pydoc"), load_narratives("pydoc")
+    assert len(topics) >= 60
+    assert list(topics) == [f"t{number:03d}" for number in range(1, len(topics) + 1)]
+    assert list(narratives) == list(topics)
+    assert [qid for qid, text in narratives.items() if not re.match(r"3: .*; 2: .*; 1: .*; 0: ", text)] == []
+    assert "remove duplicates from a list but keep order" in topics.values()
+
+
+def test_named_queries(collection: dict[str, Document], named: dict[str, list[str]]) -> None:
+    assert len(named) == 10
+    assert set(named) <= set(load_topics("pydoc").values())
+    assert named["remove duplicates from a list but keep order"] == ["dict.fromkeys"]
+    for query, docids in named.items():
+        assert 1 <= len(docids) <= 4, query
+        assert [docid for docid in docids if docid not in collection] == []
+
+
+def test_training_topics(collection: dict[str, Document], named: dict[str, list[str]]) -> None:
+    train, qrels = load_topics("pydoc/train"), load_qrels("pydoc/train")
+    assert len(train) >= 300
+    assert list(qrels["query_id"]) == list(train)
+    assert set(qrels["relevance"]) == {1}
+    assert [docid for docid in qrels["doc_id"] if docid not in collection] == []
+    test = {normalised(query) for query in load_topics("pydoc").values()}
+    queries = [normalised(query) for query in train.values()]
+    assert len(set(queries)) == len(queries)
+    assert test.isdisjoint(queries)
+    assert set(qrels["doc_id"]).isdisjoint(docid for docids in named.values() for docid in docids)
