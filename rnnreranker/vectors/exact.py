@@ -56,7 +56,7 @@ def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     >>> inner_products(np.float32([1, 2]), np.float32([[3, 4], [0.5, 0]])).tolist()
     [11.0, 0.5]
     """
-    return (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return np.multiply(vectors, query, dtype=np.float64).sum(axis=1)
 
 
 def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
@@ -78,5 +78,5 @@ def _rounding(query: np.ndarray, vectors: np.ndarray) -> float:
     The longest proposed vector stands for the longest of all: real errors stay so far below the bound that it also
     covers documents several times longer.
     """
-    length = float(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1).max(initial=0.0)))
+    length = float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max(initial=0.0)))
     return 2.0 * len(query) * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * length

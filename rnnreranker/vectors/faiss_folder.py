@@ -21,6 +21,7 @@ from rnnreranker.vectors.ids import read_ids
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file
+AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
 EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
 
 
@@ -72,8 +73,8 @@ class FaissFolder:
                 f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate", stacklevel=2
             )
         positions = rows if self._positions is None else self._positions[rows]
-        if len(rows):
-            self._with_vectors.reconstruct_batch(positions, out)
+        for first in range(0, len(rows), AT_ONCE):
+            self._with_vectors.reconstruct_batch(positions[first : first + AT_ONCE], out[first : first + AT_ONCE])
         check_finite(out, rows, self.docids, str(self._path))
         return out
 

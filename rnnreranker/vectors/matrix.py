@@ -13,6 +13,7 @@ from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, 
 from rnnreranker.vectors.exact import exact_search
 from rnnreranker.vectors.ids import read_ids
 
+QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
 
 
@@ -96,7 +97,13 @@ class MatrixVectors:
             InputError: queries of another dimension, hits < 1, NaN or infinite values.
         """
         queries = check_search(queries, hits, self.dimension)
-        return exact_search(queries, hits, self.docids, self._propose, self.fetch)
+        scores: list[np.ndarray] = []
+        rows: list[np.ndarray] = []
+        for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
+            part = exact_search(queries[first : first + QUERIES], hits, self.docids, self._propose, self.fetch)
+            scores += part[0]
+            rows += part[1]
+        return scores, rows
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The best `count` rows of every query by float32 products, block by block."""
