@@ -66,7 +66,8 @@ def strictly_decreasing(run: Run) -> np.ndarray:
         entry = int(np.argmax(wrong))
         where = f"query {run.qids[queries[entry]]}, docid {run.docids[run.rows[entry]]}"
         raise InputError(
-            f"{where}: score {run.scores[entry]:g} at rank {places[entry] + 1} cannot be written: no float32 number is left for it; expected scores within ±3.4e38"
+            f"{where}: score {run.scores[entry]:g} at rank {places[entry] + 1} cannot be written: "
+            "no float32 number is left for it; expected scores within ±3.4e38"
         )
     magnitude = np.abs(lowered).astype(np.int32).view(np.float32)
     return np.where(lowered < 0, -magnitude, magnitude)

@@ -1,0 +1,30 @@
+"""Evaluation: ir-measures measures; here are the judgement protocols, the statistics and the pooling."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rnnreranker.evaluate.compare import Comparison, compare
+    from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+    from rnnreranker.evaluate.scores import Scores, evaluate
+
+_HOMES = {
+    "Comparison": "compare",
+    "PROTOCOLS": "measures",
+    "Scores": "scores",
+    "compare": "compare",
+    "evaluate": "scores",
+    "parse_measures": "measures",
+}
+
+__all__ = ["PROTOCOLS", "Comparison", "Scores", "compare", "evaluate", "parse_measures"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # `compare` and `evaluate` are the functions, also after their modules were imported
+    return value

@@ -1,0 +1,162 @@
+"""`python -m rnnreranker.evaluate`: what runs score, and how they compare."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.tables import print_table
+
+if TYPE_CHECKING:
+    from rnnreranker.evaluate.compare import Comparison
+    from rnnreranker.evaluate.scores import Scores
+
+EPILOG = """protocols (which grades count):
+  trec      graded measures use grades as gains; binary ones (RR, AP, R, P) count from grade 2 on, or from grade 1
+            on where no judgement is graded higher (default)
+  strict    judgements below grade 2 are removed before every measure
+  lenient   as trec, binary measures from grade 1 on
+  binary    gain 1 from grade 1 on for every measure: for grades that are codes, not an order
+
+examples:
+  python -m rnnreranker.evaluate run.txt --qrels qrels.txt --measures "nDCG@10 RR@10 P(rel=2)@10"
+  python -m rnnreranker.evaluate bm25.txt dense.txt rnn.txt --qrels qrels.txt --compare
+"""
+
+TIES = (
+    "equal scores: by ascending docid, as everywhere here (default), or as trec_eval sorts them, for published figures"
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.evaluate import compare, evaluate
+    from rnnreranker.runs import Run
+
+    qrels = load_qrels(args.qrels)
+    runs = {name: Run.read(path) for name, path in zip(_names(args.runs), args.runs, strict=True)}
+    scores = evaluate(runs, qrels, args.measures, args.protocol, args.common_topics, args.ties)
+    comparisons = compare(scores, args.resamples, args.seed) if args.compare else []
+    for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
+        if missing:
+            command.say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
+    if args.json:
+        from rnnreranker.files import write_json
+
+        write_json(args.json, as_json(scores, comparisons, args))
+    if args.compare:
+        print_comparisons(comparisons)
+    else:
+        _print_scores(scores, args.per_query)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
+    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
+    parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
+    parser.add_argument("--protocol", choices=("trec", "strict", "lenient", "binary"), default="trec")
+    parser.add_argument("--ties", choices=("docid", "trec_eval"), default="docid", help=TIES)
+    parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
+    parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
+    parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")
+    group = parser.add_argument_group("comparison")
+    group.add_argument("--compare", action="store_true", help="every run against the first")
+    group.add_argument("--resamples", type=int, default=10_000, help="of the bootstrap (default: 10000)")
+    group.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    problems = []
+    if args.compare and len(args.runs) < 2:
+        problems.append("--compare needs a baseline and at least one more run")
+    if args.compare and args.per_query:
+        problems.append("give either --compare or --per-query (--json writes both)")
+    if args.resamples < 1:
+        problems.append(f"--resamples {args.resamples}: expected at least 1")
+    if args.seed < 0:
+        problems.append(f"--seed {args.seed}: expected 0 or more")
+    repeated = sorted({path for path in args.runs if args.runs.count(path) > 1})
+    if repeated:
+        problems.append(f"{', '.join(repeated)}: given more than once")
+    if problems:
+        raise InputError("; ".join(problems))
+    from rnnreranker.evaluate.measures import parse_measures
+
+    parse_measures(args.measures)
+    if args.json:
+        from rnnreranker.files import check_writable
+
+        check_writable(args.json)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Short names for run files: without folder and ending where that tells them apart."""
+    short = [Path(path).name.removesuffix(".gz") for path in paths]
+    short = [name.rsplit(".", 1)[0] if name.endswith((".txt", ".trec", ".tsv", ".run")) else name for name in short]
+    return short if len(set(short)) == len(short) else list(paths)
+
+
+def _print_scores(scores: Scores, per_query: bool) -> None:
+    rows: list[list[Any]] = []
+    for r, run in enumerate(scores.runs):
+        if per_query:
+            for t, topic in enumerate(scores.topics):
+                rows.append([run, topic, *(f"{value:.4f}" for value in scores.values[r, t])])
+        means = [f"{value:.4f}" for value in scores.means[r]]
+        rows.append([run, "all", *means] if per_query else [run, *means])
+    print_table(["run", *(["topic"] if per_query else []), *scores.measures], rows)
+
+
+def print_comparisons(comparisons: Sequence[Comparison]) -> None:
+    """Print a row per run and measure: values, difference, 95% interval, p, win/tie/loss, judged among the first 10."""
+    header = ["run", "baseline", "measure", "baseline value", "value", "difference", "low", "high", "p", "p (Holm)"]
+    rows = [
+        [
+            *(found.run, found.baseline, found.measure, f"{found.baseline_value:.4f}", f"{found.value:.4f}"),
+            *(f"{found.difference:+.4f}", f"{found.low:+.4f}", f"{found.high:+.4f}"),
+            *(f"{found.p:.3g}", f"{found.p_holm:.3g}", f"{found.wins}/{found.ties}/{found.losses}"),
+            *(f"{found.baseline_judged:.3f}", f"{found.judged:.3f}"),
+        ]
+        for found in comparisons
+    ]
+    print_table([*header, "win/tie/loss", "baseline judged@10", "judged@10"], rows)
+
+
+def as_json(scores: Scores, comparisons: Sequence[Comparison], args: argparse.Namespace) -> dict[str, Any]:
+    """Everything that was measured and how, for JSON."""
+    return {
+        "qrels": args.qrels,
+        "protocol": scores.protocol,
+        "common_topics": args.common_topics,
+        "ties": args.ties,
+        "topics": list(scores.topics),
+        "runs": [
+            {
+                "name": name,
+                "file": path,
+                "missing_topics": int(scores.missing[r]),
+                "judged@10": float(scores.judged[r].mean()),
+                "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
+                "per_topic": {measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)},
+            }
+            for r, (name, path) in enumerate(zip(scores.runs, args.runs, strict=True))
+        ],
+        "bootstrap": {"resamples": args.resamples, "seed": args.seed},
+        "comparisons": [dataclasses.asdict(found) for found in comparisons],
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

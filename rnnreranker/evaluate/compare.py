@@ -1,0 +1,147 @@
+"""Runs against a baseline, topic by topic: differences, intervals, tests and their correction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.scores import Scores
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+SAME = 1e-9  # values closer than this are ties: the same ranking may be summed in another order
+DRAWN = 4_000_000  # topic numbers drawn at a time: bounds the memory
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run against the baseline in one measure, paired over the topics.
+
+    Attributes:
+        run, baseline, measure: names.
+        value, baseline_value: means over the topics.
+        difference: mean of the differences, run minus baseline.
+        low, high: 95% percentile bootstrap interval of that mean.
+        p: paired t-test, two-sided; 1 where all differences are equal or there is only one topic.
+        p_holm: p after Holm's correction over all comparisons of the call.
+        wins, ties, losses: topics in which the run scores higher, the same, lower.
+        judged, baseline_judged: mean share of judged documents among the first ten.
+    """
+
+    run: str
+    baseline: str
+    measure: str
+    value: float
+    baseline_value: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    wins: int
+    ties: int
+    losses: int
+    judged: float
+    baseline_judged: float
+
+
+def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[Comparison]:
+    """Every run after the first against the first, in every measure.
+
+    Args:
+        scores: of two runs or more, as `evaluate` gives them.
+        resamples: of the bootstrap over topics.
+        seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared in the call.
+
+    Returns:
+        Comparisons by run, then by measure. The family of Holm's correction is all of them.
+
+    Raises:
+        InputError: fewer than two runs, or resamples below 1.
+    """
+    if len(scores.runs) < 2:
+        raise InputError(f"{len(scores.runs)} run: expected a baseline and at least one run to compare with it")
+    if resamples < 1:
+        raise InputError(f"resamples={resamples}: expected an integer >= 1")
+    pairs = [(run, measure) for run in range(1, len(scores.runs)) for measure in range(len(scores.measures))]
+    values = [scores.values[run, :, measure] for run, measure in pairs]
+    bases = [scores.values[0, :, measure] for _, measure in pairs]
+    differences = np.stack([value - base for value, base in zip(values, bases, strict=True)])
+    intervals = bootstrap_intervals(differences, resamples, seed)
+    raw = [paired_t_test(value, base) for value, base in zip(values, bases, strict=True)]
+    corrected = holm(raw)
+    judged = scores.judged.mean(axis=1)
+    return [
+        Comparison(
+            run=scores.runs[run],
+            baseline=scores.runs[0],
+            measure=scores.measures[measure],
+            value=float(values[i].mean()),
+            baseline_value=float(bases[i].mean()),
+            difference=float(differences[i].mean()),
+            low=float(intervals[i, 0]),
+            high=float(intervals[i, 1]),
+            p=raw[i],
+            p_holm=corrected[i],
+            wins=int((differences[i] > SAME).sum()),
+            ties=int((np.abs(differences[i]) <= SAME).sum()),
+            losses=int((differences[i] < -SAME).sum()),
+            judged=float(judged[run]),
+            baseline_judged=float(judged[0]),
+        )
+        for i, (run, measure) in enumerate(pairs)
+    ]
+
+
+def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """(C, 2) float64: 95% percentile intervals of the mean of each of C rows.
+
+    All rows are resampled with the same draws of topics. Each row is sorted first, so that an interval does not depend
+    on the order of the topics.
+
+    Args:
+        differences: (C, T) float64.
+        resamples: how many sets of T topics are drawn, with replacement.
+        seed: of numpy's default generator.
+    """
+    in_order = np.sort(differences, axis=1)
+    topics = in_order.shape[1]
+    generator = np.random.default_rng(seed)
+    means = np.empty((len(in_order), resamples))
+    step = max(1, DRAWN // topics)
+    for first in range(0, resamples, step):
+        last = min(first + step, resamples)
+        drawn = generator.integers(topics, size=(last - first, topics))
+        for row, values in enumerate(in_order):
+            means[row, first:last] = values[drawn].mean(axis=1)
+    tail = 100 * (1 - CONFIDENCE) / 2
+    return np.percentile(means, [tail, 100 - tail], axis=1).T
+
+
+def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
+    """The two-sided p value of the paired t-test; 1 where it is not defined: one topic, or all differences equal."""
+    differences = values - baseline
+    if len(differences) < 2 or np.ptp(differences) <= SAME:
+        return 1.0
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel(values, baseline).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values corrected for their number m by Holm's step-down method.
+
+    The i-th smallest (from 0) is multiplied by m - i, never falls below the one before, and stays at 1 at most.
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return corrected.tolist()

@@ -1,0 +1,167 @@
+"""Measures by their ir-measures names, and the protocols that say which grades count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    import ir_measures
+    import pandas
+
+PROTOCOLS = ("trec", "strict", "lenient", "binary")
+COMMON = ("nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Judged")
+BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")  # white space or commas outside parentheses
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Measures with the judgements they are measured on.
+
+    Attributes:
+        measures: ir-measures measures.
+        grades: {qid: {docid: grade}}; topics may be missing (they score 0).
+    """
+
+    measures: tuple[ir_measures.Measure, ...]
+    grades: dict[str, dict[str, int]]
+
+
+def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5", in their order, each once.
+
+    Args:
+        names: one text with white space or commas between the names, or a sequence of names or measures.
+
+    Raises:
+        InputError: no names, or names that ir-measures does not know or cannot measure here: all of them at once.
+
+    >>> parse_measures("nDCG@10, P(rel=2)@5 nDCG@10")
+    [nDCG@10, P(rel=2)@5]
+    """
+    import ir_measures
+
+    if isinstance(names, str):
+        names = [name for name in BETWEEN.split(names) if name]
+    measures: list[ir_measures.Measure] = []
+    problems = []
+    for name in names:
+        try:
+            measure = ir_measures.parse_measure(name)  # type: ignore[arg-type]  it takes measures, too
+            measure.validate_params()
+            if measure.params.get("cutoff", 1) < 1:
+                raise ValueError("the cutoff is at least 1")
+            if not ir_measures.DefaultPipeline.supports(measure):
+                raise ValueError("no installed package measures it (see the documentation of ir-measures)")
+        except NameError:
+            problems.append(f"{name}: no such measure; {_hint(str(name))}")
+        except KeyError as error:
+            problems.append(f"{name}: no parameter {error.args[0]}")
+        except (AssertionError, ValueError, TypeError) as error:
+            reason = re.sub(r"invalid param cutoff=<object.*", "the cutoff is missing, as in @10", str(error))
+            if reason.startswith("problem parsing"):
+                reason = "not written like a measure; expected Name(parameter=value)@cutoff"
+            problems.append(f"{name}: {reason}")
+        else:
+            if measure not in measures:
+                measures.append(measure)
+    if problems:
+        raise InputError("measures: " + "; ".join(problems))
+    if not measures:
+        raise InputError('measures: none given; expected names such as "nDCG@10 RR@10"')
+    return measures
+
+
+def _hint(name: str) -> str:
+    """What a wrong name may have meant: letter case and a forgotten @ first, then the names most like it."""
+    from ir_measures.measures import registry
+
+    word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    cutoff = f"@{cutoff}" if cutoff else ""
+    for known in registry:
+        if known.casefold() == word.casefold():
+            return f"did you mean {known}{cutoff}?"
+    hint = nearest(word, registry)
+    return hint if hint.startswith("did") else nearest(word, COMMON) + ", and the others of ir-measures"
+
+
+def apply_protocol(
+    measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str = "trec"
+) -> list[Judged]:
+    """The measures, grouped by the judgements that a protocol measures them on.
+
+    Graded measures (those of ir-measures without a parameter `rel`, such as nDCG) use grades as gains; binary measures
+    (RR, AP, R, P, ...) count a document as relevant from some grade on:
+
+    - `trec`: gains as judged; relevant from grade 2 on if any judgement is graded 2 or more, else from grade 1 on. This
+      is how NIST reports TREC Deep Learning, and it leaves collections with grades 0 and 1 as they are.
+    - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001).
+    - `lenient`: gains as judged; relevant from grade 1 on.
+    - `binary`: gain 1 from grade 1 on, else 0, for every measure: for collections whose grades are codes, not an order.
+
+    A level that is typed, as in `P(rel=1)@10`, stays. Judged@k counts documents with any judgement.
+
+    Args:
+        measures: as `parse_measures` gives them.
+        qrels: columns query_id, doc_id, relevance.
+        protocol: one of PROTOCOLS.
+
+    Raises:
+        InputError: unknown protocol, or nothing left to measure on: `strict` without any grade of 2 or more, `binary`
+            with a typed level other than 1.
+    """
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
+    highest = int(qrels["relevance"].max())
+    if protocol == "strict":
+        if highest < 2:
+            raise InputError(
+                f"protocol strict keeps grades from 2 on, the highest here is {highest}; use trec or binary"
+            )
+        kept = qrels[qrels["relevance"] >= 2]
+    else:
+        kept = qrels
+    level = 2 if protocol == "strict" or (protocol == "trec" and highest >= 2) else 1
+    relevant = _binarised(kept, level, keep_negative=protocol != "binary")
+    graded = relevant if protocol == "binary" else kept
+
+    groups: dict[str, tuple[list[Any], pandas.DataFrame]] = {
+        "judged": ([], qrels),
+        "relevant": ([], relevant),
+        "graded": ([], graded),
+    }
+    for measure in measures:
+        if protocol == "binary" and measure.params.get("rel", 1) != 1:
+            raise InputError(f"{measure}: protocol binary has grades 0 and 1 only; leave the level out")
+        groups["judged" if measure.NAME == "Judged" else "relevant" if _is_binary(measure) else "graded"][0].append(
+            measure
+        )
+    return [Judged(tuple(members), _nested(frame)) for members, frame in groups.values() if members]
+
+
+def _is_binary(measure: ir_measures.Measure) -> bool:
+    """Whether the measure asks what is relevant, and leaves the level to the protocol."""
+    if measure.NAME == "NumRet":
+        return measure.params.get("rel") == 1  # NumRelRet
+    parameter = measure.SUPPORTED_PARAMS.get("rel")
+    return parameter is not None and parameter.default == 1 and "rel" not in measure.params
+
+
+def _binarised(qrels: pandas.DataFrame, level: int, keep_negative: bool) -> pandas.DataFrame:
+    """Grades 1 from the level on, else 0; negative ones, which mean "not judged" to infAP, may stay."""
+    relevance = qrels["relevance"]
+    ones = (relevance >= level).astype(int)
+    return qrels.assign(relevance=ones.where(relevance >= 0, relevance) if keep_negative else ones)
+
+
+def _nested(qrels: pandas.DataFrame) -> dict[str, dict[str, int]]:
+    grades: dict[str, dict[str, int]] = {}
+    for qid, docid, grade in zip(
+        qrels["query_id"].tolist(), qrels["doc_id"].tolist(), qrels["relevance"].tolist(), strict=True
+    ):
+        grades.setdefault(qid, {})[docid] = grade
+    return grades

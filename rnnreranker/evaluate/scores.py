@@ -1,0 +1,225 @@
+"""Runs measured topic by topic, in our order of entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.evaluate.measures import Judged, apply_protocol, parse_measures
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    import ir_measures
+    import pandas
+
+JUDGED_DEPTH = 10
+TIES = ("docid", "trec_eval")
+TOPICS = 500  # measured at a time: bounds the memory of runs as dictionaries
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What R runs score on T topics in M measures.
+
+    Attributes:
+        runs: R names.
+        topics: T query ids, in the order of the qrels.
+        measures: M names, spelt by ir-measures.
+        values: (R, T, M) float64.
+        means: (R, M) float64, over the topics (the sum for counts such as NumRet, as trec_eval has it).
+        judged: (R, T) float64 in [0, 1], the share of the first ten entries that is judged, at any grade.
+        missing: (R,) int64, judged topics that a run has no entries for; they score 0.
+        protocol: which grades count, see `measures.apply_protocol`.
+    """
+
+    runs: tuple[str, ...]
+    topics: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: np.ndarray
+    means: np.ndarray
+    judged: np.ndarray
+    missing: np.ndarray
+    protocol: str
+
+    def mean(self, measure: str, run: str | int = 0) -> float:
+        """The mean of a measure over the topics."""
+        return float(self.means[self._run(run), self._measure(measure)])
+
+    def per_topic(self, measure: str, run: str | int = 0) -> np.ndarray:
+        """(T,) float64: the values of a measure in the order of `topics`."""
+        return self.values[self._run(run), :, self._measure(measure)]
+
+    def frame(self) -> pandas.DataFrame:
+        """A data frame with a row per run and topic: columns run, topic, and one per measure."""
+        import pandas
+
+        pairs = [(run, topic) for run in self.runs for topic in self.topics]
+        table = pandas.DataFrame(pairs, columns=["run", "topic"])
+        for place, measure in enumerate(self.measures):
+            table[measure] = self.values[:, :, place].ravel()
+        return table
+
+    def _run(self, run: str | int) -> int:
+        if isinstance(run, int):
+            return run
+        if run not in self.runs:
+            raise InputError(f"run {run!r}: {nearest(run, self.runs)}")
+        return self.runs.index(run)
+
+    def _measure(self, measure: str) -> int:
+        if measure not in self.measures:
+            raise InputError(f"measure {measure!r} was not measured; {nearest(measure, self.measures)}")
+        return self.measures.index(measure)
+
+
+def evaluate(
+    runs: Run | Mapping[str, Run] | Sequence[Run],
+    qrels: pandas.DataFrame,
+    measures: str | Iterable[str | ir_measures.Measure] = "nDCG@10 RR@10",
+    protocol: str = "trec",
+    common_topics: bool = False,
+    ties: str = "docid",
+) -> Scores:
+    """The values of runs, topic by topic.
+
+    All judged topics count: one that a run lacks scores 0. Nothing depends on the order of the queries in a run.
+
+    Args:
+        runs: one run, or several under names (a sequence is named "1", "2", ...).
+        qrels: columns query_id (str), doc_id (str), relevance (int), every pair once.
+        measures: see `parse_measures`.
+        protocol: see `apply_protocol`.
+        common_topics: only the judged topics that every run has entries for.
+        ties: "docid" measures the order of the run, in which equal scores stand by ascending docid; "trec_eval" hands
+            the scores on, so that ir-measures sorts them itself (trec_eval: float32, ties by descending docid), as for
+            figures published elsewhere. Runs written by `Run.write` have no ties: both give the same.
+
+    Raises:
+        InputError: bad measures, protocol or ties, qrels without the columns or rows, a run none of whose queries is
+            judged, no common topics.
+    """
+    from ir_measures import Judged as JudgedShare
+
+    if ties not in TIES:
+        raise InputError(f"ties {ties!r}; {nearest(ties, TIES)}")
+    named = _named(runs)
+    _check_qrels(qrels)
+    wanted = parse_measures(measures)
+    extra = JudgedShare @ JUDGED_DEPTH
+    asked = wanted if extra in wanted else [*wanted, extra]
+    topics = tuple(dict.fromkeys(qrels["query_id"].tolist()))
+    groups = apply_protocol(asked, qrels, protocol)
+    there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
+    if common_topics:
+        kept: np.ndarray = there.all(axis=0)
+        if not kept.any():
+            raise InputError(f"no judged topic has entries in all {len(named)} runs; leave --common-topics out")
+        topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
+
+    depth = _depth(asked) if ties == "docid" else None
+    measured = [run if depth is None else run.head(depth) for run in named.values()]
+    values = _measure(measured, topics, asked, groups, ties)
+    means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
+    return Scores(
+        tuple(named),
+        topics,
+        tuple(map(str, wanted)),
+        values[:, :, : len(wanted)],
+        means,
+        values[:, :, asked.index(extra)],
+        (~there).sum(axis=1),
+        protocol,
+    )
+
+
+def _named(runs: Run | Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
+    if isinstance(runs, Run):
+        return {"run": runs}
+    named = dict(runs) if isinstance(runs, Mapping) else {str(number): run for number, run in enumerate(runs, 1)}
+    if not named:
+        raise InputError("no runs: expected at least one")
+    return named
+
+
+def _check_qrels(qrels: pandas.DataFrame) -> None:
+    lost = [name for name in ("query_id", "doc_id", "relevance") if name not in getattr(qrels, "columns", ())]
+    if lost:
+        raise InputError(f"qrels: no column {', '.join(lost)}; expected a data frame of query_id, doc_id, relevance")
+    if not len(qrels):
+        raise InputError("qrels: no judgements; expected at least one row")
+    if qrels["relevance"].dtype.kind not in "iu":
+        raise InputError(f"qrels: relevance is {qrels['relevance'].dtype}; expected whole numbers")
+
+
+def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
+    """(T,) bool: whether the run has entries for each topic."""
+    filled = {qid for qid, count in zip(run.qids, np.diff(run.offsets), strict=True) if count}
+    there = np.array([topic in filled for topic in topics])
+    if not there.any():
+        raise InputError(
+            f"run {name}: none of its {len(run)} queries is judged (its ids: {', '.join(run.qids[:3])}; judged: "
+            f"{', '.join(topics[:3])}); check that qrels and run are of the same topics"
+        )
+    return there
+
+
+def _depth(measures: Iterable[ir_measures.Measure]) -> int | None:
+    """The rank below which nothing counts; None where all of a run does."""
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    if any(
+        cutoff is None or measure.params.get("judged_only") for cutoff, measure in zip(cutoffs, measures, strict=True)
+    ):
+        return None
+    return max(cutoffs)
+
+
+def _measure(
+    runs: Sequence[Run],
+    topics: Sequence[str],
+    measures: Sequence[ir_measures.Measure],
+    groups: Sequence[Judged],
+    ties: str,
+) -> np.ndarray:
+    """(R, T, M) float64; 0 for topics that a run, or a group's judgements, lack."""
+    import ir_measures
+
+    values = np.zeros((len(runs), len(topics), len(measures)))
+    columns = {measure: column for column, measure in enumerate(measures)}
+    for first in range(0, len(topics), TOPICS):
+        part = topics[first : first + TOPICS]
+        rows = {topic: first + row for row, topic in enumerate(part)}
+        entries = [_entries(run, part, ties) for run in runs]
+        for group in groups:
+            grades = {topic: group.grades[topic] for topic in part if topic in group.grades}
+            if not grades:
+                continue
+            evaluator = ir_measures.evaluator(group.measures, grades)
+            for r, found in enumerate(entries):
+                shared = {topic: ranked for topic, ranked in found.items() if topic in grades}
+                if shared:
+                    for metric in evaluator.iter_calc(shared):
+                        values[r, rows[metric.query_id], columns[metric.measure]] = metric.value
+    return values
+
+
+def _entries(run: Run, topics: Iterable[str], ties: str) -> dict[str, dict[str, float]]:
+    """{topic: {docid: score}}; in our order, scores count down to 1, so that no tool finds a tie."""
+    found: dict[str, dict[str, float]] = {}
+    for topic in topics:
+        entries = run[topic] if topic in run else []  # noqa: SIM401  a Run is no dict
+        if entries and ties == "docid":
+            found[topic] = {docid: float(len(entries) - place) for place, (docid, _) in enumerate(entries)}
+        elif entries:
+            found[topic] = dict(entries)
+    return found
+
+
+def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:
+    aggregator = measure.aggregator()
+    for value in values.tolist():
+        aggregator.add(value)
+    return float(aggregator.result())
