@@ -287,6 +287,14 @@ def test_the_command_makes_an_index_once(
         command.main([*arguments, "--max-length", "7"])
 
 
+def test_the_command_reads_documents_before_it_loads_a_model(tmp_path: Path, letters: list[LetterEncoder]) -> None:
+    (tmp_path / "docs.jsonl").write_text("not JSON\n")
+    with pytest.raises(InputError, match=r"docs\.jsonl:1: not a JSON object"):
+        command.main(["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")])
+    assert letters == []
+    assert os.listdir(tmp_path) == ["docs.jsonl"]
+
+
 def test_the_command_refuses_to_make_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--no-dense without --bm25 leaves nothing to make"):
         command.main(["--documents", "x", "--output", str(tmp_path / "out"), "--no-dense"])

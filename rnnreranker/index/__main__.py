@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,13 +36,15 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.documents import load_documents
     from rnnreranker.index.build import build_index
 
+    documents = load_documents(args.documents)
+    first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
     encoder = None
     if not args.no_dense:
         from rnnreranker.vectors.encoder import load_encoder
 
         encoder = load_encoder(args.encoder, **_encoder_options(args))
     built = build_index(
-        load_documents(args.documents),
+        itertools.chain(first, documents),
         output,
         encoder=encoder,
         bm25=args.bm25,
