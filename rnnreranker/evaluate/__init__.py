@@ -6,15 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rnnreranker.evaluate.compare import Comparison, compare
+    from rnnreranker.evaluate.comparison import Comparison, compare
     from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
     from rnnreranker.evaluate.scores import Scores, evaluate
 
 _HOMES = {
-    "Comparison": "compare",
+    "Comparison": "comparison",
     "PROTOCOLS": "measures",
     "Scores": "scores",
-    "compare": "compare",
+    "compare": "comparison",
     "evaluate": "scores",
     "parse_measures": "measures",
 }
@@ -25,6 +25,4 @@ __all__ = ["PROTOCOLS", "Comparison", "Scores", "compare", "evaluate", "parse_me
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # `compare` and `evaluate` are the functions, also after their modules were imported
-    return value
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
-    from rnnreranker.evaluate.compare import Comparison
+    from rnnreranker.evaluate.comparison import Comparison
     from rnnreranker.evaluate.scores import Scores
 
 EPILOG = """protocols (which grades count):

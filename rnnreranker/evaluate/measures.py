@@ -51,7 +51,7 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
     problems = []
     for name in names:
         try:
-            measure = ir_measures.parse_measure(name)  # type: ignore[arg-type]  it takes measures, too
+            measure = ir_measures.parse_measure(name) if isinstance(name, str) else name
             measure.validate_params()
             if measure.params.get("cutoff", 1) < 1:
                 raise ValueError("the cutoff is at least 1")
@@ -59,21 +59,32 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
                 raise ValueError("no installed package measures it (see the documentation of ir-measures)")
         except NameError:
             problems.append(f"{name}: no such measure; {_hint(str(name))}")
-        except KeyError as error:
-            problems.append(f"{name}: no parameter {error.args[0]}")
         except (AssertionError, ValueError, TypeError) as error:
             reason = re.sub(r"invalid param cutoff=<object.*", "the cutoff is missing, as in @10", str(error))
             if reason.startswith("problem parsing"):
                 reason = "not written like a measure; expected Name(parameter=value)@cutoff"
             problems.append(f"{name}: {reason}")
         else:
-            if measure not in measures:
+            if name_of(measure) not in map(name_of, measures):
                 measures.append(measure)
     if problems:
         raise InputError("measures: " + "; ".join(problems))
     if not measures:
         raise InputError('measures: none given; expected names such as "nDCG@10 RR@10"')
     return measures
+
+
+def name_of(measure: ir_measures.Measure) -> str:
+    """The name of a measure as ir-measures spells it, but with a level that was typed: P(rel=1)@5 is not P@5 here.
+
+    >>> [name_of(measure) for measure in parse_measures("P@5 P(rel=1)@5 P(rel=1,judged_only=True)@5 AP(rel=1)")]
+    ['P@5', 'P(rel=1)@5', 'P(rel=1,judged_only=True)@5', 'AP(rel=1)']
+    """
+    text = str(measure)
+    if "rel" not in measure.params or re.search(r"\brel=", text):
+        return text
+    word, parameters, cutoff = re.fullmatch(r"(\w+)(?:\((.*)\))?(@.*)?", text).groups("")  # type: ignore[union-attr]
+    return f"{word}(rel={measure.params['rel']}{',' if parameters else ''}{parameters}){cutoff}"
 
 
 def _hint(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.evaluate.measures import Judged, apply_protocol, parse_measures
+from rnnreranker.evaluate.measures import Judged, apply_protocol, name_of, parse_measures
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def evaluate(
     groups = apply_protocol(asked, qrels, protocol)
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:
-        kept: np.ndarray = there.all(axis=0)
+        kept = np.logical_and.reduce(there, axis=0)
         if not kept.any():
             raise InputError(f"no judged topic has entries in all {len(named)} runs; leave --common-topics out")
         topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
@@ -127,7 +127,7 @@ def evaluate(
     return Scores(
         tuple(named),
         topics,
-        tuple(map(str, wanted)),
+        tuple(map(name_of, wanted)),
         values[:, :, : len(wanted)],
         means,
         values[:, :, asked.index(extra)],
@@ -188,7 +188,7 @@ def _measure(
     import ir_measures
 
     values = np.zeros((len(runs), len(topics), len(measures)))
-    columns = {measure: column for column, measure in enumerate(measures)}
+    columns = {name_of(measure): column for column, measure in enumerate(measures)}
     for first in range(0, len(topics), TOPICS):
         part = topics[first : first + TOPICS]
         rows = {topic: first + row for row, topic in enumerate(part)}
@@ -198,11 +198,12 @@ def _measure(
             if not grades:
                 continue
             evaluator = ir_measures.evaluator(group.measures, grades)
+            column = {measure: columns[name_of(measure)] for measure in group.measures}
             for r, found in enumerate(entries):
                 shared = {topic: ranked for topic, ranked in found.items() if topic in grades}
                 if shared:
                     for metric in evaluator.iter_calc(shared):
-                        values[r, rows[metric.query_id], columns[metric.measure]] = metric.value
+                        values[r, rows[metric.query_id], column[metric.measure]] = metric.value
     return values
 
 

@@ -1,0 +1,239 @@
+"""Measures, protocols and values per topic, against values worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pandas
+import pytest
+
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate import PROTOCOLS, evaluate, parse_measures
+from rnnreranker.runs import Run
+
+
+def judged(*rows: tuple[str, str, int]) -> pandas.DataFrame:
+    return pandas.DataFrame(list(rows), columns=["query_id", "doc_id", "relevance"])
+
+
+GRADED = judged(("q1", "a", 3), ("q1", "b", 1), ("q1", "c", 0), ("q1", "d", 2), ("q2", "a", 2), ("q3", "b", 1))
+RUN = Run.from_dict({"q1": {"b": 9.0, "c": 8.0, "a": 7.0, "x": 6.0}, "q2": {"x": 2.0, "a": 1.0}, "q3": {"b": 1.0}})
+
+
+def test_names_to_measures() -> None:
+    assert parse_measures("nDCG@10, P(rel=2)@5\tRR@10 nDCG@10") == [
+        ir_measures.nDCG @ 10,
+        ir_measures.P(rel=2) @ 5,
+        ir_measures.RR @ 10,
+    ]
+    assert parse_measures(["SetF(beta=2.0, rel=1)", ir_measures.AP]) == [
+        ir_measures.SetF(beta=2.0, rel=1),
+        ir_measures.AP,
+    ]
+
+
+def test_all_wrong_names_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_measures("ndcg@5 nDCG10 RR@10 Sucess@5 P R@x nDCG@0 P(rell=1)@3 alpha_nDCG@10")
+    message = str(caught.value)
+    assert "ndcg@5: no such measure; did you mean nDCG@5?" in message
+    assert "nDCG10: no such measure; did you mean nDCG@10?" in message
+    assert "Sucess@5: no such measure; did you mean Success" in message
+    assert "P: the cutoff is missing, as in @10" in message
+    assert "R@x: not written like a measure" in message
+    assert "nDCG@0: the cutoff is at least 1" in message
+    assert "P(rell=1)@3: unsupported params found: ['rell']" in message
+    assert "; RR@10" not in message
+    for nothing in ("", " , ", []):
+        with pytest.raises(InputError, match="none given"):
+            parse_measures(nothing)
+
+
+# q1 is ranked b (1), c (0), a (3), x; the grades of q1 are 3, 2, 1, 0.
+DISCOUNT = [1 / math.log2(rank + 1) for rank in range(1, 5)]
+Q1 = {
+    "trec": {
+        "nDCG@3": (1 * DISCOUNT[0] + 3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1] + 1 * DISCOUNT[2]),
+        "RR@10": 1 / 3,
+        "P@2": 0.0,
+        "R@3": 1 / 2,
+        "P(rel=1)@2": 1 / 2,
+        "Judged@4": 3 / 4,
+        "NumRelRet": 1,
+    },
+    "strict": {
+        "nDCG@3": (3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1]),
+        "RR@10": 1 / 3,
+        "P@2": 0.0,
+        "R@3": 1 / 2,
+        "P(rel=1)@2": 0.0,
+        "Judged@4": 3 / 4,
+        "NumRelRet": 1,
+    },
+    "lenient": {
+        "nDCG@3": (1 * DISCOUNT[0] + 3 * DISCOUNT[2]) / (3 * DISCOUNT[0] + 2 * DISCOUNT[1] + 1 * DISCOUNT[2]),
+        "RR@10": 1.0,
+        "P@2": 1 / 2,
+        "R@3": 2 / 3,
+        "P(rel=1)@2": 1 / 2,
+        "Judged@4": 3 / 4,
+        "NumRelRet": 2,
+    },
+    "binary": {
+        "nDCG@3": (DISCOUNT[0] + DISCOUNT[2]) / sum(DISCOUNT[:3]),
+        "RR@10": 1.0,
+        "P@2": 1 / 2,
+        "R@3": 2 / 3,
+        "P(rel=1)@2": 1 / 2,
+        "Judged@4": 3 / 4,
+        "NumRelRet": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_protocols(protocol: str) -> None:
+    expected = Q1[protocol]
+    scores = evaluate(RUN, GRADED, list(expected), protocol)
+    assert scores.topics == ("q1", "q2", "q3")
+    assert scores.protocol == protocol
+    for name, value in expected.items():
+        found = scores.values[0, 0, list(expected).index(name)]
+        assert found == pytest.approx(value), name
+    # q2: x (not judged), a (grade 2); q3 has nothing above grade 1: it counts, with 0 where that is not relevant
+    assert scores.per_topic("RR@10")[1:].tolist() == [0.5, 1.0 if protocol in ("lenient", "binary") else 0.0]
+    assert scores.mean("RR@10") == pytest.approx(scores.per_topic("RR@10").mean())
+
+
+def test_trec_counts_grade_one_where_there_is_no_higher() -> None:
+    scores = evaluate(RUN, judged(("q1", "c", 1), ("q1", "b", 0)), "RR@10 P@1")
+    assert scores.per_topic("RR@10").tolist() == [0.5]
+
+
+def test_grade_codes_and_negative_grades_under_binary() -> None:
+    codes = judged(("q1", "b", -1), ("q1", "c", 4), ("q1", "a", 1), ("q1", "x", 0))
+    scores = evaluate(RUN, codes, "nDCG@4 RR@10 Judged@4", "binary")
+    assert scores.mean("nDCG@4") == pytest.approx((DISCOUNT[1] + DISCOUNT[2]) / (DISCOUNT[0] + DISCOUNT[1]))
+    assert scores.mean("RR@10") == 0.5
+    assert scores.mean("Judged@4") == 1.0
+
+
+def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None:
+    part = Run.from_dict({"q1": {"a": 1.0}, "q2": {}, "unjudged": {"a": 1.0}})
+    scores = evaluate({"whole": RUN, "part": part}, GRADED, "RR@10")
+    assert scores.per_topic("RR@10", "part").tolist() == [1.0, 0.0, 0.0]
+    assert scores.missing.tolist() == [0, 2]
+    assert scores.mean("RR@10", "part") == pytest.approx(1 / 3)
+    common = evaluate({"whole": RUN, "part": part}, GRADED, "RR@10", common_topics=True)
+    assert common.topics == ("q1",)
+    assert common.means.ravel().tolist() == pytest.approx([1 / 3, 1.0])
+    with pytest.raises(InputError, match="no judged topic has entries in all 2 runs"):
+        evaluate([Run.from_dict({"q1": {"a": 1.0}}), Run.from_dict({"q2": {"a": 1.0}})], GRADED, common_topics=True)
+
+
+def test_ties_stand_as_in_the_run_or_as_trec_eval_sorts_them() -> None:
+    run = Run.from_dict({"q1": {"a": 5.0, "z": 5.0}})
+    qrels = judged(("q1", "z", 1))
+    assert evaluate(run, qrels, "RR@10 nDCG@10 AP").means.tolist()[0] == pytest.approx([0.5, DISCOUNT[1], 0.5])
+    assert evaluate(run, qrels, "nDCG@10 AP", ties="trec_eval").means.tolist()[0] == [1.0, 1.0]
+
+
+def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    found = {f"q{q}": {f"d{d}": float(rng.normal()) for d in range(30)} for q in range(20)}
+    qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(4))) for q in range(20) for d in range(0, 30, 2)))
+    names = "nDCG@10 RR AP P@5 R@20 Judged@7 Rprec NumRel"
+    expected = evaluate(Run.from_dict(found), qrels, names)
+    monkeypatch.setattr("rnnreranker.evaluate.scores.TOPICS", 3)
+    got = evaluate(Run.from_dict(dict(reversed(found.items()))), qrels, names)
+    assert np.array_equal(got.values, expected.values)
+    assert got.mean("NumRel") == (qrels["relevance"] >= 2).sum()  # counts are summed
+
+
+def test_cutting_a_run_at_the_deepest_cutoff_changes_nothing() -> None:
+    rng = np.random.default_rng(1)
+    run = Run.from_dict({f"q{q}": {f"d{d}": float(rng.normal()) for d in range(50)} for q in range(9)})
+    qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(3))) for q in range(9) for d in range(0, 50, 3)))
+    names = ["nDCG@10", "RR@10", "AP@10", "R@5", "Judged@10"]
+    cut = evaluate(run, qrels, names)
+    whole = evaluate(run, qrels, [*names, "AP"])  # AP has no cutoff
+    assert np.array_equal(cut.values, whole.values[:, :, :5])
+
+
+def test_frame_and_names() -> None:
+    scores = evaluate({"one": RUN, "two": RUN}, GRADED, "RR@10 P@1")
+    frame = scores.frame()
+    assert list(frame.columns) == ["run", "topic", "RR@10", "P@1"]
+    assert frame["topic"].tolist() == ["q1", "q2", "q3"] * 2
+    assert frame["RR@10"].tolist() == scores.values[:, :, 0].ravel().tolist()
+    with pytest.raises(InputError, match=r"measure 'RR@1' was not measured; did you mean RR@10"):
+        scores.mean("RR@1")
+    with pytest.raises(InputError, match="run 'tow'"):
+        scores.mean("RR@10", "tow")
+
+
+def test_what_cannot_be_evaluated() -> None:
+    strange = Run.from_dict({"77": {"a": 1.0}})
+    with pytest.raises(
+        InputError, match=r"run run: none of its 1 queries is judged \(its ids: 77; judged: q1, q2, q3\)"
+    ):
+        evaluate(strange, GRADED)
+    with pytest.raises(InputError, match="protocol 'trek'; did you mean trec"):
+        evaluate(RUN, GRADED, protocol="trek")
+    with pytest.raises(InputError, match="protocol strict keeps grades from 2 on, the highest here is 1"):
+        evaluate(RUN, judged(("q1", "a", 1)), protocol="strict")
+    with pytest.raises(InputError, match=r"P\(rel=2\)@5: protocol binary has grades 0 and 1 only"):
+        evaluate(RUN, GRADED, "P(rel=2)@5", protocol="binary")
+    with pytest.raises(InputError, match="qrels: no column doc_id, relevance"):
+        evaluate(RUN, GRADED[["query_id"]])
+    with pytest.raises(InputError, match="qrels: no judgements"):
+        evaluate(RUN, GRADED[:0])
+    with pytest.raises(InputError, match="no runs"):
+        evaluate({}, GRADED)
+    with pytest.raises(InputError, match="ties 'docids'; did you mean docid"):
+        evaluate(RUN, GRADED, ties="docids")
+
+
+PUBLISHED = {
+    ("19", "strict"): [0.875, 0.659, 0.222, 0.259],
+    ("20", "strict"): [0.832, 0.620, 0.302, 0.363],
+    ("19", "trec"): [0.875, 0.721, 0.222, 0.259],
+    ("20", "trec"): [0.832, 0.685, 0.302, 0.363],
+    ("19", "lenient"): [0.951, 0.721, None, None],
+    ("20", "lenient"): [0.921, 0.685, None, None],
+}
+
+
+@pytest.mark.parametrize(("year", "protocol"), PUBLISHED)
+def test_published_figures_of_tas_b(shared: Path, year: str, protocol: str) -> None:
+    run = Run.read(shared / f"data/runs/dl{year}/rankllm.D_BERT_KD_TASB.trec.gz")
+    qrels = load_qrels(shared / f"data/ir_datasets/msmarco-passage/trec-dl-20{year}/qrels")
+    scores = evaluate(run, qrels, "RR@10 nDCG@10 AP@10 R@10", protocol)
+    for found, expected in zip(scores.means[0], PUBLISHED[year, protocol], strict=True):
+        assert expected is None or round(float(found), 3) == expected
+    assert len(scores.topics) == {"19": 43, "20": 54}[year]
+
+
+def test_every_published_value_with_the_ties_of_trec_eval(shared: Path) -> None:
+    folders = {"dl19": "msmarco-passage/trec-dl-2019", "dl20": "msmarco-passage/trec-dl-2020"}
+    folders["dl21"] = "msmarco-passage-v2/trec-dl-2021"
+    qrels = {track: load_qrels(shared / f"data/ir_datasets/{folder}/qrels") for track, folder in folders.items()}
+    lines = (shared / "data/runs/PUBLISHED.tsv").read_text().splitlines()[1:]
+    asked: dict[tuple[str, str], dict[str, float]] = {}
+    for track, name, measure, _, value in (line.split("\t") for line in lines):
+        asked.setdefault((track, name), {})[measure] = float(value)
+    files = {pair: shared / f"data/runs/{pair[0]}/{pair[1]}.trec.gz" for pair in asked}
+    there = {pair: asked[pair] for pair, path in files.items() if path.is_file()}
+    assert len(there) > 15
+    for (track, name), expected in there.items():
+        run = Run.read(files[track, name])
+        # "lenient": RR without a level counts from grade 1 on in that table
+        scores = evaluate(run, qrels[track], list(expected), "lenient", ties="trec_eval")
+        for measure, value in expected.items():
+            assert scores.mean(measure) == pytest.approx(value, abs=1e-6), (track, name, measure)

@@ -1,0 +1,74 @@
+"""`python -m rnnreranker.evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.__main__ import main
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 1\n")
+    (tmp_path / "one.txt").write_text("q1 Q0 b 1 2 t\nq1 Q0 a 2 1 t\nq2 Q0 c 1 1 t\n")
+    (tmp_path / "two.txt").write_text("q1 Q0 a 1 2 t\nq1 Q0 b 2 1 t\n")
+    return tmp_path
+
+
+def test_a_row_a_run(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(files / "one.txt"), str(files / "two.txt"), "--qrels", str(files / "qrels.txt")]
+    assert main([*arguments, "--measures", "RR@10 P@1"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "run\tRR@10\tP@1\none\t0.7500\t0.5000\ntwo\t0.5000\t0.5000\n"
+    assert shown.err == "two: 1 of 2 judged topics are not in the run and score 0\n"
+    assert main([*arguments, "--measures", "RR@10", "--common-topics"]) == 0
+    assert capsys.readouterr().out == "run\tRR@10\none\t0.5000\ntwo\t1.0000\n"
+
+
+def test_a_row_a_topic(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(files / "one.txt"), "--qrels", str(files / "qrels.txt"), "--measures", "RR@10", "--per-query"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "run\ttopic\tRR@10\none\tq1\t0.5000\none\tq2\t1.0000\none\tall\t0.7500\n"
+
+
+def test_comparison_and_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(files / "one.txt"), str(files / "two.txt"), "--qrels", str(files / "qrels.txt")]
+    output = files / "out.json"
+    assert main([*arguments, "--measures", "RR@10 P@1", "--compare", "--resamples", "100", "--json", str(output)]) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 2
+    row = dict(zip(header, rows[0], strict=True))
+    assert (row["run"], row["baseline"], row["measure"]) == ("two", "one", "RR@10")
+    assert (row["baseline value"], row["value"], row["difference"]) == ("0.7500", "0.5000", "-0.2500")
+    assert row["win/tie/loss"] == "1/0/1"
+    written = json.loads(output.read_text())
+    assert written["topics"] == ["q1", "q2"]
+    assert written["runs"][0]["per_topic"] == {"RR@10": [0.5, 1.0], "P@1": [0.0, 1.0]}
+    assert written["runs"][1]["mean"] == {"RR@10": 0.5, "P@1": 0.5}
+    assert written["runs"][1]["missing_topics"] == 1
+    assert written["comparisons"][0]["difference"] == -0.25
+    assert written["bootstrap"] == {"resamples": 100, "seed": 0}
+
+
+def test_runs_of_one_name_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "sub").mkdir()
+    (files / "sub" / "one.txt").write_text((files / "one.txt").read_text())
+    paths = [str(files / "one.txt"), str(files / "sub" / "one.txt")]
+    assert main([*paths, "--qrels", str(files / "qrels.txt"), "--measures", "RR@10"]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()[1:]] == paths
+
+
+def test_wrong_usage_is_refused_before_any_work(files: Path) -> None:
+    run = str(files / "one.txt")
+    with pytest.raises(InputError) as caught:
+        main([run, run, "--qrels", "none", "--compare", "--per-query", "--resamples", "0", "--seed", "-1"])
+    for part in ("give either --compare or --per-query", "--resamples 0", "--seed -1", "one.txt: given more than once"):
+        assert part in str(caught.value)
+    with pytest.raises(InputError, match="--compare needs a baseline"):
+        main([run, "--qrels", "none", "--compare"])
+    with pytest.raises(InputError, match="no such measure"):
+        main([run, "--qrels", "none.txt", "--measures", "Foo@1"])
