@@ -68,7 +68,8 @@ MODULES = tuple(_MODULES.split())
 ONLY = {module: names.split() for module, names in _ONLY.items()}
 LEFT_OUT = frozenset(_LEFT_OUT.split())
 FEWEST_WORDS = 3
-MOST_CHARACTERS = 2000  # of a docstring; more than an encoder reads, cut between paragraphs
+ENOUGH_CHARACTERS = 400  # of a docstring: its first paragraphs, as many as fit; later ones are about details
+MOST_CHARACTERS = 1000  # of a first paragraph
 
 _BOILERPLATE = re.compile(
     r"Alias for field number|Initialize self|Return repr\(self\)|Return str\(self\)|Create and return a new object"
@@ -96,7 +97,7 @@ def gather(enough: frozenset[str]) -> list[tuple[str, str, str, str]]:
         if item.name in LEFT_OUT or not identities.isdisjoint(seen):
             continue
         seen |= identities
-        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), item.docstring))
+        rows.append((item.name, item.name + _signature(item.value), _in_words(item.name), _cut(item.docstring)))
     return sorted(rows)
 
 
@@ -113,7 +114,7 @@ def _items(enough: frozenset[str]) -> Iterator[_Item]:
             if inspect.isclass(value) and f"{prefix}{name}" not in LEFT_OUT:
                 candidates += ((f"{prefix}{name}.{method}", member) for method, member in _members(value))
         for name, value in candidates:
-            docstring = _cut(_docstring(value))
+            docstring = _docstring(value)
             long_enough = name in enough or len(docstring.split()) >= FEWEST_WORDS
             if docstring and long_enough and not _BOILERPLATE.match(docstring):
                 alias = inspect.isclass(value) and value.__name__ != name.rpartition(".")[2]
@@ -209,13 +210,17 @@ _ELLIPSIS = _Ellipsis()
 
 
 def _cut(docstring: str) -> str:
-    if len(docstring) <= MOST_CHARACTERS:
-        return docstring
-    for boundary in ("\n\n", "\n", " "):
-        end = docstring.rfind(boundary, 0, MOST_CHARACTERS)
-        if end > MOST_CHARACTERS // 4:
-            return docstring[:end].rstrip()
-    return docstring[:MOST_CHARACTERS]
+    """The first paragraphs of a docstring: an encoder reads what a thing is for, not every option."""
+    paragraphs = docstring.split("\n\n")
+    kept = paragraphs[0]
+    for paragraph in paragraphs[1:]:
+        if len(kept) + len(paragraph) > ENOUGH_CHARACTERS:
+            break
+        kept += "\n\n" + paragraph
+    if len(kept) <= MOST_CHARACTERS:
+        return kept.rstrip()
+    end = max(kept.rfind("\n", 0, MOST_CHARACTERS), kept.rfind(" ", 0, MOST_CHARACTERS))
+    return kept[:end].rstrip()
 
 
 def main(names: list[str]) -> int:

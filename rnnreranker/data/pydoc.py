@@ -26,8 +26,8 @@ def documents() -> Iterator[Document]:
     """The documents of the built-in collection, sorted by docid.
 
     A docid is the public name a person would type (`dict.fromkeys`, `itertools.groupby`, `pathlib.Path.glob`). The text
-    is the name with its signature where there is one, the name in words, the docstring (its first 2,000 characters),
-    and for the built-in types and functions a sentence on typical use.
+    is the name with its signature where there is one, the name in words, the first paragraphs of its docstring (about
+    400 characters), and for the built-in types and functions a sentence on typical use.
 
     Raises:
         UnavailableError: when Python has no docstrings, or cannot be started to read them.
