@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 JUDGED_DEPTH = 10
 TIES = ("docid", "trec_eval")
+DEEP = 200  # a run is cut for measures with a cutoff below this
 TOPICS = 500  # measured at a time: bounds the memory of runs as dictionaries
 
 
@@ -111,8 +112,9 @@ def evaluate(
     wanted = parse_measures(measures)
     extra = JudgedShare @ JUDGED_DEPTH
     asked = wanted if extra in wanted else [*wanted, extra]
+    names = [name_of(measure) for measure in asked]
     topics = tuple(dict.fromkeys(qrels["query_id"].tolist()))
-    groups = apply_protocol(asked, qrels, protocol)
+    passes = [(depth, part, apply_protocol(part, qrels, protocol)) for depth, part in _by_depth(asked, ties)]
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:
         kept = np.logical_and.reduce(there, axis=0)
@@ -120,14 +122,16 @@ def evaluate(
             raise InputError(f"no judged topic has entries in all {len(named)} runs; leave --common-topics out")
         topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
 
-    depth = _depth(asked) if ties == "docid" else None
-    measured = [run if depth is None else run.head(depth) for run in named.values()]
-    values = _measure(measured, topics, asked, groups, ties)
+    values = np.zeros((len(named), len(topics), len(asked)))
+    for depth, part, groups in passes:
+        cut = [run if depth is None else run.head(depth) for run in named.values()]
+        columns = [names.index(name_of(measure)) for measure in part]
+        values[:, :, columns] = _measure(cut, topics, part, groups, ties)
     means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
     return Scores(
         tuple(named),
         topics,
-        tuple(map(name_of, wanted)),
+        tuple(names[: len(wanted)]),
         values[:, :, : len(wanted)],
         means,
         values[:, :, asked.index(extra)],
@@ -167,14 +171,19 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     return there
 
 
-def _depth(measures: Iterable[ir_measures.Measure]) -> int | None:
-    """The rank below which nothing counts; None where all of a run does."""
-    cutoffs = [measure.params.get("cutoff") for measure in measures]
-    if any(
-        cutoff is None or measure.params.get("judged_only") for cutoff, measure in zip(cutoffs, measures, strict=True)
-    ):
-        return None
-    return max(cutoffs)
+def _by_depth(measures: Sequence[ir_measures.Measure], ties: str) -> list[tuple[int | None, list[ir_measures.Measure]]]:
+    """Measures with the rank below which nothing counts for them (None = all of a run does): shallow ones are quick."""
+    shallow = [
+        measure
+        for measure in measures
+        if measure.params.get("cutoff", DEEP) < DEEP and not measure.params.get("judged_only") and ties == "docid"
+    ]
+    names = set(map(name_of, shallow))
+    deep = [measure for measure in measures if name_of(measure) not in names]
+    found: list[tuple[int | None, list[ir_measures.Measure]]] = [(None, deep)] if deep else []
+    if shallow:
+        found.append((max(measure.params["cutoff"] for measure in shallow), shallow))
+    return found
 
 
 def _measure(
@@ -208,15 +217,14 @@ def _measure(
 
 
 def _entries(run: Run, topics: Iterable[str], ties: str) -> dict[str, dict[str, float]]:
-    """{topic: {docid: score}}; in our order, scores count down to 1, so that no tool finds a tie."""
-    found: dict[str, dict[str, float]] = {}
-    for topic in topics:
-        entries = run[topic] if topic in run else []  # noqa: SIM401  a Run is no dict
-        if entries and ties == "docid":
-            found[topic] = {docid: float(len(entries) - place) for place, (docid, _) in enumerate(entries)}
-        elif entries:
-            found[topic] = dict(entries)
-    return found
+    """{topic: {docid: score}}; in our order, scores count down, so that no tool finds a tie."""
+    if ties == "trec_eval":
+        found = {topic: dict(run[topic]) for topic in topics if topic in run}
+    else:
+        deepest = int(np.diff(run.offsets).max(initial=0))
+        countdown = np.arange(deepest, 0, -1, dtype=np.float64).tolist()
+        found = {topic: dict(zip(run.ranked(topic), countdown, strict=False)) for topic in topics if topic in run}
+    return {topic: entries for topic, entries in found.items() if entries}
 
 
 def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:

@@ -155,6 +155,11 @@ class Run:
         """(L,) int64: entry -> its rank within the query, from 1."""
         return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
+    def ranked(self, qid: str) -> list[str]:
+        """The docids of a query, best first."""
+        place = self._places[qid]
+        return self.docids[self.rows[self.offsets[place] : self.offsets[place + 1]]].tolist()
+
     def __len__(self) -> int:
         return len(self.qids)
 
