@@ -1,0 +1,188 @@
+"""From batches of vectors to chunks of Gram matrices, on a pool of threads; one chunk goes to an engine at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from rnnreranker.rnn import reference
+from rnnreranker.rnn.params import RnnParams
+
+CHUNK_BYTES = 1 << 18  # Gram matrices handed to an engine at once: they stay in the second-level cache
+
+
+@dataclass(frozen=True)
+class Setting:
+    """RnnParams as the engines take them: numbers, and list lengths that depend on the size of a context.
+
+    lists, columns: size m -> entries of a neighbour list, entries used for the extension (-1 = no extension).
+    """
+
+    lists: Mapping[int, int]
+    columns: Mapping[int, int]
+    k_exp: int
+    strict: bool  # overlap above 2/3, not at it
+    weight: int  # 0 linear, 1 exp, 2 binary
+    weight_scale: float
+    normalize: int  # 0 none, 1 max, 2 mean
+    minmax: bool
+    lam: float
+    mix: bool  # s* instead of the Jaccard similarity
+    exponent_limit: float
+
+    @classmethod
+    def of(cls, params: RnnParams, sizes: np.ndarray, mix: bool) -> Setting:
+        """The setting for contexts of these sizes."""
+        distinct = [m for m in np.unique(sizes).tolist() if m > 1]
+        return cls(
+            lists={m: reference.list_length(m, params) for m in distinct},
+            columns={m: reference.extension_columns(m, params) if params.tau > 0 else -1 for m in distinct},
+            k_exp=params.k_exp,
+            strict=params.variant == "authors",
+            weight=("linear", "exp", "binary").index(params.weight),
+            weight_scale=params.weight_scale,
+            normalize=(None, "max", "mean").index(params.normalize),
+            minmax=params.scale == "minmax",
+            lam=params.lam,
+            mix=mix,
+            exponent_limit=reference.EXPONENT_LIMIT,
+        )
+
+
+Load = Callable[[int, np.ndarray], None]  # load(b, rows) fills rows with the vectors of context b
+
+
+class Engine(Protocol):
+    """What turns a chunk of Gram matrices into similarities: the compiled kernel or its numpy stand-in."""
+
+    def __call__(
+        self,
+        gram: np.ndarray,
+        sizes: np.ndarray,
+        setting: Setting,
+        probes: np.ndarray,
+        out: np.ndarray,
+        problem: np.ndarray,
+    ) -> None:
+        """Fill the first entries of each row of `out`.
+
+        gram: (C, M * M) float32, overwritten; context c is an m x m matrix in the first m * m entries, m = sizes[c].
+        A context with m < 2 is left alone. out: (C, 1, M - 1) float32 for s* of the candidates, or (C, R, M) for the
+        Jaccard similarity of R probes; a probe >= m is left alone. problem: (C,) float64, 0 on entry; NaN where the
+        diagonal is not finite, the largest exponent where an exponential weight would overflow.
+        """
+
+
+@lru_cache(maxsize=1)
+def engine() -> Engine:
+    """The compiled kernel, or numpy where numba is missing or switched off (NUMBA_DISABLE_JIT)."""
+    try:
+        import numba
+
+        if not getattr(numba.config, "DISABLE_JIT", 0):
+            from rnnreranker.rnn.kernel import score_contexts
+
+            return score_contexts
+        reason = "numba is switched off by NUMBA_DISABLE_JIT"
+    except ImportError as error:
+        reason = f"numba cannot be imported ({error})"
+    logging.getLogger(__name__).warning("%s: similarities are computed with numpy, some 20 times slower", reason)
+    from rnnreranker.rnn.fallback import score_contexts as with_numpy
+
+    return with_numpy
+
+
+def score(
+    load: Load,
+    dimension: int,
+    sizes: np.ndarray,
+    setting: Setting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    threads: int | None,
+    use: Engine | None = None,
+) -> np.ndarray:
+    """The `problem` of every context, (B,) float64, after filling `out` (see `Engine`).
+
+    load(b, rows) puts the vectors of context b into rows, (sizes[b], dimension) float32. The bytes of `out` depend on
+    nothing but the context: not on its neighbours in the batch, the padding, or the number of threads.
+    """
+    run = use or engine()
+    batch, widest = len(sizes), int(sizes.max(initial=0))
+    problem = np.zeros(batch)
+    if widest < 2:
+        return problem
+    chunk = max(1, min(CHUNK_BYTES // (4 * widest * widest), batch))
+    starts = itertools.count(0, chunk)
+
+    @np.errstate(all="ignore")  # infinities are found in the result
+    def work() -> None:
+        rows = np.empty((widest, dimension), dtype=np.float32)
+        gram = np.empty((chunk, widest * widest), dtype=np.float32)
+        while (start := next(starts)) < batch:  # one chunk for whoever comes next
+            stop = min(start + chunk, batch)
+            for b in range(start, stop):
+                m = int(sizes[b])
+                if m > 1:
+                    context = rows[:m]
+                    load(b, context)
+                    # one product per context, both operands the same array: numpy calls syrk
+                    np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
+            run(gram[: stop - start], sizes[start:stop], setting, probes, out[start:stop], problem[start:stop])
+
+    workers = min(threads or cores(), -(-batch // chunk))
+    with one_blas_thread():
+        if workers == 1:
+            work()
+        else:
+            with ThreadPoolExecutor(workers, thread_name_prefix="rnnreranker") as pool:
+                for done in [pool.submit(work) for _ in range(workers)]:
+                    done.result()
+    return problem
+
+
+def cores() -> int:
+    """The number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks through the loaded libraries: once, numpy's BLAS is among them
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, so that its sums do not depend on the machine; callers may overlap in time."""
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+                _limit = None

@@ -1,0 +1,256 @@
+"""The equations of paper 000 as loops, one function per step: slow, readable, the oracle of every test.
+
+Where the published implementation departs from the printed text, `variant` chooses: "authors" or "paper".
+Everything here is about one context of m elements; element 0 is the query. Weights are summed in float64, in the order
+of the elements, so that the fast ways can give the same sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.rnn.params import RnnParams
+
+EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Every intermediate result of one context.
+
+    raw: (m, m) float32 inner products; ranking: (m, m) float32, what the lists are sorted by; sims: (m, m) float64,
+    what the weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended;
+    weights: (m, m) float64, rows sum to 1 or are zero; expanded: (m, m) float64, the rows averaged.
+    """
+
+    raw: np.ndarray
+    ranking: np.ndarray
+    sims: np.ndarray
+    lists: list[list[int]]
+    sets: list[set[int]]
+    weights: np.ndarray
+    expanded: np.ndarray
+
+
+def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]] | None = None) -> Steps:
+    """All steps up to the expanded weights, for one context.
+
+    vectors: (m, d), row 0 = query. lists: neighbour lists made elsewhere, say with another rule for ties (None = ours).
+
+    Raises:
+        InputError: the exponential weight would overflow.
+    """
+    raw = inner_products(vectors)
+    m = len(raw)
+    ranking, sims = similarities(raw, params)
+    check_exponent(sims.max(), params)
+    made = (
+        [list(map(int, row)) for row in lists]
+        if lists is not None
+        else neighbour_lists(ranking, list_length(m, params))
+    )
+    sets = reciprocal_sets(made)
+    if params.tau > 0:
+        sets = extend(sets, made, extension_columns(m, params), params.variant)
+    weights = weight_rows(sets, sims, params)
+    return Steps(raw, ranking, sims, made, sets, weights, expand(weights, made, params.k_exp))
+
+
+def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
+    """Jaccard similarity of each probe to every element of one context, (len(probes), m) float64."""
+    expanded = steps(vectors, params).expanded
+    return np.stack([jaccard(expanded, probe) for probe in probes])
+
+
+def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams) -> np.ndarray:
+    """s* of every candidate of one query, (N,) float64. query: (d,), candidates: (N, d)."""
+    done = steps(np.vstack([query[None], candidates]), params)
+    return mix(geometric(done, params), jaccard(done.expanded, 0)[1:], params.lam)
+
+
+def inner_products(vectors: np.ndarray) -> np.ndarray:
+    """S = X X^T, (m, m) float32."""
+    rows = np.ascontiguousarray(vectors, dtype=np.float32)
+    return np.matmul(rows, rows.T)
+
+
+def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
+    """What lists are sorted by, (m, m) float32, and what weights are made of, (m, m) float64.
+
+    scale "none": both are the inner products, each row divided when `normalize` says so (so the matrix need not be
+    symmetric). scale "minmax": lists are sorted by the inner products, weights are made of the mapped ones.
+    """
+    if params.scale == "none":
+        ranking = normalize_rows(raw.astype(np.float64), params.normalize).astype(np.float32)
+        return ranking, ranking.astype(np.float64)
+    return raw, normalize_rows(map_to_unit(raw), params.normalize)
+
+
+def map_to_unit(raw: np.ndarray) -> np.ndarray:
+    """Similarities mapped so that the lowest off-diagonal one is 0 and the highest 1; the diagonal is clipped.
+
+    A context whose off-diagonal similarities are all equal maps to 0. (m, m) float64.
+    """
+    m = len(raw)
+    others = [float(raw[i, j]) for i in range(m) for j in range(m) if i != j]
+    low, high = min(others), max(others)
+    if high == low:
+        return np.zeros((m, m))
+    mapped = (raw.astype(np.float64) - low) / (high - low)
+    return np.clip(mapped, 0.0, 1.0)  # only diagonal entries lie outside
+
+
+def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
+    """Each row divided by its maximum, or by 1e-8 + its mean, itself included; or as it is.
+
+    A row whose divisor is 0, or too small for float32 quotients, stays as it is.
+    """
+    if how is None:
+        return sims
+    result = sims.copy()
+    for i, row in enumerate(sims):
+        divisor = row.max() if how == "max" else 1e-8 + total(row) / len(row)
+        if np.abs(row).max() < abs(divisor) * 3e38:
+            result[i] = row / divisor
+    return result
+
+
+def list_length(m: int, params: RnnParams) -> int:
+    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper); k is at most m-1."""
+    k = min(params.k, m - 1)
+    return k + 1 if params.variant == "authors" else k
+
+
+def extension_columns(m: int, params: RnnParams) -> int:
+    """Entries of a list that take part in the extension; halves are rounded to the even number."""
+    k = min(params.k, m - 1)
+    if params.variant == "authors":
+        return min(round(params.tau * (k + 1)) + 2, k + 1)
+    return round(params.tau * k)
+
+
+def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
+    """For each element the `length` most similar ones, nearest first, of equal ones the lower index first."""
+    result = []
+    for row in ranking.tolist():
+        pairs = sorted((-similarity, j) for j, similarity in enumerate(row))
+        result.append([j for _, j in pairs[:length]])
+    return result
+
+
+def reciprocal_sets(lists: Sequence[Sequence[int]]) -> list[set[int]]:
+    """R(i): the j in the list of i that have i in theirs. An element missing from its own list is not in its set."""
+    members = [set(entries) for entries in lists]
+    return [{j for j in members[i] if i in members[j]} for i in range(len(lists))]
+
+
+def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, variant: str) -> list[set[int]]:
+    """R*(i): R(i) joined with the short reciprocal set T of each of its members that overlaps it enough.
+
+    T is the reciprocal set over the first `columns` list entries. Enough is |T & R(i)| > 2/3 |T| (authors), >= (paper).
+    """
+    short = reciprocal_sets([entries[:columns] for entries in lists])
+    extended = []
+    for own in sets:
+        result = set(own)
+        for member in own:
+            shared, size = len(short[member] & own), len(short[member])
+            if 3 * shared > 2 * size or (variant == "paper" and 3 * shared == 2 * size):
+                result |= short[member]
+        extended.append(result)
+    return extended
+
+
+def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np.ndarray:
+    """V: the weight of each member of a set, divided by the sum of the row; (m, m) float64.
+
+    A row without members, or whose weights sum to 0, is all zeros. Negative similarities give negative weights.
+    """
+    rows = np.zeros(sims.shape)
+    for i, members in enumerate(sets):
+        weights = {j: weight(float(sims[i, j]), params) for j in sorted(members)}
+        divisor = total(weights.values())
+        if divisor != 0 and math.isfinite(divisor):
+            for j, value in weights.items():
+                rows[i, j] = value / divisor
+    return rows
+
+
+def weight(similarity: float, params: RnnParams) -> float:
+    """f_w: the weight of a neighbour before the row is divided by its sum."""
+    if params.weight == "binary":
+        return 1.0
+    if params.weight == "exp":
+        return math.exp(params.weight_scale * similarity) - 1.0
+    return similarity
+
+
+def check_exponent(largest: float, params: RnnParams) -> None:
+    """Refuse an exponential weight that would overflow; `largest` is the highest similarity of the context.
+
+    Raises:
+        InputError: with the largest exponent and what to do.
+    """
+    if params.weight == "exp" and (exponent := params.weight_scale * float(largest)) > EXPONENT_LIMIT:
+        raise InputError(too_large(exponent))
+
+
+def too_large(exponent: float) -> str:
+    """What to say of an exponent beyond the limit."""
+    return (
+        f"weight exp: the largest weight_scale * similarity is {exponent:.6g}, expected at most {EXPONENT_LIMIT:g} "
+        '(float32 overflows); use scale="minmax" or normalize="max", or a smaller weight_scale'
+    )
+
+
+def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> np.ndarray:
+    """V': each row the mean of the rows of the first k_exp list entries (all entries when there are fewer)."""
+    if k_exp == 1:
+        return weights
+    result = np.zeros_like(weights)
+    for i, entries in enumerate(lists):
+        nearest = sorted(entries[:k_exp])
+        for j in nearest:
+            result[i] += weights[j]
+        result[i] /= max(len(nearest), 1)
+    return result
+
+
+def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
+    """J(probe, i) = sum min / sum max over all columns, (m,) float64; 0 where the sum of maxima is 0.
+
+    In [0, 1] for weights >= 0. With negative weights it can leave that range, and is 0 where it would not be finite.
+    """
+    values = np.zeros(len(rows))
+    for i, row in enumerate(rows):
+        above, below = total(np.maximum(rows[probe], row)), total(np.minimum(rows[probe], row))
+        if above != 0 and abs(below) < abs(above) * 3e38:
+            values[i] = below / above
+    return values
+
+
+def geometric(done: Steps, params: RnnParams) -> np.ndarray:
+    """The geometric term per candidate, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
+    if params.scale == "none":
+        return done.sims[0, 1:]
+    row = done.raw[0, 1:].astype(np.float64)
+    spread = row.max() - row.min()
+    return (row - row.min()) / spread if spread else np.zeros_like(row)
+
+
+def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
+    """s* = lambda * geometric + (1 - lambda) * Jaccard."""
+    return lam * geometric_term + (1.0 - lam) * jaccard_term
+
+
+def total(values: Iterable[float]) -> float:
+    """The sum in order, in float64 (Python's own `sum` compensates from 3.12 on, and numpy's goes by pairs)."""
+    result = 0.0
+    for value in values:
+        result += float(value)
+    return result

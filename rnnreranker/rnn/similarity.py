@@ -1,0 +1,171 @@
+"""The public functions: check what came in, compute, and say which row of a batch was bad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import contexts, reference
+from rnnreranker.rnn.params import RnnParams
+
+
+def rnn_similarity(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    params: RnnParams,
+    *,
+    lengths: np.ndarray | Sequence[int] | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
+
+    s* = lambda s(q, c) + (1 - lambda) J(q, c) (paper 000, eq. 1): the geometric similarity mixed with the Jaccard
+    similarity of reciprocal neighbours among the query and its candidates. Every candidate given takes part;
+    `params.context` is not applied here. With scale "minmax" and weights >= 0 the values are in [0, 1].
+
+    queries: (B, d); candidates: (B, N, d), N >= 1; float32 or float16, other real types are cast to float32.
+    lengths: (B,) real candidates of each row, 0..N (None = all); what stands behind them is never looked at. A query
+    without candidates gives a row of -inf. threads: how many at most (None = one per core); results never depend on it.
+
+    Raises:
+        InputError: shapes that do not fit, NaN or infinity in a vector, lengths outside 0..N, an exponential weight
+            that would overflow.
+
+    >>> import numpy as np
+    >>> query = np.array([[1.0, 0.0]], dtype=np.float32)
+    >>> near_and_far = np.array([[[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]], dtype=np.float32)
+    >>> rnn_similarity(query, near_and_far, RnnParams(k=1)).argsort().tolist()
+    [[2, 1, 0]]
+    """
+    queries, candidates = _vectors(queries, "queries", "(B, d)"), _vectors(candidates, "candidates", "(B, N, d)")
+    if len(queries) != len(candidates):
+        raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
+    if queries.shape[1] != candidates.shape[2]:
+        raise InputError(
+            f"the dimension of queries is {queries.shape[1]}, that of candidates {candidates.shape[2]}: expected the same;"
+            " were both made by the same encoder?"
+        )
+    width = candidates.shape[1]
+    if width == 0:
+        raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
+    real = _lengths(lengths, len(queries), width)
+
+    def load(row: int, into: np.ndarray) -> None:
+        into[0] = queries[row]
+        into[1:] = candidates[row, : len(into) - 1]
+
+    out = np.full((len(queries), 1, width), -np.inf, dtype=np.float32)
+    setting = contexts.Setting.of(params, real + 1, mix=True)
+    probes = np.zeros(1, dtype=np.int64)
+    problem = contexts.score(load, queries.shape[1], real + 1, setting, probes, out, _threads(threads))
+    _check(problem, load, queries.shape[1], real, "candidate")
+    return out[:, 0]
+
+
+def jaccard_similarity(
+    vectors: np.ndarray,
+    params: RnnParams,
+    *,
+    probes: Sequence[int] = (0,),
+    lengths: np.ndarray | Sequence[int] | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
+
+    J = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij) over the expanded weights (paper 000, eq. 11, as a similarity). In
+    [0, 1] for weights >= 0; with negative weights (scale "none", negative similarities) it can leave that range, but it
+    is always finite. An element that shares no neighbour relation with anything has 0 everywhere.
+
+    vectors: (B, m, d), row 0 = query, m >= 2; float32 or float16, other real types are cast to float32.
+    probes: row numbers of `vectors`, the same for the whole batch; 0 = the query.
+    lengths: (B,) real candidates of each row, 0..m-1, the query not counted (None = all): rows 1..length are real. A
+    query without candidates, and a probe that is padding, give -inf throughout. threads: as in `rnn_similarity`.
+
+    Raises:
+        InputError: as `rnn_similarity`, and a probe outside 0..m-1.
+
+    >>> import numpy as np
+    >>> same = np.ones((1, 3, 2), dtype=np.float32)
+    >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
+    [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
+    """
+    vectors = _vectors(vectors, "vectors", "(B, m, d)")
+    batch, width, dimension = vectors.shape
+    if width < 2:
+        raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
+    rows = _integers(probes, "probes")
+    if rows.ndim != 1 or not rows.size:
+        raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
+    if (outside := rows[(rows < 0) | (rows >= width)]).size:
+        raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
+    real = _lengths(lengths, batch, width - 1)
+
+    def load(row: int, into: np.ndarray) -> None:
+        into[:] = vectors[row, : len(into)]
+
+    out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
+    setting = contexts.Setting.of(params, real + 1, mix=False)
+    problem = contexts.score(load, dimension, real + 1, setting, rows, out, _threads(threads))
+    _check(problem, load, dimension, real, "vector")
+    return out
+
+
+def _vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
+    array = np.asarray(array)
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} has type {array.dtype}: expected float32 or float16")
+    dimensions = shape.count(",") + 1
+    if array.ndim != dimensions:
+        hint = f"; for one query pass {name}[None]" if array.ndim == dimensions - 1 else ""
+        raise InputError(f"{name} has shape {array.shape}: expected {shape}{hint}")
+    if array.shape[-1] == 0:
+        raise InputError(f"{name} has shape {array.shape}: expected vectors of at least one dimension")
+    return array
+
+
+def _integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} has type {array.dtype}: expected integers")
+    return array.astype(np.int64)
+
+
+def _lengths(lengths: np.ndarray | Sequence[int] | None, batch: int, width: int) -> np.ndarray:
+    if lengths is None:
+        return np.full(batch, width, dtype=np.int64)
+    real = _integers(lengths, "lengths")
+    if real.shape != (batch,):
+        raise InputError(f"lengths has shape {real.shape}: expected ({batch},), one number per query")
+    outside = np.flatnonzero((real < 0) | (real > width))
+    if outside.size:
+        raise InputError(f"lengths[{outside[0]}]={real[outside[0]]}: expected 0 to {width}, the candidates of a row")
+    return real
+
+
+def _threads(threads: int | None) -> int | None:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
+        raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
+    return threads
+
+
+def _check(problem: np.ndarray, load: contexts.Load, dimension: int, real: np.ndarray, what: str) -> None:
+    """Raise for the first row of the batch that could not be computed."""
+    bad = np.flatnonzero(problem != 0)
+    if not bad.size:
+        return
+    row = int(bad[0])
+    if not np.isnan(problem[row]):
+        raise InputError(f"row {row} of the batch: {reference.too_large(problem[row])}")
+    vectors = np.empty((int(real[row]) + 1, dimension), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        load(row, vectors)
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if not broken.size:
+        raise InputError(f"row {row} of the batch: inner products beyond the range of float32; scale the vectors down")
+    first = int(broken[0])
+    place = "the query" if first == 0 else f"{what} {first - 1 if what == 'candidate' else first}"
+    raise InputError(
+        f"row {row} of the batch: {place} has NaN or infinite entries (as float32); expected finite vectors"
+    )
