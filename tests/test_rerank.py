@@ -65,9 +65,7 @@ def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple
         assert all(high > low for high, low in zip(scores[19:], scores[20:], strict=False))
 
 
-def test_results_do_not_depend_on_portions_threads_or_order(
-    collection: tuple, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_do_not_depend_on_portions_threads_or_order(collection: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     source, queries, run = collection
     whole = RnnReranker(source, threads=1).rerank(run, queries)
     monkeypatch.setattr(rerank_module, "CHUNK_BYTES", 1)

@@ -50,9 +50,11 @@ def main(argv: Sequence[str]) -> int:
 
         show_results(index, base, reranked, limit=args.show)
     if args.qrels:
+        from rnnreranker.data.qrels import load_qrels
         from rnnreranker.search.show import show_evaluation
 
-        show_evaluation(args, base, reranked)
+        names = (Path(args.run).name if args.run else args.retriever, f"+ {args.rerank}")
+        show_evaluation(base, reranked, load_qrels(args.qrels), args.measures, args.protocol, names)
     command.say(f"{len(base)} queries, {seconds:.2f} s, {len(base) / max(seconds, 1e-9):.1f} queries/s, cpu")
     return 0
 

@@ -11,7 +11,7 @@ from typing import Any
 from rnnreranker.command import say
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.files import cache_home, read_text
-from rnnreranker.java import prebuilt_index_names
+from rnnreranker.java import prebuilt_index_names, start_java
 
 BUILT_IN = ("pydoc",)
 
@@ -109,6 +109,7 @@ def _download(name: str) -> Path:
     known = prebuilt_index_names()
     if name not in known:
         raise InputError(f"{name}: no such folder or index; {nearest(name, [*BUILT_IN, *known])}")
+    start_java()  # Pyserini's tables of indexes need it
     from pyserini.util import download_prebuilt_index
 
     try:

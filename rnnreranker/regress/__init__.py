@@ -1,0 +1,1 @@
+"""Regressions: a spec (YAML) → a plan of commands → results (JSON) → a page."""

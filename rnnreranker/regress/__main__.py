@@ -1,0 +1,144 @@
+"""`python -m rnnreranker.regress NAME…`: run specs, compare with what is on record, write pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker import command
+from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
+
+if TYPE_CHECKING:
+    from rnnreranker.regress.results import Result
+    from rnnreranker.regress.spec import Spec
+
+CHANGED = 1  # exit code
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
+
+    folder = specs_folder(args.specs)
+    if args.list:
+        return _list(folder)
+    if args.docs and not args.names:
+        return _docs([read_spec(name, folder) for name in spec_names(folder)], folder, Path(args.docs_folder))
+    if not args.names:
+        raise InputError(f"no spec named: give one or more of {', '.join(spec_names(folder))}, or --list")
+    if args.only and len(args.names) > 1:
+        raise InputError(f"--only {args.only} with {len(args.names)} specs: name the one spec that has this condition")
+    specs = [read_spec(name, folder) for name in args.names]
+    if args.dry_run:
+        return _dry_run(specs, args.only)
+    codes = [_run(spec, folder, args) for spec in specs]
+    if args.docs:
+        _docs([read_spec(name, folder) for name in spec_names(folder)], folder, Path(args.docs_folder))
+    if all(code == command.BAD_INPUT for code in codes):
+        return command.BAD_INPUT
+    return CHANGED if CHANGED in codes else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("regress", "Run regression specs and compare the values with those on record.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="specs to run (see --list), or YAML files")
+    parser.add_argument("--list", action="store_true", help="print the specs and whether results are on record")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
+    parser.add_argument("--only", metavar="CONDITION", help="run one condition and those it needs")
+    parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
+    parser.add_argument("--docs", action="store_true", help="write docs/regressions from what is on record")
+    parser.add_argument("--docs-folder", default="docs/regressions", help="default: docs/regressions")
+    parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
+    parser.add_argument("--output", metavar="DIR", help="folder of index, runs and page (default: in the cache folder)")
+    return parser
+
+
+def _list(folder: Path) -> int:
+    from rnnreranker.regress.results import read_results, results_file
+    from rnnreranker.regress.spec import read_spec, spec_names
+    from rnnreranker.tables import print_table
+
+    rows = []
+    for name in spec_names(folder):
+        spec = read_spec(name, folder)
+        results = read_results(results_file(folder, spec))
+        rows.append([name, len(spec.conditions), results[-1].date[:10] if results else "-", spec.title])
+    print_table(["spec", "conditions", "on record", "title"], rows)
+    return 0
+
+
+def _dry_run(specs: list[Spec], only: str | None) -> int:
+    from rnnreranker.regress.plan import make_plan
+    from rnnreranker.regress.report import PASTE_FOLDER
+
+    for spec in specs:
+        plan = make_plan(spec, PASTE_FOLDER / spec.name, only)
+        for step in plan.steps:
+            print(step.command())
+        for query_set in spec.query_sets:
+            print(plan.evaluation(query_set))
+    return 0
+
+
+def _run(spec: Spec, folder: Path, args: argparse.Namespace) -> int:
+    from rnnreranker.files import cache_home
+    from rnnreranker.regress import results
+    from rnnreranker.regress.report import page, write_page
+    from rnnreranker.regress.runner import run_spec
+
+    work = Path(args.output) if args.output else cache_home() / "regress" / spec.name
+    try:
+        result = run_spec(spec, work, args.only)
+    except (UnavailableError, MissingDependencyError) as error:
+        command.say(f"skipped: {error}")
+        return command.BAD_INPUT
+    record = results.results_file(folder, spec)
+    on_record = results.expected(results.read_results(record), result.fingerprint)
+    found = results.states(spec, result, on_record)
+    _print(spec, result, found)
+    write_page(work / f"{spec.name}.md", page(spec, [result]))
+    if args.record:
+        if args.only:
+            raise InputError("--record with --only: a record holds every condition; leave one of them out")
+        results.record(record, result)
+        command.say(f"on record: {record}")
+    print(f"page: {work / (spec.name + '.md')}")
+    if args.only and args.only in result.skipped:
+        return command.BAD_INPUT
+    changed = any(state.startswith("changed") for row in found.values() for state in row.values())
+    return CHANGED if changed and not args.record else 0
+
+
+def _print(spec: Spec, result: Result, found: dict[str, dict[str, str]]) -> None:
+    from rnnreranker.tables import print_table
+
+    rows = []
+    for query_set in spec.query_sets:
+        for condition in spec.conditions:
+            state = found[query_set.id].get(condition.id)
+            if state is None:
+                continue
+            values = result.values[query_set.id].get(condition.id, {})
+            cells = [f"{values[measure]:.4f}" if measure in values else "-" for measure in spec.measures]
+            rows.append([query_set.id, condition.title, *cells, state])
+    print_table(["topics", "condition", *spec.measures, "state"], rows)
+
+
+def _docs(specs: list[Spec], folder: Path, docs: Path) -> int:
+    from rnnreranker.regress.report import overview, page, write_page
+    from rnnreranker.regress.results import read_results, results_file
+
+    entries = [(spec, read_results(results_file(folder, spec))) for spec in specs]
+    for spec, results in entries:
+        write_page(docs / f"{spec.name}.md", page(spec, results))
+    write_page(docs / "README.md", overview(entries))
+    command.say(f"{len(entries)} pages in {docs}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

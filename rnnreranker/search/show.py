@@ -1,0 +1,67 @@
+"""What the search command prints: one query's results, or measures before and after reranking."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from rnnreranker.tables import print_table
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+
+def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
+    """Print rank, places moved, docid, score and the first line of text of the only query's first `limit` results.
+
+    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up).
+    """
+    (qid,) = reranked.qids
+    before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
+    shown = reranked[qid][:limit]
+    texts = _texts(index, [docid for docid, _ in shown])
+    on_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28
+    rows = []
+    for rank, (docid, score) in enumerate(shown, 1):
+        moved = before[docid] - rank
+        first_line = next((line.strip() for line in texts.get(docid, "").splitlines() if line.strip()), "")
+        if on_terminal:
+            arrow = "=" if moved == 0 else f"{'↑' if moved > 0 else '↓'}{abs(moved)}"
+            rows.append([rank, arrow, docid, f"{score:.4f}", _cut(first_line, max(width, 20))])
+        else:
+            rows.append([rank, f"{moved:+d}" if moved else "0", docid, f"{score:.6f}", first_line.replace("\t", " ")])
+    print_table(["rank", "moved", "docid", "score", "text"], rows)
+
+
+def _texts(index: Index, docids: list[str]) -> dict[str, str]:
+    from rnnreranker.index.texts import texts_of
+
+    folder = index.dense or index.bm25
+    return texts_of(folder, docids) if folder is not None and (folder / "corpus").is_dir() else {}
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def show_evaluation(
+    base: Run, reranked: Run, qrels: pandas.DataFrame, measures: str, protocol: str, names: tuple[str, str]
+) -> None:
+    """Print every measure before and after reranking: difference, 95% interval, p, win/tie/loss, judged@10 of both.
+
+    Without reranking (the same run twice) the values alone.
+    """
+    from rnnreranker.evaluate import compare, evaluate
+    from rnnreranker.evaluate.__main__ import print_comparisons
+
+    if reranked is base:
+        scores = evaluate({names[0]: base}, qrels, measures, protocol)
+        print_table(["run", *scores.measures], [[names[0], *(f"{value:.4f}" for value in scores.means[0])]])
+        return
+    scores = evaluate(dict(zip(names, (base, reranked), strict=True)), qrels, measures, protocol)
+    print_comparisons(compare(scores))

@@ -1,0 +1,152 @@
+"""Specs are read strictly, one plan feeds runner and page, results are compared as the states say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.regress import results
+from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.report import page
+from rnnreranker.regress.results import Result
+from rnnreranker.regress.spec import Spec, read_spec, spec_names, specs_folder
+
+SMALL = """\
+schema: 1
+name: small
+title: A small spec
+about: Nothing much.
+documents: corpus.jsonl
+count: 3
+query_sets:
+  - {id: all, topics: topics.tsv, qrels: qrels.txt, protocol: binary}
+measures: [nDCG@10, RR@10]
+conditions:
+  - {id: dense, title: dense, retrieve: dense}
+  - {id: dense-rnn, title: dense + rNN, base: dense, rerank: rnn, params: {k: 5, k_exp: 2}}
+"""
+
+
+def small(folder: Path, text: str = SMALL) -> Spec:
+    (folder / "small.yaml").write_text(text, encoding="utf-8")
+    return read_spec("small", folder)
+
+
+def result(**changes: object) -> Result:
+    values = {"all": {"dense": {"nDCG@10": 0.5, "RR@10": 0.25}, "dense-rnn": {"nDCG@10": 0.6, "RR@10": 0.25}}}
+    difference = {"difference": 0.1, "low": 0.05, "high": 0.15, "p_holm": 0.04, "win": 2, "tie": 1, "loss": 0}
+    full = Result(
+        fingerprint="abc",
+        documents=3,
+        commit="1234567",
+        date="2026-01-02T03:04:05+00:00",
+        machine="Linux x86_64, 2 cores, Python 3.11.7",
+        versions={"numpy": "2.0"},
+        values=values,
+        differences={"all": {"dense-rnn": {"nDCG@10": difference, "RR@10": difference | {"difference": 0.0}}}},
+        topics={"all": 3},
+        unjudgeable={"all": 1},
+        judged={"all": 9},
+    )
+    return dataclasses.replace(full, **changes)  # type: ignore[arg-type]
+
+
+def test_every_spec_of_the_project_is_good() -> None:
+    folder = specs_folder()
+    assert {"pydoc", "cranfield", "scifact", "dl19-dl20-sample"} <= set(spec_names(folder))
+    for name in spec_names(folder):
+        assert read_spec(name, folder).name == name
+
+
+def test_all_errors_of_a_spec_come_at_once_with_their_lines(tmp_path: Path) -> None:
+    bad = SMALL.replace("title: A small spec", "titel: A small spec").replace("count: 3", "count: many")
+    bad = bad.replace("nDCG@10, RR@10", "nDGC@10, RR@10").replace("protocol: binary", "protocol: binari")
+    bad = bad.replace("base: dense,", "base: dens,").replace("k: 5", "k: 0")
+    with pytest.raises(InputError) as caught:
+        small(tmp_path, bad)
+    message = str(caught.value)
+    for part in (
+        "small.yaml:3: unknown key titel; did you mean title?",
+        "small.yaml:1: key title is missing",
+        "small.yaml:6: count: 'many'; expected a number of documents",
+        "small.yaml:8: protocol binari; did you mean binary?",
+        "small.yaml:9: measures: nDGC@10: no such measure",
+        "small.yaml:12: base dens: no such condition above; did you mean dense?",
+        "small.yaml:12: k=0: expected an integer >= 1",
+    ):
+        assert part in message, message
+
+
+def test_an_unknown_spec_gets_the_nearest_names(tmp_path: Path) -> None:
+    small(tmp_path)
+    with pytest.raises(InputError, match=r"smal: no such spec in .*; did you mean small\?"):
+        read_spec("smal", tmp_path)
+    (tmp_path / "broken.yaml").write_text("a: [1\nb: 2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"broken\.yaml:2: not YAML"):
+        read_spec("broken", tmp_path)
+
+
+def test_a_plan_makes_every_run_before_it_is_reranked(tmp_path: Path) -> None:
+    plan = make_plan(small(tmp_path), Path("runs/small"))
+    made: set[str] = set()
+    for step in plan.steps:
+        if "--run" in step.argv:
+            assert step.argv[step.argv.index("--run") + 1] in made
+        if step.module == "search":
+            assert step.argv[step.argv.index("--output") + 1] == str(step.output)
+        made.add(str(step.output))
+    assert [step.condition for step in plan.steps] == ["", "dense", "dense-rnn"]
+    assert (
+        plan.steps[-1]
+        .command()
+        .endswith(
+            "--run runs/small/dense.all.txt --rerank rnn --k 5 --k-exp 2 "
+            "--hits 1000 --tag dense-rnn --output runs/small/dense-rnn.all.txt"
+        )
+    )
+
+
+def test_only_takes_a_condition_and_what_it_needs(tmp_path: Path) -> None:
+    spec = read_spec("pydoc", specs_folder())
+    assert [step.condition for step in make_plan(spec, tmp_path, "hybrid-rnn").steps] == ["hybrid", "hybrid-rnn"]
+    with pytest.raises(InputError, match=r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
+        make_plan(spec, tmp_path, "hybrid-rn")
+
+
+def test_states_tell_ok_new_changed_and_skipped_apart(tmp_path: Path) -> None:
+    spec = small(tmp_path)
+    same = results.states(spec, result(), result())
+    assert same == {"all": {"dense": "ok", "dense-rnn": "ok"}}
+    assert results.states(spec, result(), None) == {"all": {"dense": "new", "dense-rnn": "new"}}
+    drifted = result(values={"all": {"dense": {"nDCG@10": 0.5004, "RR@10": 0.2511}}}, skipped={"dense-rnn": "no Java"})
+    assert results.states(spec, drifted, result()) == {
+        "all": {"dense": "changed: RR@10 0.2500 → 0.2511", "dense-rnn": "skipped: no Java"}
+    }
+
+
+def test_results_go_on_record_once_per_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "small.json"
+    results.record(path, result())
+    results.record(path, result(fingerprint="def"))
+    results.record(path, result(seconds=9.5))
+    found = results.read_results(path)
+    assert [entry.fingerprint for entry in found] == ["def", "abc"]
+    assert results.expected(found, "abc") == result(seconds=9.5)
+    assert results.expected(found, "xyz") is None
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="not a results file"):
+        results.read_results(path)
+
+
+def test_the_page_holds_the_measured_values_and_the_commands_of_the_plan(tmp_path: Path) -> None:
+    spec = small(tmp_path)
+    text = page(spec, [result()])
+    assert "| dense | 0.5000 | 0.2500 |" in text
+    assert "+0.1000 [+0.0500, +0.1500] | 0.040 | 2/1/0 |" in text
+    assert "Judged documents that this collection lacks: 1 of 9." in text
+    for step in make_plan(spec, Path("runs/small")).steps:
+        assert step.command() in text
+    assert "Nothing is on record yet" in page(spec, [])
