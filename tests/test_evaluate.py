@@ -101,8 +101,9 @@ def test_protocols(protocol: str) -> None:
     scores = evaluate(RUN, GRADED, list(expected), protocol)
     assert scores.topics == ("q1", "q2", "q3")
     assert scores.protocol == protocol
+    assert scores.measures == tuple(expected)  # as typed
     for name, value in expected.items():
-        found = scores.values[0, 0, list(expected).index(name)]
+        found = scores.values[0, 0, scores.measures.index(name)]
         assert found == pytest.approx(value), name
     # q2: x (not judged), a (grade 2); q3 has nothing above grade 1: it counts, with 0 where that is not relevant
     assert scores.per_topic("RR@10")[1:].tolist() == [0.5, 1.0 if protocol in ("lenient", "binary") else 0.0]

@@ -39,11 +39,14 @@ def test_comparison_and_json(files: Path, capsys: pytest.CaptureFixture[str]) ->
     arguments = [str(files / "one.txt"), str(files / "two.txt"), "--qrels", str(files / "qrels.txt")]
     output = files / "out.json"
     assert main([*arguments, "--measures", "RR@10 P@1", "--compare", "--resamples", "100", "--json", str(output)]) == 0
-    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    shown = capsys.readouterr()
+    assert "baseline: one; 2 topics, protocol trec" in shown.err
+    header, *rows = [line.split("\t") for line in shown.out.splitlines()]
     assert len(rows) == 2
     row = dict(zip(header, rows[0], strict=True))
-    assert (row["run"], row["baseline"], row["measure"]) == ("two", "one", "RR@10")
-    assert (row["baseline value"], row["value"], row["difference"]) == ("0.7500", "0.5000", "-0.2500")
+    assert (row["run"], row["measure"]) == ("two", "RR@10")
+    assert (row["baseline"], row["value"], row["difference"]) == ("0.7500", "0.5000", "-0.2500")
+    assert (row["judged@10 baseline"], row["judged@10"]) == ("1.000", "0.500")
     assert row["win/tie/loss"] == "1/0/1"
     written = json.loads(output.read_text())
     assert written["topics"] == ["q1", "q2"]

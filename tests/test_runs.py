@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rnnreranker.errors import InputError
 from rnnreranker.runs import Run
+from rnnreranker.runs.reading import _read_clean, _read_lines
 
 
 def file(folder: Path, text: str, name: str = "run.txt") -> Path:
@@ -124,6 +127,33 @@ def test_clean_and_line_by_line_reading_agree(tmp_path: Path) -> None:
     for qid in clean:
         keys = [(-score, docid) for docid, score in clean[qid]]
         assert keys == sorted(keys)
+
+
+WORD = st.sampled_from(
+    ["q", "a", "b", "é", '"', "NaN", "", "1", "0", "-2.5", "1e3", "1e39", "+1", "inf", "1_0", "\u00a0"]
+)
+BREAK = st.sampled_from([" "] * 12 + ["\t", "  ", "\n", " \n", "\r\n", "\r", "\v", "\x1c"])
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.tuples(WORD, BREAK), max_size=2), st.integers(0, 9), st.integers(0, 9)), max_size=6),
+    st.sampled_from(["q{0} Q0 d{1} 1 {0}.5 t", "q{0}\td{1}\t1"]),
+)
+@settings(max_examples=400, deadline=None)
+def test_the_clean_reader_never_accepts_what_the_other_refuses(
+    lines: list[tuple[list[tuple[str, str]], int, int]], pattern: str
+) -> None:
+    format = "trec" if "Q0" in pattern else "msmarco"
+    parts = [
+        "".join(word + end for word, end in noise) + pattern.format(query, docid) + "\n"
+        for noise, query, docid in lines
+    ]
+    content = "".join(parts).encode()
+    clean = _read_clean(content, format)
+    if clean is not None:
+        careful = _read_lines(content, format, "run.txt")
+        assert clean.to_dict() == careful.to_dict()
+        assert clean.qids == careful.qids
 
 
 def test_from_columns_and_from_dict() -> None:

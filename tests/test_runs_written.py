@@ -72,6 +72,13 @@ def test_written_scores_are_lowered_no_more_than_needed(queries: list[list[float
             before = got
 
 
+def test_the_largest_float32_comes_back(tmp_path: Path) -> None:
+    largest = float(np.finfo(np.float32).max)
+    Run.from_dict({"q": {"a": largest, "b": largest}}).write(tmp_path / "run.txt")
+    single = Run.read(tmp_path / "run.txt").scores.astype(np.float32)
+    assert single.tolist() == [largest, float(np.nextafter(np.float32(largest), np.float32(0)))]
+
+
 def test_text_of_the_files(tmp_path: Path) -> None:
     run = Run.from_dict({"q1": {"b": 0.1, "a": 100.0}, "none": {}, "q0": {"c": -2.5}})
     run.write(tmp_path / "run.txt", tag="mine")

@@ -54,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
         write_json(args.json, as_json(scores, comparisons, args))
     if args.compare:
+        command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
         print_comparisons(comparisons)
     else:
         _print_scores(scores, args.per_query)
@@ -120,18 +121,18 @@ def _print_scores(scores: Scores, per_query: bool) -> None:
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Print a row per run and measure: values, difference, 95% interval, p, win/tie/loss, judged among the first 10."""
-    header = ["run", "baseline", "measure", "baseline value", "value", "difference", "low", "high", "p", "p (Holm)"]
+    """Print a row per run and measure: values, difference, 95% interval, p, win/tie/loss, judged of the first ten."""
+    header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
     rows = [
         [
-            *(found.run, found.baseline, found.measure, f"{found.baseline_value:.4f}", f"{found.value:.4f}"),
+            *(found.run, found.measure, f"{found.baseline_value:.4f}", f"{found.value:.4f}"),
             *(f"{found.difference:+.4f}", f"{found.low:+.4f}", f"{found.high:+.4f}"),
             *(f"{found.p:.3g}", f"{found.p_holm:.3g}", f"{found.wins}/{found.ties}/{found.losses}"),
             *(f"{found.baseline_judged:.3f}", f"{found.judged:.3f}"),
         ]
         for found in comparisons
     ]
-    print_table([*header, "win/tie/loss", "baseline judged@10", "judged@10"], rows)
+    print_table([*header, "judged@10 baseline", "judged@10"], rows)
 
 
 def as_json(scores: Scores, comparisons: Sequence[Comparison], args: argparse.Namespace) -> dict[str, Any]:

@@ -80,6 +80,8 @@ def name_of(measure: ir_measures.Measure) -> str:
     >>> [name_of(measure) for measure in parse_measures("P@5 P(rel=1)@5 P(rel=1,judged_only=True)@5 AP(rel=1)")]
     ['P@5', 'P(rel=1)@5', 'P(rel=1,judged_only=True)@5', 'AP(rel=1)']
     """
+    if measure.NAME == "NumRet" and measure.params.get("rel") == 1:
+        return "NumRelRet"
     text = str(measure)
     if "rel" not in measure.params or re.search(r"\brel=", text):
         return text

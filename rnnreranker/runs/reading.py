@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("qid", "docid", "rank")}
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest float32: its shortest text lies above it
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
