@@ -58,7 +58,11 @@ def _read_clean(content: bytes, format: str) -> Run | None:
 
     separator = b"\t" if b"\t" in content[:4096] else b" "
     other = b" " if separator == b"\t" else b"\t"
-    unclean = (other, separator * 2, separator + b"\n", separator + b"\r", b"\n" + separator, b"\v", b"\f", b"\0")
+    unclean = [other, separator * 2, separator + b"\n", separator + b"\r", b"\n" + separator, b"\v", b"\f", b"\0"]
+    if format == "msmarco":
+        unclean += [separator + b"0x", separator + b"0X"]  # Arrow would read a number in base 16
+    if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
+        return None
     if content.startswith(separator) or content.endswith(separator) or any(mark in content for mark in unclean):
         return None
     number, kind = ("score", pyarrow.float64()) if format == "trec" else ("rank", pyarrow.int64())
