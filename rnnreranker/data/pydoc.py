@@ -51,7 +51,7 @@ def _documents() -> tuple[Document, ...]:
     for docid, title, words, docstring in _gathered(sorted(uses)):
         lines = [title, words, docstring]
         if docid in uses:
-            lines.append(f"Typical use: {uses[docid]}")
+            lines.append(uses[docid])
         found.append(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(lines))))
     return tuple(found)
 
