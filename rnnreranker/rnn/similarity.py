@@ -44,8 +44,8 @@ def rnn_similarity(
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
     if queries.shape[1] != candidates.shape[2]:
         raise InputError(
-            f"the dimension of queries is {queries.shape[1]}, that of candidates {candidates.shape[2]}: expected the same;"
-            " were both made by the same encoder?"
+            f"the dimension of queries is {queries.shape[1]}, that of candidates {candidates.shape[2]}: expected "
+            "the same; were both made by the same encoder?"
         )
     width = candidates.shape[1]
     if width == 0:

@@ -1,0 +1,164 @@
+"""The compiled kernel and its numpy stand-in against the reference, over every setting and awkward context."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.rnn import RnnParams, contexts, fallback, reference, rnn_similarity
+from rnnreranker.rnn.similarity import jaccard_similarity
+
+kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
+ENGINES = {"kernel": kernel.score_contexts, "fallback": fallback.score_contexts}
+SIZES = [
+    (1, 1, 0.5, "authors"),
+    (3, 12, 0.5, "paper"),
+    (21, 3, 0.0, "authors"),
+    (8, 4, 0.9, "authors"),
+    (64, 70, 0.5, "authors"),
+    (200, 5, 0.5, "paper"),
+]
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def context(kind: str, m: int, seed: int = 0) -> np.ndarray:
+    """(m, 6) float32 vectors with small integers where ties must be exact."""
+    rng = np.random.default_rng((seed, m))
+    vectors = rng.standard_normal((m, 6)).astype(np.float32)
+    if kind == "close":  # as from an encoder: all similarities positive, some neighbourhoods
+        vectors = vectors * 0.5 + 1.0
+    elif kind == "tied":  # inner products of small integers are exact: ties everywhere
+        vectors = rng.integers(-1, 2, (m, 6)).astype(np.float32)
+        vectors[:, 0] = 2.0
+    elif kind == "duplicates":
+        vectors[m // 2 :] = vectors[: m - m // 2]
+    elif kind == "short":  # vectors absent from their own lists
+        vectors = vectors + 1.0
+        vectors[rng.random(m) < 0.4] *= 0.05
+    elif kind == "grid":  # similarities 0 and 1 off the diagonal, 2 on it: min-max changes the diagonal alone
+        vectors = np.zeros((m, m + 1), dtype=np.float32)
+        vectors[np.arange(m), np.arange(m)] = vectors[np.arange(m), np.arange(m) + 1] = 1.0
+    elif kind == "constant":
+        vectors[:] = 1.0
+    elif kind == "zero":
+        vectors[:] = 0.0
+    return vectors
+
+
+def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int], mix: bool) -> np.ndarray:
+    m = len(vectors)
+    sizes = np.array([m])
+    out = np.full((1, 1 if mix else len(probes), m - mix), -np.inf, dtype=np.float32)
+    problem = contexts.score(
+        lambda row, into: np.copyto(into, vectors),
+        vectors.shape[1],
+        sizes,
+        contexts.Setting.of(params, sizes, mix=mix),
+        np.array(probes),
+        out,
+        threads=1,
+        use=ENGINES[engine],
+    )
+    assert problem[0] == 0
+    return out[0]
+
+
+def compare(engine: str, vectors: np.ndarray, params: RnnParams) -> None:
+    """Both results of an engine against the reference, for the query and two more probes."""
+    probes = sorted({0, 1, len(vectors) - 1})
+    expected = reference.jaccard_similarity(vectors, params, probes)
+    wanted = reference.rnn_similarity(vectors[0], vectors[1:], params)
+    close = {"rtol": 1e-5, "atol": 1e-6, "err_msg": str(params)}
+    np.testing.assert_allclose(scored(engine, vectors, params, probes, mix=False), expected, **close)
+    np.testing.assert_allclose(scored(engine, vectors, params, [0], mix=True)[0], wanted, **close)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ["close", "mixed signs", "tied", "duplicates", "short", "grid", "constant", "zero"])
+def test_every_setting(engine: str, kind: str) -> None:
+    settings = itertools.product(
+        ["authors", "paper"], ["linear", "exp", "binary"], [None, "max", "mean"], ["minmax", "none"], [0.0, 0.3, 1.0]
+    )
+    for seed, (variant, weight, normalize, scale, tau) in enumerate(settings):
+        params = RnnParams(
+            k=5, tau=tau, variant=variant, weight=weight, weight_scale=0.5, normalize=normalize, scale=scale
+        )
+        vectors = context(kind, 17, seed)
+        largest = reference.similarities(reference.inner_products(vectors), params)[1].max()
+        if weight == "exp" and params.weight_scale * largest > reference.EXPONENT_LIMIT:
+            params = dataclasses.replace(params, normalize="max")
+        compare(engine, vectors, params)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("scale", ["minmax", "none"])
+@pytest.mark.parametrize("m", [2, 3, 4, 9, 63, 64, 65, 130])
+def test_sizes_around_k_and_around_machine_words(engine: str, scale: str, m: int) -> None:
+    for k, k_exp, tau, variant in SIZES:
+        params = RnnParams(k=k, k_exp=k_exp, tau=tau, variant=variant, scale=scale)
+        for kind in ("close", "tied", "mixed signs"):
+            compare(engine, context(kind, m, k), params)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bounds_between_similarities_that_are_neighbouring_floats(engine: str) -> None:
+    vectors = np.zeros((12, 2), dtype=np.float32)
+    vectors[:, 0] = 1.0
+    vectors[1:, 1] = np.float32(1.0)
+    for i in range(1, 12):  # inner products with the query 1 + i ulp, two of each
+        vectors[i, 0] = np.float32(1.0) + np.float32(2**-23) * np.float32(i // 2)
+    for k in range(1, 12):
+        compare(engine, vectors, RnnParams(k=k, scale="none"))
+
+
+@pytest.mark.parametrize("kind", ["close", "mixed signs"])
+@pytest.mark.parametrize("scale", ["minmax", "none"])
+def test_a_thousand_candidates(kind: str, scale: str) -> None:
+    vectors, params = context(kind, 1001), RnnParams(k=21, scale=scale)
+    ours = scored("kernel", vectors, params, [0, 7], mix=False)
+    np.testing.assert_allclose(ours, scored("fallback", vectors, params, [0, 7], mix=False), rtol=1e-5, atol=1e-6)
+
+
+def test_public_functions_use_the_kernel() -> None:
+    assert contexts.engine() is kernel.score_contexts
+
+
+def test_without_numba_the_results_are_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    queries, candidates = rng.standard_normal((3, 8)), rng.standard_normal((3, 20, 8))
+    np.savez(tmp_path / "in.npz", queries=queries, candidates=candidates)
+    program = (
+        "import sys, numpy as np; sys.modules['numba'] = None\n"
+        "from rnnreranker.rnn import RnnParams, rnn_similarity\n"
+        "z = np.load('in.npz'); np.save('out.npy', rnn_similarity(z['queries'], z['candidates'], RnnParams()))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "numba cannot be imported" in ran.stderr
+    expected = rnn_similarity(queries, candidates, RnnParams())
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [5, 70])
+def test_probes_behind_a_short_row_and_padding(m: int) -> None:
+    vectors = np.stack([context("close", m), context("tied", m)])
+    lengths = np.array([m - 1, 3])
+    vectors[1, 4:] = np.nan
+    got = jaccard_similarity(vectors, RnnParams(k=3), probes=[0, 2, m - 1], lengths=lengths)
+    whole = jaccard_similarity(vectors[1:, :4], RnnParams(k=3), probes=[0, 2])
+    np.testing.assert_array_equal(got[1, :2, :4], whole[0])
+    assert (got[1, :, 4:] == -np.inf).all()
+    assert (got[1, 2] == -np.inf).all()
+    assert np.isfinite(got[0]).all()
