@@ -30,6 +30,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.shared)
 
 
+@pytest.fixture(scope="session")
+def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dense index of the built-in collection: the one in the cache folder, else one made for the tests."""
+    from rnnreranker.data import pydoc
+    from rnnreranker.files import cache_home
+    from rnnreranker.index.__main__ import main as make_index
+
+    cached = cache_home() / "indexes" / f"pydoc-{pydoc.fingerprint()}"
+    if (cached / "rnnreranker.json").is_file():
+        return cached
+    made = tmp_path_factory.mktemp("pydoc") / "index"
+    assert make_index(["--documents", "pydoc", "--output", str(made)]) == 0
+    return made
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own, and no hub."""

@@ -20,6 +20,9 @@ from rnnreranker.data.documents import Document, load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
 from rnnreranker.errors import UnavailableError
+from rnnreranker.evaluate.pooling import Row, agreement
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = resources.files("rnnreranker.data").joinpath("pydoc_files")
@@ -159,3 +162,40 @@ def test_training_topics(collection: dict[str, Document], named: dict[str, list[
     assert len(set(queries)) == len(queries)
     assert test.isdisjoint(queries)
     assert set(qrels["doc_id"]).isdisjoint(docid for docids in named.values() for docid in docids)
+
+
+def test_judgements() -> None:
+    qrels = load_qrels("pydoc")
+    assert set(qrels["query_id"]) == set(load_topics("pydoc"))
+    assert set(qrels["relevance"]) == {0, 1, 2, 3}
+    assert not qrels.duplicated(["query_id", "doc_id"]).any()
+
+
+def test_a_second_judge_agrees() -> None:
+    def rows(name: str) -> list[Row]:
+        lines = SHIPPED.joinpath(name).read_text(encoding="utf-8").splitlines()
+        return [Row(qid, docid, int(grade), name) for qid, _, docid, grade in map(str.split, lines)]
+
+    first, second = rows("qrels.txt"), rows("qrels-second.txt")
+    assert len(second) >= 0.1 * len(first)
+    agreed = agreement(first, second)
+    page = " ".join((ROOT / "docs" / "pydoc.md").read_text(encoding="utf-8").split())
+    assert f"{agreed.pairs} of {len(first):,}" in page
+    assert (
+        f"{agreed.equal:.1%} equal, {agreed.within_one:.1%} within one grade, weighted kappa {agreed.kappa:.2f}" in page
+    )
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("reranker", ["none", "rnn"])
+def test_named_queries_find_an_answer_in_the_top_five(
+    reranker: str, named: dict[str, list[str]], tmp_path_factory: pytest.TempPathFactory, built_in_index: Path
+) -> None:
+    topics = tmp_path_factory.mktemp("named") / "topics.tsv"
+    topics.write_text("".join(f"{number}\t{query}\n" for number, query in enumerate(named)), encoding="utf-8")
+    output = topics.with_name("run.txt")
+    argv = ["--index", str(built_in_index), "--topics", str(topics), "--rerank", reranker, "--output", str(output)]
+    assert search(argv) == 0
+    run = Run.read(output)
+    for number, (query, answers) in enumerate(named.items()):
+        assert set(run.ranked(str(number))[:5]) & set(answers), query
