@@ -17,11 +17,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.errors import MissingDependencyError, UnavailableError
 
 OLDEST = 21
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
+
+_KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
 
 LOGGING = """\
 status = off
@@ -61,6 +64,7 @@ def start_java() -> None:
             import jnius
 
             jnius.autoclass("org.apache.logging.log4j.LogManager").getRootLogger()  # reads the settings now
+            _quiet_lucene(jnius)
         except Exception as error:  # pyjnius raises plain Exception and RuntimeError
             reason = str(error).strip().split("\n")[0]
             raise UnavailableError(
@@ -68,6 +72,13 @@ def start_java() -> None:
             ) from None
         finally:
             os.unlink(logging)
+
+
+def _quiet_lucene(jnius: Any) -> None:
+    """Lucene's advice on the version of Java goes nowhere; its errors still reach stderr."""
+    logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+    logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
+    _KEPT.append(logger)
 
 
 def find_java() -> tuple[Path, int]:

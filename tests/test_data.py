@@ -133,7 +133,8 @@ def test_ir_datasets_ids_and_short_names(shared: Path, tmp_path: Path) -> None:
         "from rnnreranker.data.topics import load_topics\n"
         "from rnnreranker.data.qrels import load_qrels\n"
         "from rnnreranker.data.documents import load_documents\n"
-        "print(len(load_topics('cranfield')), len(load_qrels('cranfield')), sum(1 for _ in load_documents('cranfield')))"
+        "documents = list(load_documents('cranfield'))\n"
+        "print(len(load_topics('cranfield')), len(load_qrels('cranfield')), len(documents))"
     )
     environment = {**os.environ, "IR_DATASETS_HOME": str(home)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)

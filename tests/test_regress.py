@@ -146,7 +146,7 @@ def test_the_page_holds_the_measured_values_and_the_commands_of_the_plan(tmp_pat
     text = page(spec, [result()])
     assert "| dense | 0.5000 | 0.2500 |" in text
     assert "+0.1000 [+0.0500, +0.1500] | 0.040 | 2/1/0 |" in text
-    assert "Judged documents that this collection lacks: 1 of 9." in text
+    assert "Judgements of documents that this collection lacks: 1 of 9." in text
     for step in make_plan(spec, Path("runs/small")).steps:
         assert step.command() in text
     assert "Nothing is on record yet" in page(spec, [])

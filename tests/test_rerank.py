@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple
         assert after == expected + before[20:]
         scores = [score for _, score in reranked[qid]]
         assert scores[: len(expected)] == pytest.approx(sorted(similarity.tolist(), reverse=True))
-        assert all(high > low for high, low in zip(scores[19:], scores[20:], strict=False))
+        assert all(high > low for high, low in itertools.pairwise(scores[19:]))
 
 
 def test_results_do_not_depend_on_portions_threads_or_order(collection: tuple, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.evaluate import compare, evaluate, holm
+from rnnreranker.evaluate import compare, evaluate
+from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.plan import Plan, index_name
 from rnnreranker.regress.spec import QuerySet
 from rnnreranker.runs import Run
@@ -64,11 +65,10 @@ def measure(plan: Plan, query_set: QuerySet, conditions: Collection[str]) -> Mea
 def _differences(
     plan: Plan, query_set: QuerySet, runs: dict[str, Run], qrels: pandas.DataFrame, pairs: list[tuple[str, str]]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Every reranked run against its own base; Holm's family is all of them in all measures but Judged."""
-    measures = [measure for measure in plan.spec.measures if not measure.startswith("Judged")]
+    """Every reranked run against its own base; Holm's family is all of them in all compared measures."""
     found = []
     for reranked, base in pairs:
-        both = evaluate({base: runs[base], reranked: runs[reranked]}, qrels, measures, query_set.protocol)
+        both = evaluate({base: runs[base], reranked: runs[reranked]}, qrels, plan.spec.compare, query_set.protocol)
         found += compare(both)
     corrected = holm([comparison.p for comparison in found])
     differences: dict[str, dict[str, dict[str, Any]]] = {}

@@ -23,12 +23,10 @@ def page(spec: Spec, results: list[Result]) -> str:
         spec: what was run.
         results: what was measured, one section each.
     """
-    compared = [measure for measure in spec.measures if not measure.startswith("Judged")]
     return _template("page.md.j2").render(
         spec=spec,
         results=results,
         plan=make_plan(spec, PASTE_FOLDER / spec.name),
-        compared_measures=compared,
     )
 
 

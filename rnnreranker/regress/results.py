@@ -11,12 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rnnreranker import __version__
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_json
 from rnnreranker.regress.spec import Spec
 
-VERSIONS_OF = ("rnnreranker", "faiss-cpu", "ir-measures", "numpy", "pyserini", "torch", "transformers")
+VERSIONS_OF = ("faiss-cpu", "ir-measures", "numpy", "pyserini", "torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The installed versions of the packages that measured values depend on."""
-    return {name: metadata.version(name) for name in VERSIONS_OF}
+    """The versions of this package and of those that measured values depend on."""
+    return {"rnnreranker": __version__} | {name: metadata.version(name) for name in VERSIONS_OF}
 
 
 def commit() -> str:

@@ -53,6 +53,7 @@ class Spec:
     query_sets: tuple[QuerySet, ...]
     measures: tuple[str, ...]
     conditions: tuple[Condition, ...]
+    compare: tuple[str, ...] = ()  # the measures in which reranked runs are compared with their base; none = all
     encoder: str = "minilm"
     hits: int = 1000
     tolerance: float = 0.0005  # absolute, on every measure
@@ -180,6 +181,8 @@ class _Checker:
             for position, entry in enumerate(self.sequence(content, "conditions"))
         )
         values["measures"] = tuple(map(str, self.sequence(content, "measures")))
+        compared = self.sequence(content, "compare") if "compare" in content else content.get("measures", [])
+        values["compare"] = tuple(map(str, compared))
         spec = Spec(**values, source=self.source)
         self.references(spec)
         return spec
@@ -206,6 +209,8 @@ class _Checker:
             parse_measures(" ".join(spec.measures))
         except RnnrerankerError as error:
             self.problem(("measures",), str(error))
+        for name in set(spec.compare) - set(spec.measures):
+            self.problem(("compare",), f"compare {name}: not among the measures; {nearest(name, spec.measures)}")
         for key, entries in (("query_sets", spec.query_sets), ("conditions", spec.conditions)):
             seen: set[str] = set()
             for position, name in enumerate(entry.id for entry in entries):
