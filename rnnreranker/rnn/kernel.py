@@ -74,6 +74,16 @@ def _ones(typingctx: Any, word: Any) -> Any:
     return word(word), generate
 
 
+@intrinsic
+def _float_of(typingctx: Any, word: Any) -> Any:
+    """The float32 that has the bits of an int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(numba.types.float32))
+
+    return numba.types.float32(word), generate
+
+
 @_compiled()
 def _score_contexts(  # type: ignore[no-untyped-def]
     gram,
@@ -175,13 +185,19 @@ def _score_contexts(  # type: ignore[no-untyped-def]
                     real += 1
 
 
-@_compiled(fastmath={"nnan", "nsz"})  # the similarities are finite here; without it the loops are not vectorised
-def _extremes(row, start, stop, low, high):  # type: ignore[no-untyped-def]
-    """The lowest and highest of row[start:stop] and the two given values."""
-    for j in range(start, stop):
-        low = min(low, row[j])
-        high = max(high, row[j])
-    return low, high
+@_compiled()
+def _extremes(row, n):  # type: ignore[no-untyped-def]
+    """The lowest and highest of row[:n], compared as integers in the order of the floats: only those are vectorised."""
+    words = row.view(np.int32)
+    low, high = np.int32(2147483647), np.int32(-2147483648)
+    for j in range(n):
+        word = words[j]
+        word = np.int32(word ^ np.int32(np.int32(word >> np.int32(31)) & np.int32(2147483647)))
+        low = word if word < low else low
+        high = word if word > high else high
+    low = np.int32(low ^ np.int32(np.int32(low >> np.int32(31)) & np.int32(2147483647)))
+    high = np.int32(high ^ np.int32(np.int32(high >> np.int32(31)) & np.int32(2147483647)))
+    return _float_of(low), _float_of(high)
 
 
 @_compiled()
@@ -189,7 +205,8 @@ def _range(sims, m):  # type: ignore[no-untyped-def]
     """The lowest off-diagonal similarity and the distance to the highest; a span of 0 makes all mapped values 0."""
     low, high = sims[0, 1], sims[0, 1]
     for i in range(m - 1):  # symmetric: the upper half is enough
-        low, high = _extremes(sims[i], i + 1, m, low, high)
+        first, final = _extremes(sims[i, i + 1 :], m - i - 1)
+        low, high = min(low, first), max(high, final)
     return np.float64(low), np.float64(high) - np.float64(low)
 
 
@@ -223,26 +240,47 @@ def _count(row, n, floor):  # type: ignore[no-untyped-def]
 
 
 @_compiled()
-def _cut(row, n, size):  # type: ignore[no-untyped-def]
-    """(bound, last): the `size` highest of row[:n] are those above bound, and those equal to it up to position last."""
+def _cut(row, n, size, hint):  # type: ignore[no-untyped-def]
+    """(bound, last): the `size` highest of row[:n] are those above bound, and those equal to it up to position last.
+
+    hint: where the bound may be, say that of the row before; it changes the number of steps, not which are chosen.
+    """
     if size >= n:
         return np.float32(-np.inf), n
     if size <= 0:
         return np.float32(np.inf), -1
-    low, high = _extremes(row, 1, n, row[0], row[0])
-    if _count(row, n, high) >= size:
+    low, high = _extremes(row, n)
+    at_low, at_high = n, _count(row, n, high)
+    if at_high >= size:
         low = high
+    guess = True
+    if low < hint < high:
+        found = _count(row, n, hint)
+        if found == size:
+            return hint, n
+        if found > size:
+            low, at_low = hint, found
+        else:
+            high, at_high = hint, found
     while True:
         middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
         if middle <= low or middle >= high:
             break
+        if guess:  # as if counts fell evenly, or in long rows exponentially; every other step halves, so that it ends
+            if n > 128:
+                share = np.log(at_low / (size - 0.5)) / np.log(at_low / at_high)
+            else:
+                share = (at_low - size + 0.5) / (at_low - at_high)
+            even = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
+            middle = even if low < even < high else middle
+        guess = not guess
         found = _count(row, n, middle)
         if found == size:
             return middle, n
         if found > size:
-            low = middle
+            low, at_low = middle, found
         else:
-            high = middle
+            high, at_high = middle, found
     wanted = size  # several values equal the bound: the first of them belong
     for j in range(n):
         wanted -= row[j] > low
@@ -256,41 +294,49 @@ def _cut(row, n, size):  # type: ignore[no-untyped-def]
 @_compiled()
 def _neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped-def]
     """Neighbour lists in element order, the first k_exp entries of each, and the bounds of lists and short lists."""
-    lists = np.empty((m, length + 1), dtype=np.int32)  # one to spare: every element is stored, members are kept
+    lists = np.empty((m, length), dtype=np.int32)
     nearest = np.empty((m, top), dtype=np.int32)
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     last, short_last = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    held = np.empty(length + 1, dtype=np.float32)
+    octets = (m + 7) // 8
+    listed = np.zeros(8 * octets, dtype=np.uint8)  # 1 = in the list; read eight at a time to pass over the rest
+    eight = listed.view(np.uint64)
+    held = np.empty(m + 8, dtype=np.float32)  # some to spare: elements are stored first, members kept
+    found = np.empty(m + 8, dtype=np.int32)
+    hint, short_hint, near_hint = np.float32(0), np.float32(0), np.float32(0)
     for i in range(m):
         row, entries = sims[i], lists[i]
-        b, stop = _cut(row, m, length)
-        bound[i], last[i] = b, stop
-        n = 0
+        hint, stop = _cut(row, m, length, hint)
+        bound[i], last[i] = hint, stop
         if stop == m:
             for j in range(m):
-                entries[n] = j
-                held[n] = row[j]
-                n += row[j] >= b
+                listed[j] = row[j] >= hint
         else:
             for j in range(m):
-                entries[n] = j
-                held[n] = row[j]
-                n += (row[j] > b) | ((row[j] == b) & (j <= stop))
+                listed[j] = (row[j] > hint) | ((row[j] == hint) & (j <= stop))
+        n = 0
+        for o in range(octets):
+            if eight[o]:
+                for j in range(8 * o, min(8 * o + 8, m)):
+                    found[n], held[n] = j, row[j]
+                    n += listed[j]
+        for e in range(length):
+            entries[e] = found[e]
         if columns >= length:
-            short_bound[i], short_last[i] = b, stop
+            short_bound[i], short_last[i] = bound[i], last[i]
         elif columns >= 0:
-            b, stop = _cut(held, length, columns)
-            short_bound[i] = b
+            short_hint, stop = _cut(held, length, columns, short_hint)
+            short_bound[i] = short_hint
             if stop >= 0:
                 stop = entries[stop] if stop < length else m
             short_last[i] = stop
         if k_exp == 1:
             nearest[i, 0] = i
         else:
-            b, stop = _cut(held, length, top)
+            near_hint, stop = _cut(held, length, top, near_hint)
             n = 0
             for e in range(length):
-                if held[e] > b or (held[e] == b and e <= stop):
+                if held[e] > near_hint or (held[e] == near_hint and e <= stop):
                     nearest[i, n] = entries[e]
                     n += 1
     return lists, nearest, bound, last, short_bound, short_last
@@ -299,7 +345,7 @@ def _neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untype
 @_compiled()
 def _reciprocal(sims, m, lists, bound, last, symmetric, sets):  # type: ignore[no-untyped-def]
     """Set the bits of the elements that have each other in their lists, as bounded."""
-    length = lists.shape[1] - 1
+    length = lists.shape[1]
     for i in range(m):
         for e in range(length):
             j = lists[i, e]
@@ -415,7 +461,10 @@ def _jaccard(starts, ends, members, values, nearest, m, probes, signed, jaccard)
                 above = totals[r] + total - below
             usable = above != 0.0 and abs(below) < abs(above) * 3e38
             jaccard[r, i] = below / above if usable else 0.0
-        for t in range(top):
-            near = nearest[i, t]
-            for e in range(starts[near], ends[near]):
-                row[members[e]] = 0.0
+        if m <= 256:
+            row[:] = 0.0
+        else:
+            for t in range(top):
+                near = nearest[i, t]
+                for e in range(starts[near], ends[near]):
+                    row[members[e]] = 0.0
