@@ -1,0 +1,222 @@
+"""What the parameters and the public functions refuse, and what they say."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
+
+QUERIES = np.eye(4, dtype=np.float32)[:2]
+CANDIDATES = np.ones((2, 3, 4), dtype=np.float32)
+VECTORS = np.ones((2, 4, 4), dtype=np.float32)
+
+
+def refused(message: str) -> Any:
+    return pytest.raises(InputError, match="^" + re.escape(message) + "$")
+
+
+def test_every_bad_field_is_told_at_once() -> None:
+    with refused(
+        "k=0: expected an integer >= 1; k_exp=True: expected an integer >= 1; context=2.5: expected an integer >= 1; "
+        "tau=nan: expected a number in [0, 1]; lam=1.5: expected a number in [0, 1]; "
+        "weight_scale=inf: expected a finite number > 0; weight='log': expected one of linear, exp, binary; "
+        "normalize='sum': expected one of max, mean, none; scale=None: expected one of minmax, none; "
+        "variant='other': expected one of authors, paper"
+    ):
+        RnnParams(
+            k=0, k_exp=True, context=2.5, tau=float("nan"), lam=1.5, weight_scale=float("inf"), weight="log",  # type: ignore[arg-type]
+            normalize="sum", scale=None, variant="other",  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"k": "10"}, {"k": None}, {"lam": "0.5"}, {"lam": False}, {"tau": -0.1}, {"weight_scale": 0}, {"weight": []}],
+)
+def test_wrong_types_and_edges(field: dict[str, Any]) -> None:
+    (name,) = field
+    with pytest.raises(InputError, match=f"^{name}="):
+        RnnParams(**field)
+
+
+def test_numpy_numbers_become_plain_ones() -> None:
+    params = RnnParams(k=np.int64(7), lam=np.float32(0.5), tau=1)  # type: ignore[arg-type]
+    assert [type(value) for value in (params.k, params.lam, params.tau)] == [int, float, float]
+    assert RnnParams(**params.to_dict()) == params
+
+
+def test_the_default_and_the_published_presets() -> None:
+    assert RnnParams() == RnnParams(10, 3, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors")
+    published = {
+        "tas-b": (60, 21, 3, 0.0, 0.451),
+        "coder-tas-b": (60, 21, 3, 0.0, 0.451),
+        "cocondenser": (53, 21, 5, 0.128, 0.469),
+        "coder-cocondenser": (63, 19, 8, 0.5, 0.473),
+    }
+    for name, (context, k, k_exp, tau, lam) in published.items():
+        assert RnnParams.preset(name) == RnnParams(k, k_exp, tau, lam, "linear", 2.4, None, "none", context, "authors")
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with refused("preset tas_b: not known; did you mean tas-b?; or give a YAML file"):
+        RnnParams.preset("tas_b")
+
+
+def test_parameters_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        RnnParams().k = 5  # type: ignore[misc]
+
+
+def test_a_preset_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("schema: 1\nk: 21\nnormalize: max\ntau: 0\n")
+    assert RnnParams.from_yaml(file) == RnnParams(k=21, normalize="max", tau=0)
+    file.write_text("normalize: none\n")
+    assert RnnParams.from_yaml(file) == RnnParams()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kexp: 3\nfoo: 1\n", "{}: unknown key kexp, did you mean k_exp?; unknown key foo, known: "),
+        ("k: 0\nlam: 2\n", "{}: k=0: expected an integer >= 1; lam=2: expected a number in [0, 1]"),
+        ("- 1\n", "{}: expected a mapping such as `k: 10`"),
+        ("k: [1\n", "{}:2: not YAML"),
+        ("schema: 9\n", "{}: schema 9 is not known; this version reads schema 1"),
+    ],
+)
+def test_a_bad_preset_file(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    with pytest.raises(InputError, match="^" + re.escape(message.format(file))):
+        RnnParams.from_yaml(file)
+
+
+def test_a_missing_preset_file(tmp_path: Path) -> None:
+    with refused(f"{tmp_path / 'no.yaml'}: no such preset file; check the path"):
+        RnnParams.from_yaml(tmp_path / "no.yaml")
+
+
+def test_flags_come_from_the_fields() -> None:
+    parser = command.parser("x", "x")
+    command.add_dataclass_flags(parser, RnnParams)
+    args = parser.parse_args(["--k", "21", "--k-exp", "5", "--normalize", "none", "--lam", "0.25", "--scale", "none"])
+    assert command.given(args, RnnParams) == {"k": 21, "k_exp": 5, "normalize": None, "lam": 0.25, "scale": "none"}
+    assert all(field.metadata["help"] for field in dataclasses.fields(RnnParams))
+
+
+@pytest.mark.parametrize(
+    ("queries", "candidates", "message"),
+    [
+        (QUERIES[0], CANDIDATES, "queries has shape (4,): expected (B, d); for one query pass queries[None]"),
+        (
+            QUERIES,
+            CANDIDATES[0],
+            "candidates has shape (3, 4): expected (B, N, d); for one query pass candidates[None]",
+        ),
+        (QUERIES, CANDIDATES[:1], "queries has 2 rows and candidates 1: expected as many"),
+        (
+            QUERIES[:, :3],
+            CANDIDATES,
+            "the dimension of queries is 3, that of candidates 4: expected the same; were both "
+            "made by the same encoder?",
+        ),
+        (QUERIES, CANDIDATES[:, :0], "candidates has shape (2, 0, 4): expected at least one candidate per query"),
+        (QUERIES[:, :0], CANDIDATES[..., :0], "queries has shape (2, 0): expected vectors of at least one dimension"),
+        (QUERIES.astype(str), CANDIDATES, "queries has type <U32: expected float32 or float16"),
+        (QUERIES * 1j, CANDIDATES, "queries has type complex64: expected float32 or float16"),
+    ],
+)
+def test_shapes_and_types(queries: np.ndarray, candidates: np.ndarray, message: str) -> None:
+    with refused(message):
+        rnn_similarity(queries, candidates, RnnParams())
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([3], "lengths has shape (1,): expected (2,), one number per query"),
+        ([3, 4], "lengths[1]=4: expected 0 to 3, the candidates of a row"),
+        ([-1, 3], "lengths[0]=-1: expected 0 to 3, the candidates of a row"),
+        ([1.0, 2.0], "lengths has type float64: expected integers"),
+    ],
+)
+def test_lengths(lengths: list[int], message: str) -> None:
+    with refused(message):
+        rnn_similarity(QUERIES, CANDIDATES, RnnParams(), lengths=lengths)
+    with refused(message):
+        jaccard_similarity(VECTORS, RnnParams(), lengths=lengths)
+
+
+@pytest.mark.parametrize(
+    ("probes", "message"),
+    [
+        ((4,), "probe 4 is no row of vectors: expected 0 (the query) to 3"),
+        ((0, -1), "probe -1 is no row of vectors: expected 0 (the query) to 3"),
+        ((), "probes=(): expected at least one row number, such as (0,)"),
+        ((0.5,), "probes has type float64: expected integers"),
+    ],
+)
+def test_probes(probes: tuple[int, ...], message: str) -> None:
+    with refused(message):
+        jaccard_similarity(VECTORS, RnnParams(), probes=probes)
+
+
+def test_a_query_alone() -> None:
+    with refused("vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate"):
+        jaccard_similarity(VECTORS[:, :1], RnnParams())
+
+
+@pytest.mark.parametrize("threads", [0, True, 1.5])
+def test_threads(threads: Any) -> None:
+    with refused(f"threads={threads!r}: expected an integer >= 1, or None for one per core"):
+        rnn_similarity(QUERIES, CANDIDATES, RnnParams(), threads=threads)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("engine", ["kernel", "fallback"])
+def test_vectors_that_are_not_finite(value: float, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_engine(engine, monkeypatch)
+    candidates, queries, vectors = CANDIDATES.copy(), QUERIES.copy(), VECTORS.copy()
+    candidates[1, 2, 0] = vectors[1, 3, 0] = value
+    rest = "has NaN or infinite entries (as float32); expected finite vectors"
+    with refused(f"row 1 of the batch: candidate 2 {rest}"):
+        rnn_similarity(queries, candidates, RnnParams())
+    with refused(f"row 1 of the batch: vector 3 {rest}"):
+        jaccard_similarity(vectors, RnnParams())
+    queries[0, 0] = value
+    with refused(f"row 0 of the batch: the query {rest}"):
+        rnn_similarity(queries, candidates, RnnParams())
+
+
+def test_inner_products_that_overflow() -> None:
+    with refused("row 0 of the batch: inner products beyond the range of float32; scale the vectors down"):
+        rnn_similarity(QUERIES, CANDIDATES * 1e30, RnnParams())
+
+
+@pytest.mark.parametrize("engine", ["kernel", "fallback"])
+def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_engine(engine, monkeypatch)
+    params = RnnParams(weight="exp", scale="none")
+    with refused(
+        "row 0 of the batch: weight exp: the largest weight_scale * similarity is 240, expected at most 80 (float32 "
+        'overflows); use scale="minmax" or normalize="max", or a smaller weight_scale'
+    ):
+        rnn_similarity(QUERIES, CANDIDATES * 5, params)
+    for safe in ({"scale": "minmax"}, {"normalize": "max"}, {"weight_scale": 0.5}):
+        assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * 5, dataclasses.replace(params, **safe))).all()
+
+
+def use_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnreranker.rnn import contexts, fallback
+
+    if name == "fallback":
+        monkeypatch.setattr(contexts, "engine", lambda: fallback.score_contexts)

@@ -1,0 +1,229 @@
+"""What must hold for any vectors: freedom from scale and order, the same bytes in any batch, never NaN."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
+
+ANY = settings(derandomize=True, deadline=None, max_examples=60)
+FEWER = settings(ANY, max_examples=25)
+
+SEEDS = st.integers(0, 2**32 - 1)
+DEFAULT = RnnParams()
+ANY_PARAMS = st.builds(
+    RnnParams,
+    k=st.integers(1, 40),
+    k_exp=st.integers(1, 40),
+    tau=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    lam=st.sampled_from([0.0, 0.451, 1.0]),
+    weight=st.sampled_from(["linear", "exp", "binary"]),
+    weight_scale=st.just(0.1),
+    normalize=st.sampled_from([None, "max"]),
+    scale=st.sampled_from(["minmax", "none"]),
+    variant=st.sampled_from(["authors", "paper"]),
+)
+
+
+def encoded(seed: int, batch: int = 1, n: int = 24, d: int = 12, cosine: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Queries (B, d) and candidates (B, N, d) that gather around a topic, as an encoder's do."""
+    rng = np.random.default_rng(seed)
+    topic = rng.standard_normal((batch, 1, d)) + 1.0
+    vectors = topic + 0.8 * rng.standard_normal((batch, n + 1, d))
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    vectors = vectors / norms if cosine else vectors * (10.0 / norms.mean())  # raw: inner products near 100
+    vectors = vectors.astype(np.float32)
+    return vectors[:, 0], vectors[:, 1:]
+
+
+def far_from_ties(queries: np.ndarray, candidates: np.ndarray, params: RnnParams, share: float) -> bool:
+    """Whether no decision (list bounds, order of the result) hangs on less than `share` of the similarities' range."""
+    for query, rows in zip(queries, candidates, strict=True):
+        vectors = np.vstack([query[None], rows]).astype(np.float64)
+        sims = -np.sort(-(vectors @ vectors.T), axis=1)
+        bounds = {
+            reference.list_length(len(sims), params),
+            reference.extension_columns(len(sims), params),
+            params.k_exp,
+        }
+        gaps = [sims[:, b - 1] - sims[:, b] for b in bounds if b < len(sims)]
+        if min(gap.min() for gap in gaps) < share * (sims.max() - sims.min()):
+            return False
+        if np.diff(np.sort(reference.rnn_similarity(query, rows, params))).min() < share:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("cosine", [True, False])
+@ANY
+@given(seed=SEEDS, factor=st.floats(1e-2, 1e2))
+def test_the_default_does_not_depend_on_the_scale(cosine: bool, seed: int, factor: float) -> None:
+    queries, candidates = encoded(seed, cosine=cosine)
+    assume(far_from_ties(queries, candidates, DEFAULT, 1e-5))
+    before = rnn_similarity(queries, candidates, DEFAULT)
+    after = rnn_similarity(queries * np.float32(factor), candidates * np.float32(factor), DEFAULT)
+    np.testing.assert_array_equal(np.argsort(-after), np.argsort(-before))
+    np.testing.assert_allclose(after, before, atol=1e-4)
+
+
+@ANY
+@given(seed=SEEDS, power=st.integers(-6, 6))
+def test_scaling_by_a_power_of_two_changes_no_byte(seed: int, power: int) -> None:
+    queries, candidates = encoded(seed)
+    factor = np.float32(2.0**power)
+    before = rnn_similarity(queries, candidates, DEFAULT)
+    assert rnn_similarity(queries * factor, candidates * factor, DEFAULT).tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize(("cosine", "constant", "share"), [(True, 1.0, 1e-5), (True, 10.0, 1e-3), (False, 10.0, 1e-4)])
+@ANY
+@given(seed=SEEDS)
+def test_the_default_does_not_depend_on_a_constant(cosine: bool, constant: float, share: float, seed: int) -> None:
+    queries, candidates = encoded(seed, n=12, cosine=cosine)
+    params = dataclasses.replace(DEFAULT, k=4)
+    assume(far_from_ties(queries, candidates, params, share))
+    before = rnn_similarity(queries, candidates, params)
+    shifted = [np.concatenate([part, np.full_like(part[..., :1], constant)], axis=-1) for part in (queries, candidates)]
+    after = rnn_similarity(*shifted, params)
+    np.testing.assert_array_equal(np.argsort(-after), np.argsort(-before))
+    np.testing.assert_allclose(after, before, atol=10 * share)
+
+
+def test_published_parameters_do_depend_on_the_scale() -> None:
+    queries, candidates = encoded(1, batch=20)
+    raw = dataclasses.replace(RnnParams.preset("coder-cocondenser"), k=8)
+    before = np.argsort(-rnn_similarity(queries, candidates, raw))
+    after = np.argsort(-rnn_similarity(10 * queries, 10 * candidates, raw))
+    assert (before != after).any()
+
+
+@ANY
+@given(seed=SEEDS, order=st.randoms(use_true_random=False))
+def test_the_order_of_candidates_does_not_matter(seed: int, order: random.Random) -> None:
+    queries, candidates = encoded(seed)
+    assume(far_from_ties(queries, candidates, DEFAULT, 1e-5))
+    shuffled = list(range(candidates.shape[1]))
+    order.shuffle(shuffled)
+    before = rnn_similarity(queries, candidates, DEFAULT)
+    np.testing.assert_allclose(
+        rnn_similarity(queries, candidates[:, shuffled], DEFAULT), before[:, shuffled], atol=1e-4
+    )
+
+
+@FEWER
+@given(seed=SEEDS, params=ANY_PARAMS, batch=st.integers(2, 40), n=st.integers(1, 70), threads=st.integers(2, 4))
+def test_batch_and_threads_change_no_byte(seed: int, params: RnnParams, batch: int, n: int, threads: int) -> None:
+    queries, candidates = encoded(seed, batch, n)
+    lengths = np.random.default_rng(seed).integers(0, n + 1, batch)
+    candidates[np.arange(n)[None] >= lengths[:, None]] = np.nan  # padding is never looked at
+    whole = rnn_similarity(queries, candidates, params, lengths=lengths, threads=threads)
+    assert rnn_similarity(queries, candidates, params, lengths=lengths, threads=1).tobytes() == whole.tobytes()
+    for row, length in enumerate(lengths):
+        assert (whole[row, length:] == -np.inf).all()
+        if length:
+            alone = rnn_similarity(queries[row : row + 1], candidates[row : row + 1, :length], params)
+            assert alone[0].tobytes() == whole[row, :length].tobytes()
+
+
+@FEWER
+@given(seed=SEEDS, params=ANY_PARAMS, threads=st.integers(2, 4))
+def test_both_functions_agree(seed: int, params: RnnParams, threads: int) -> None:
+    queries, candidates = encoded(seed, batch=30)
+    vectors = np.concatenate([queries[:, None], candidates], axis=1)
+    jaccard = jaccard_similarity(vectors, params, threads=threads)
+    alone = dataclasses.replace(params, lam=0.0)
+    assert rnn_similarity(queries, candidates, alone).tobytes() == jaccard[:, 0, 1:].tobytes()
+    np.testing.assert_array_equal(jaccard_similarity(vectors, params, probes=(5, 0))[:, 1], jaccard[:, 0])
+
+
+@ANY
+@given(
+    seed=SEEDS,
+    params=ANY_PARAMS,
+    n=st.integers(1, 30),
+    kind=st.sampled_from(["signs", "zeros", "tiny", "huge", "equal"]),
+)
+def test_never_nan(seed: int, params: RnnParams, n: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((1, n + 1, 4)).astype(np.float32)
+    if kind == "zeros":
+        vectors[rng.random((1, n + 1)) < 0.5] = 0
+    elif kind == "tiny":
+        vectors *= 1e-22  # inner products below the normal range of float32
+    elif kind == "huge" and params.weight != "exp":
+        vectors *= 1e18
+    elif kind == "equal":
+        vectors[:] = vectors[:, :1]
+    assert np.isfinite(rnn_similarity(vectors[:, 0], vectors[:, 1:], params)).all()
+    jaccard = jaccard_similarity(vectors, params, probes=(0, n))
+    assert np.isfinite(jaccard).all()
+    if params.scale == "minmax" or params.weight == "binary":
+        assert jaccard.min() >= 0
+        assert jaccard.max() <= 1 + 1e-6
+
+
+@ANY
+@given(seed=SEEDS, n=st.integers(1, 15), extra=st.integers(0, 100))
+def test_a_large_k_is_all_there_are(seed: int, n: int, extra: int) -> None:
+    queries, candidates = encoded(seed, n=n)
+    most = dataclasses.replace(DEFAULT, k=n, k_exp=n + 1)
+    more = dataclasses.replace(DEFAULT, k=n + extra, k_exp=n + 1 + extra)
+    expected = rnn_similarity(queries, candidates, most)
+    np.testing.assert_array_equal(rnn_similarity(queries, candidates, more), expected)
+
+
+def test_one_candidate() -> None:
+    queries, candidates = encoded(0, n=1)
+    assert rnn_similarity(queries, candidates, DEFAULT).tolist() == [[0.0]]  # nothing to tell it apart from
+    raw = RnnParams(scale="none", tau=0.0, lam=0.25)
+    similarity = float(queries[0] @ candidates[0, 0])
+    np.testing.assert_allclose(rnn_similarity(queries, candidates, raw), [[0.25 * similarity + 0.75]], rtol=1e-6)
+
+
+def test_no_candidates_and_no_queries() -> None:
+    queries, candidates = encoded(0, batch=2, n=3)
+    assert (rnn_similarity(queries, candidates, DEFAULT, lengths=[0, 0]) == -np.inf).all()
+    vectors = np.concatenate([queries[:, None], candidates], axis=1)
+    assert (jaccard_similarity(vectors, DEFAULT, lengths=[0, 0]) == -np.inf).all()
+    assert rnn_similarity(queries[:0], candidates[:0], DEFAULT).shape == (0, 3)
+
+
+@ANY
+@given(seed=SEEDS)
+def test_duplicates_score_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-3, 4, (1, 10, 5)).astype(np.float32)  # exact inner products
+    vectors[0, 7] = vectors[0, 3]
+    for scale in ("minmax", "none"):  # k reaches everything, so that no tie is cut
+        similarity = rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams(k=9, k_exp=10, scale=scale))[0]
+        np.testing.assert_allclose(similarity[6], similarity[2], rtol=1e-5, atol=1e-6)
+
+
+def test_of_equal_documents_at_the_bound_the_first_is_the_neighbour() -> None:
+    vectors = np.float32([[4, 0], [3, 1], [3, 1], [3, 1], [0, 1]])
+    params = RnnParams(k=1, k_exp=1, tau=0.0, scale="none")
+    assert reference.steps(vectors, params).lists[0] == [0, 1]
+    jaccard = jaccard_similarity(vectors[None], params)[0, 0]
+    assert jaccard[1] > 0
+    np.testing.assert_allclose(jaccard, reference.jaccard_similarity(vectors, params)[0], rtol=1e-6)
+
+
+@ANY
+@given(seed=SEEDS, params=ANY_PARAMS)
+def test_other_types_are_cast(seed: int, params: RnnParams) -> None:
+    queries, candidates = encoded(seed, batch=3)
+    half = queries.astype(np.float16), candidates.astype(np.float16)
+    expected = rnn_similarity(half[0].astype(np.float32), half[1].astype(np.float32), params)
+    assert rnn_similarity(*half, params).tobytes() == expected.tobytes()
+    assert (
+        rnn_similarity(half[0].astype(np.float64), half[1].astype(np.float64), params).tobytes() == expected.tobytes()
+    )
+    turned = np.asfortranarray(half[1].astype(np.float32))
+    assert rnn_similarity(half[0], turned, params).tobytes() == expected.tobytes()
+    assert expected.dtype == np.float32

@@ -1,0 +1,195 @@
+"""Each step of the reference on cases worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import RnnParams, reference
+
+RAW = RnnParams(scale="none")
+
+
+def matrix(*rows: list[float]) -> np.ndarray:
+    return np.array(rows, dtype=np.float64)
+
+
+def test_lists_are_nearest_first_and_of_equals_the_lower_index_first() -> None:
+    ranking = matrix([3, 1, 2], [1, 3, 1], [2, 1, 3])
+    assert reference.neighbour_lists(ranking, 2) == [[0, 2], [1, 0], [2, 0]]
+
+
+def test_a_short_vector_is_missing_from_its_own_list() -> None:
+    assert reference.neighbour_lists(matrix([9, 4, 3], [4, 1, 2], [3, 2, 5]), 1) == [[0], [0], [2]]
+
+
+def test_reciprocal_sets() -> None:
+    assert reference.reciprocal_sets([[0, 2], [1, 0], [2, 0]]) == [{0, 2}, {1}, {0, 2}]
+    assert reference.reciprocal_sets([[0], [0], [2]]) == [{0}, set(), {2}]
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "authors", "paper"), [(100, 21, 22, 21), (21, 21, 21, 20), (5, 21, 5, 4), (2, 1, 2, 1)]
+)
+def test_length_of_lists(m: int, k: int, authors: int, paper: int) -> None:
+    assert reference.list_length(m, RnnParams(k=k)) == authors
+    assert reference.list_length(m, RnnParams(k=k, variant="paper")) == paper
+
+
+@pytest.mark.parametrize(
+    ("k", "tau", "authors", "paper"),
+    [
+        (20, 0.5, 12, 10),  # 10.5
+        (19, 0.5, 12, 10),  # 10, and 9.5
+        (4, 0.5, 4, 2),  # 2.5
+        (5, 0.5, 5, 2),  # 3, and 2.5
+        (3, 0.5, 4, 2),
+        (15, 0.128, 4, 2),
+        (9, 1.0, 10, 9),  # no more than there are
+    ],
+)
+def test_columns_of_the_extension_round_halves_to_even(k: int, tau: float, authors: int, paper: int) -> None:
+    assert reference.extension_columns(100, RnnParams(k=k, tau=tau)) == authors
+    assert reference.extension_columns(100, RnnParams(k=k, tau=tau, variant="paper")) == paper
+
+
+def test_extension_at_two_thirds_separates_the_variants() -> None:
+    lists = [[0], [1, 2, 3], [2, 1, 3], [3, 1, 2]]  # the short sets of 1, 2 and 3 are all {1, 2, 3}
+    sets = [{0, 1, 2}, {1}, {2}, {3}]  # 0 shares two of the three with its members 1 and 2
+    assert reference.extend(sets, lists, 3, "authors") == sets
+    assert reference.extend(sets, lists, 3, "paper") == [{0, 1, 2, 3}, {1}, {2}, {3}]
+
+
+def test_extension_above_two_thirds_and_once_only() -> None:
+    four = [1, 2, 3, 4]
+    lists = [[0], four, [2, 1, 3, 4], [3, 1, 2, 4], [4, 1, 2, 3], [5]]
+    sets = [{0, 1, 2, 3}, {1}, {2}, {3}, {4, 5}, {5}]
+    extended = reference.extend(sets, lists, 4, "authors")
+    assert extended == [{0, 1, 2, 3, 4}, {1}, {2}, {3}, {4, 5}, {5}]  # 3/4 > 2/3; the 4 that joins brings nobody along
+    assert sets[0] == {0, 1, 2, 3}
+
+
+def test_extension_uses_the_first_columns_of_the_lists_only() -> None:
+    lists = [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    sets = [{0, 1}, {1}, {2}]
+    assert reference.extend(sets, lists, 1, "authors") == sets  # short sets are {0}, {1}, {2}
+    assert reference.extend(sets, lists, 0, "paper") == sets  # no columns: short sets are empty
+    assert reference.extend(sets, lists, 3, "paper")[0] == {0, 1, 2}  # two of three
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        (RAW, [2 / 3, 1 / 3, 0.0]),
+        (RnnParams(weight="binary"), [0.5, 0.5, 0.0]),
+        (
+            RnnParams(weight="exp", weight_scale=math.log(16)),  # 16**0.5 - 1 = 3 and 16**0.25 - 1 = 1
+            [0.75, 0.25, 0.0],
+        ),
+    ],
+)
+def test_weights(params: RnnParams, expected: list[float]) -> None:
+    rows = reference.weight_rows([{0, 1}, set(), {2}], matrix([0.5, 0.25, 0.9], [1, 1, 1], [0, 0, 0.3]), params)
+    np.testing.assert_allclose(rows, [expected, [0, 0, 0], [0, 0, 1]], rtol=1e-12)
+
+
+def test_weights_that_cancel_make_an_empty_row() -> None:
+    assert reference.weight_rows([{0, 1}, {1}], matrix([1, -1], [0, 2]), RAW).tolist() == [[0, 0], [0, 1]]
+
+
+def test_expansion() -> None:
+    rows, lists = matrix([1, 0, 0], [0.5, 0.5, 0], [0, 0, 1]), [[0, 1], [1, 2], [2, 0]]
+    assert reference.expand(rows, lists, 1).tolist() == rows.tolist()
+    expected = [[0.75, 0.25, 0], [0.25, 0.25, 0.5], [0.5, 0, 0.5]]
+    assert reference.expand(rows, lists, 2).tolist() == expected
+    assert reference.expand(rows, lists, 9).tolist() == expected  # no more entries than are stored
+
+
+def test_jaccard() -> None:
+    rows = matrix([1, 0, 0], [0.5, 0.5, 0], [0, 0, 0])
+    assert reference.jaccard(rows, 0).tolist() == [1, 0.5 / 1.5, 0]
+    assert reference.jaccard(rows, 2).tolist() == [0, 0, 0]  # nothing in common with nothing
+
+
+def test_jaccard_with_negative_weights_stays_finite() -> None:
+    assert reference.jaccard(matrix([2, -1], [1, 1], [-2, 1]), 0).tolist() == [1, 0, -1]
+    assert reference.jaccard(matrix([-1, 0], [-2, 0]), 0).tolist() == [1, 2]
+    assert reference.jaccard(matrix([1, -1], [1, -1]), 0).tolist() == [0, 0]  # maxima that cancel
+
+
+def test_mapping_uses_the_off_diagonal_range_and_clips_the_diagonal() -> None:
+    mapped = reference.map_to_unit(np.float32([[9, 2, 4], [2, 3, 3], [4, 3, -1]]))
+    assert mapped.tolist() == [[1, 0, 1], [0, 0.5, 0.5], [1, 0.5, 0]]
+    assert reference.map_to_unit(np.float32([[5, 2], [2, 1]])).tolist() == [[0, 0], [0, 0]]
+
+
+def test_row_normalisation() -> None:
+    sims = matrix([2, 1, 0], [0, 0, 0], [-1, -2, -4])
+    assert reference.normalize_rows(sims, None) is sims
+    assert reference.normalize_rows(sims, "max").tolist() == [[1, 0.5, 0], [0, 0, 0], [1, 2, 4]]
+    np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[0], [2, 1, 0], rtol=1e-7)
+    np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[2], matrix([1, 2, 4])[0] * 3 / 7, rtol=1e-7)
+
+
+def test_minmax_sorts_by_raw_and_weighs_by_mapped_similarities() -> None:
+    raw = np.float32([[9, 2, 4], [2, 3, 3], [4, 3, -1]])
+    ranking, sims = reference.similarities(raw, RnnParams(normalize="max"))
+    assert ranking is raw
+    assert sims.tolist() == [[1, 0, 1], [0, 1, 1], [1, 0.5, 0]]
+    ranking, sims = reference.similarities(raw, RnnParams(normalize="max", scale="none"))
+    np.testing.assert_allclose(ranking[0], [1, 2 / 9, 4 / 9], rtol=1e-6)
+    assert ranking.tolist() == sims.tolist()
+
+
+TWINS = np.float32([[1, 0], [1, 0], [0, 1]])  # the query, its twin, a stranger
+
+
+def test_a_whole_context_without_expansion() -> None:
+    params = RnnParams(k=1, k_exp=1, tau=0, lam=0.6, scale="none")
+    done = reference.steps(TWINS, params)
+    assert done.lists == [[0, 1], [0, 1], [2, 0]]
+    assert done.sets == [{0, 1}, {0, 1}, {2}]
+    assert done.weights.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
+    assert reference.jaccard_similarity(TWINS, params, [0, 2]).tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert reference.rnn_similarity(TWINS[0], TWINS[1:], params).tolist() == [1, 0]
+
+
+def test_a_whole_context_with_expansion() -> None:
+    params = RnnParams(k=1, k_exp=2, tau=0, lam=0.6, scale="none")
+    done = reference.steps(TWINS, params)
+    assert done.expanded.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]]
+    np.testing.assert_allclose(reference.rnn_similarity(TWINS[0], TWINS[1:], params), [1, 0.4 / 3], rtol=1e-12)
+
+
+def test_the_papers_lists_have_k_entries() -> None:
+    done = reference.steps(TWINS, RnnParams(k=2, k_exp=1, tau=0, scale="none", variant="paper"))
+    assert done.lists == [[0, 1], [0, 1], [2, 0]]
+
+
+def test_given_lists_are_used() -> None:
+    done = reference.steps(TWINS, RnnParams(k=1, tau=0, scale="none"), lists=[[1, 0], [1, 2], [2, 1]])
+    assert done.sets == [{0}, {1, 2}, {1, 2}]
+
+
+def test_the_geometric_term() -> None:
+    vectors = np.float32([[1, 0], [3, 1], [1, 0], [2, 5]])
+    for params, expected in [(RAW, [3, 1, 2]), (RnnParams(), [1, 0, 0.5])]:
+        assert reference.geometric(reference.steps(vectors, params), params).tolist() == expected
+    same = np.float32([[1, 0], [3, 1], [3, 4]])
+    assert reference.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
+    assert reference.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
+
+
+def test_an_exponent_that_overflows_is_refused() -> None:
+    params = RnnParams(weight="exp", weight_scale=2.0)
+    reference.check_exponent(40.0, params)
+    reference.check_exponent(1000.0, RAW)
+    with pytest.raises(InputError, match=r"weight exp: .* is 100, expected at most 80 .*scale=\"minmax\""):
+        reference.check_exponent(50.0, params)
+
+
+def test_sums_run_in_order() -> None:
+    assert reference.total([1e16, 1.0, -1e16]) == 0.0  # a compensated sum gives 1
