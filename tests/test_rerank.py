@@ -118,6 +118,8 @@ def test_queries_and_index_must_fit(collection: tuple) -> None:
 
 
 def test_order_and_placement() -> None:
-    assert order_by_score(np.array([1.0, 2.0, 1.0]), np.array([2, 0, 1])).tolist() == [1, 2, 0]
+    docids = np.array(["c", "a", "b"], dtype=object)
+    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids).tolist() == [1, 2, 0]
+    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids, np.array([1, 2, 0])).tolist() == [2, 0, 1]
     assert place_below(2.0, np.array([5.0, 5.0])).tolist() == [1.0, 1.0]
     assert place_below(2.0, np.array([])).size == 0

@@ -21,14 +21,27 @@ class Reranker(Protocol):
         ...
 
 
-def order_by_score(scores: np.ndarray, docid_ranks: np.ndarray) -> np.ndarray:
-    """Positions that put scores in descending order, ties by docid.
+def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
+    """Positions that put scores in descending order, ties by docid, the queries one after the other.
 
     Args:
         scores: (n,) float, larger = better.
-        docid_ranks: (n,) int, the place of each docid in ascending order.
+        docids: (n,) strings.
+        queries: (n,) int, the number of each entry's query; None = all of one query.
+
+    >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
+    [1, 2, 0]
     """
-    return np.lexsort((docid_ranks, -scores))
+    if queries is None:
+        queries = np.zeros(len(scores), dtype=np.int64)
+    order = np.lexsort((-scores, queries))
+    tied = np.flatnonzero((np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0))
+    if not len(tied):
+        return order
+    among = order[np.union1d(tied, tied + 1)]  # docids are compared only where it matters
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[among] = np.unique(docids[among], return_inverse=True)[1]
+    return np.lexsort((ranks, -scores, queries))
 
 
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:

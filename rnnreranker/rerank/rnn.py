@@ -63,21 +63,27 @@ class RnnReranker:
 
         queries = self._query_rows(run, query_vectors)
         vector_rows = self._vector_rows(run)
-        docid_ranks = np.empty(len(run.docids), dtype=np.int64)
-        docid_ranks[np.argsort(run.docids, kind="stable")] = np.arange(len(run.docids))
-
-        rows = np.empty_like(run.rows)
-        scores = np.empty(len(run.rows), dtype=np.float64)
+        chosen = self._in_context(run, vector_rows)
+        context, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        starts, rest_starts = _starts(chosen, run.offsets), _starts(~chosen, run.offsets)
+        new = np.empty(len(context), dtype=np.float64)
         for first, last in self._chunks(run):
-            contexts = [self._context(run, query, vector_rows) for query in range(first, last)]
-            similarities = self._similarities(run, first, queries[first:last], contexts, vector_rows)
-            for i, (context, rest) in enumerate(contexts):
-                begin, end = run.offsets[first + i], run.offsets[first + i + 1]
-                new = similarities[i, : len(context)].astype(np.float64)
-                order = order_by_score(new, docid_ranks[run.rows[context]])
-                rows[begin:end] = run.rows[np.concatenate([context[order], rest])]
-                lowest = new[order[-1]] if len(order) else 0.0
-                scores[begin:end] = np.concatenate([new[order], place_below(lowest, run.scores[rest])])
+            part = slice(starts[first], starts[last])
+            bounds = starts[first : last + 1]
+            new[part] = self._similarities(run, queries[first:last], context[part], bounds, vector_rows)
+
+        numbers = run.queries
+        order = order_by_score(new, run.docids[run.rows[context]], numbers[context])
+        context, new = context[order], new[order]
+        lowered = np.empty(len(rest), dtype=np.float64)
+        for query in np.flatnonzero(np.diff(rest_starts)):
+            part = slice(rest_starts[query], rest_starts[query + 1])
+            lowest = new[starts[query + 1] - 1] if starts[query + 1] > starts[query] else 0.0
+            lowered[part] = place_below(lowest, run.scores[rest[part]])
+
+        final = np.concatenate([context, rest])  # entries of the run in their new order, once sorted by query
+        by_query = np.argsort(numbers[final], kind="stable")
+        rows, scores = run.rows[final[by_query]], np.concatenate([new, lowered])[by_query]
         return Run.from_parts(run.qids, run.offsets, run.docids, rows, scores)
 
     def _query_rows(self, run: Run, query_vectors: QueryVectors) -> np.ndarray:
@@ -109,14 +115,11 @@ class RnnReranker:
             )
         return vector_rows
 
-    def _context(self, run: Run, query: int, vector_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Entries of the run that take part for a query, and those that follow, both in their order."""
-        entries = np.arange(run.offsets[query], run.offsets[query + 1])
-        has_vector = vector_rows[run.rows[entries]] >= 0
-        chosen = np.flatnonzero(has_vector)[: self.params.context]
-        followers = np.ones(len(entries), dtype=bool)
-        followers[chosen] = False
-        return entries[chosen], entries[followers]
+    def _in_context(self, run: Run, vector_rows: np.ndarray) -> np.ndarray:
+        """(L,) bool: whether an entry of the run takes part: the first `context` with a vector of every query."""
+        has_vector = vector_rows[run.rows] >= 0
+        place = np.cumsum(has_vector) - np.repeat(_starts(has_vector, run.offsets)[:-1], np.diff(run.offsets))
+        return has_vector & (place <= self.params.context)
 
     def _chunks(self, run: Run) -> Iterator[tuple[int, int]]:
         """Ranges of queries whose candidate vectors fit the buffer."""
@@ -127,27 +130,26 @@ class RnnReranker:
             yield first, min(first + size, len(run.qids))
 
     def _similarities(
-        self,
-        run: Run,
-        first: int,
-        queries: np.ndarray,
-        contexts: list[tuple[np.ndarray, np.ndarray]],
-        vector_rows: np.ndarray,
+        self, run: Run, queries: np.ndarray, context: np.ndarray, starts: np.ndarray, vector_rows: np.ndarray
     ) -> np.ndarray:
-        """(B, N) float32: s* of every context's candidates; -inf where a context is shorter than N."""
-        lengths = np.array([len(context) for context, _ in contexts])
-        candidates = np.zeros((len(contexts), max(1, lengths.max()), self.vectors.dimension), dtype=np.float32)
-        for i, (context, _) in enumerate(contexts):
-            if not len(context):
-                continue
-            fetched = self.vectors.fetch(vector_rows[run.rows[context]])
-            finite = np.isfinite(fetched).all(axis=1)
-            if not finite.all():
-                docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
-                raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
-            if not np.isfinite(queries[i]).all():
-                raise InputError(
-                    f"the vector of query {run.qids[first + i]} has NaN or infinite values; encode it again"
-                )
-            candidates[i, : len(context)] = fetched
-        return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)
+        """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]."""
+        if not len(context):
+            return np.empty(0, dtype=np.float32)
+        fetched = self.vectors.fetch(vector_rows[run.rows[context]])
+        finite = np.isfinite(fetched).all(axis=1)
+        if not finite.all():
+            docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
+            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
+        lengths = np.diff(starts)
+        real = np.arange(lengths.max()) < lengths[:, None]  # (B, N)
+        if real.all():
+            candidates = fetched.reshape(*real.shape, -1)
+        else:
+            candidates = np.zeros((*real.shape, fetched.shape[1]), dtype=np.float32)
+            candidates[real] = fetched
+        return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)[real]
+
+
+def _starts(chosen: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(Q+1,) int64: how many chosen entries stand before each query, and in all."""
+    return np.concatenate([[0], np.cumsum(chosen)])[offsets]

@@ -37,8 +37,9 @@ def check_finite(vectors: np.ndarray, rows: np.ndarray, docids: Sequence[str], p
     Raises:
         InputError: with the first docid that has one.
     """
-    if np.isfinite(vectors.sum(dtype=np.float64)):
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(vectors.sum()):
+            return
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         docid = docids[int(rows[np.flatnonzero(~finite)[0]])]
