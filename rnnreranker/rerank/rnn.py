@@ -86,6 +86,14 @@ class RnnReranker:
         rows, scores = run.rows[final[by_query]], np.concatenate([new, lowered])[by_query]
         return Run.from_parts(run.qids, run.offsets, run.docids, rows, scores)
 
+    def check(self, run: Run) -> None:
+        """Look, before any work, that the candidates of a run have vectors.
+
+        Raises:
+            InputError: how many have none, and the first three; not with missing="skip".
+        """
+        self._vector_rows(run)
+
     def _query_rows(self, run: Run, query_vectors: QueryVectors) -> np.ndarray:
         """(Q, d) float32: the query vectors in the order of the run."""
         dimension = query_vectors.vectors.shape[1]

@@ -15,6 +15,9 @@ from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.rerank import RnnReranker
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
@@ -34,27 +37,28 @@ def main(argv: Sequence[str]) -> int:
     params = _params(args)
     topics = _topics(args)
 
-    from rnnreranker.search.indexes import open_index
+    qrels = _qrels(args, topics)
+    given = _given_run(args, topics)
+    index, reranker = _open(args, params, given)
 
-    index = open_index(args.index, args.bm25_index, need_bm25=not args.run and args.retriever != "dense")
     started = time.perf_counter()
-    queries = _query_vectors(args, index, topics) if _needs_vectors(args) else None
-    base = _base_run(args, index, topics, queries)
-    reranked = _rerank(args, index, base, queries, params)
+    queries = _query_vectors(args, index, topics) if reranker or _retrieves_with_vectors(args) else None
+    base = _retrieve(args, index, topics, queries) if given is None else given
+    reranked = base if reranker is None or queries is None else reranker.rerank(base, queries)
     seconds = time.perf_counter() - started
 
     if args.output:
-        reranked.write(args.output, tag=args.tag or f"{args.retriever}.{args.rerank}", format=args.output_format)
+        tag = args.tag or f"{'run' if args.run else args.retriever}.{args.rerank}"
+        reranked.write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
 
         show_results(index, base, reranked, limit=args.show)
-    if args.qrels:
-        from rnnreranker.data.qrels import load_qrels
+    if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
-        names = (Path(args.run).name if args.run else args.retriever, f"+ {args.rerank}")
-        show_evaluation(base, reranked, load_qrels(args.qrels), args.measures, args.protocol, names)
+        before = Path(args.run).name if args.run else args.retriever
+        show_evaluation(base, reranked, qrels, args.measures, args.protocol, (before, f"+ {args.rerank}"))
     command.say(f"{len(base)} queries, {seconds:.2f} s, {len(base) / max(seconds, 1e-9):.1f} queries/s, cpu")
     return 0
 
@@ -73,13 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     base.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
     base.add_argument("--k1", type=float, default=0.9, help="BM25 (default: 0.9)")
     base.add_argument("--b", type=float, default=0.4, help="BM25 (default: 0.4)")
-    base.add_argument("--hits", type=int, default=1000, help="candidates per query (default: 1000)")
+    base.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    encoder.add_argument("--pooling", choices=("mean", "cls"))
-    encoder.add_argument("--normalize-vectors", action=argparse.BooleanOptionalAction, default=None)
-    encoder.add_argument("--max-length", type=int)
+    command.add_encoder_flags(encoder)
 
     rerank = parser.add_argument_group("reranking")
     rerank.add_argument("--rerank", choices=("rnn", "none"), default="rnn", help="default: rnn")
@@ -90,25 +92,21 @@ def _parser() -> argparse.ArgumentParser:
     out = parser.add_argument_group("output")
     out.add_argument("--output", help="run file to write (.gz compresses)")
     out.add_argument("--output-format", choices=("trec", "msmarco"), default="trec")
-    out.add_argument("--tag", help="run tag (default: retriever.reranker)")
-    out.add_argument("--show", type=int, default=10, help="results shown for --query (default: 10)")
+    out.add_argument("--tag", help="run tag (default: retriever.reranker, or run.reranker)")
+    out.add_argument("--show", type=command.positive, default=10, help="results shown for --query (default: 10)")
     out.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
     out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
     out.add_argument("--protocol", choices=("trec", "strict", "lenient", "binary"), default="trec")
 
     speed = parser.add_argument_group("speed (results do not depend on it)")
-    speed.add_argument("--threads", type=int, help="default: one per core")
-    speed.add_argument("--batch-size", type=int, default=256, help="queries at a time (default: 256)")
+    speed.add_argument("--threads", type=command.positive, help="default: one per core")
+    speed.add_argument("--batch-size", type=command.positive, default=256, help="queries at a time (default: 256)")
     return parser
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems = [
-        f"--{name.replace('_', '-')} {value}: expected at least 1"
-        for name in ("hits", "show", "threads", "batch_size", "max_length")
-        if (value := getattr(args, name)) is not None and value < 1
-    ]
+    problems = []
     if (args.topics is None) == (args.query is None):
         problems.append("give either --topics (many queries) or --query (one query's text)")
     if args.query is not None and not args.query.strip():
@@ -117,6 +115,8 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--qrels judges topics: give --topics in place of --query")
     if args.topics and not args.output and not args.qrels:
         problems.append("--topics needs --output RUN (where to write) or --qrels (what to evaluate with)")
+    if args.tag is not None and args.tag.split() != [args.tag]:
+        problems.append(f"--tag {args.tag!r}: expected a word without white space")
     if problems:
         raise InputError("; ".join(problems))
     if args.output:
@@ -146,9 +146,59 @@ def _topics(args: argparse.Namespace) -> dict[str, str]:
     return load_topics(args.topics)
 
 
-def _needs_vectors(args: argparse.Namespace) -> bool:
-    retrieves_with_vectors = not args.run and args.retriever != "bm25"
-    return retrieves_with_vectors or args.rerank != "none"
+def _qrels(args: argparse.Namespace, topics: dict[str, str]) -> pandas.DataFrame | None:
+    """The judgements of --qrels, which judge at least one of the topics; None without --qrels."""
+    if not args.qrels:
+        return None
+    from rnnreranker.data.qrels import load_qrels
+
+    qrels = load_qrels(args.qrels)
+    judged = qrels["query_id"].unique().tolist()
+    if not set(judged) & set(topics):
+        raise InputError(
+            f"{args.qrels}: judges none of the {len(topics)} topics (topics: {', '.join(list(topics)[:3])}; judged: "
+            f"{', '.join(judged[:3])}); give the judgements of these topics"
+        )
+    return qrels
+
+
+def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
+    """The run of --run, cut at --hits, whose queries are all among the topics; None without --run."""
+    if not args.run:
+        return None
+    from rnnreranker.runs import Run
+
+    run = Run.read(args.run).head(args.hits)
+    lost = [qid for qid in run if qid not in topics]
+    if lost:
+        raise InputError(
+            f"{args.run}: {len(lost)} of its {len(run)} queries are not in {args.topics or '--query'} "
+            f"(first: {', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    return run
+
+
+def _open(args: argparse.Namespace, params: RnnParams, given: Run | None) -> tuple[Index, RnnReranker | None]:
+    """The index and, unless --rerank none, the reranker; what they lack is found here, before queries are encoded."""
+    from rnnreranker.java import start_java
+    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.search.indexes import open_index
+
+    needs_bm25 = given is None and args.retriever != "dense"
+    index = open_index(args.index, args.bm25_index, need_bm25=needs_bm25)
+    if needs_bm25 and index.lucene:
+        start_java()
+    source = index.vectors if args.rerank != "none" or _retrieves_with_vectors(args) else None
+    if args.rerank == "none" or source is None:
+        return index, None
+    reranker = RnnReranker(source, params, threads=args.threads, missing=args.missing)
+    if given is not None:
+        reranker.check(given)
+    return index, reranker
+
+
+def _retrieves_with_vectors(args: argparse.Namespace) -> bool:
+    return not args.run and args.retriever != "bm25"
 
 
 def _query_vectors(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> QueryVectors:
@@ -157,17 +207,19 @@ def _query_vectors(args: argparse.Namespace, index: Index, topics: dict[str, str
 
     if args.encoded_queries:
         return load_encoded_queries(args.encoded_queries, tuple(topics))
-    typed = {"pooling": args.pooling, "normalize": args.normalize_vectors, "max_length": args.max_length}
-    return encode_topics(index, topics, args.encoder, {k: v for k, v in typed.items() if v is not None}, args.threads)
+    options = {
+        "pooling": args.pooling,
+        "normalize": args.l2_norm,
+        "max_length": args.max_length,
+        "query_prompt": args.query_prompt,
+    }
+    typed = {name: value for name, value in options.items() if value is not None}
+    return encode_topics(index, topics, args.encoder, typed, args.threads)
 
 
-def _base_run(args: argparse.Namespace, index: Index, topics: dict[str, str], queries: QueryVectors | None) -> Run:
+def _retrieve(args: argparse.Namespace, index: Index, topics: dict[str, str], queries: QueryVectors | None) -> Run:
     from rnnreranker.search.retrieve import retrieve
 
-    if args.run:
-        from rnnreranker.runs import Run
-
-        return Run.read(args.run).head(args.hits)
     return retrieve(
         args.retriever,
         index,
@@ -179,18 +231,6 @@ def _base_run(args: argparse.Namespace, index: Index, topics: dict[str, str], qu
         k1=args.k1,
         b=args.b,
     )
-
-
-def _rerank(args: argparse.Namespace, index: Index, base: Run, queries: QueryVectors | None, params: RnnParams) -> Run:
-    if args.rerank == "none" or queries is None:
-        return base
-    from rnnreranker.rerank import RnnReranker
-    from rnnreranker.vectors import open_vectors
-
-    if index.dense is None:
-        raise InputError(f"{index.name}: no vectors in this index; --rerank rnn needs a dense index")
-    reranker = RnnReranker(open_vectors(index.dense), params, threads=args.threads, missing=args.missing)
-    return reranker.rerank(base, queries)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,17 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import say
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.files import cache_home, read_text
 from rnnreranker.java import prebuilt_index_names, start_java
+
+if TYPE_CHECKING:
+    from rnnreranker.vectors import VectorSource
 
 BUILT_IN = ("pydoc",)
 
@@ -24,6 +28,32 @@ class Index:
     dense: Path | None = None  # Faiss folder, or a folder or file with a matrix of vectors
     bm25: Path | None = None  # Lucene index
     settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
+
+    @property
+    def lucene(self) -> Path:
+        """The folder of the BM25 part.
+
+        Raises:
+            InputError: no such part.
+        """
+        if self.bm25 is None:
+            raise InputError(
+                f"{self.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
+            )
+        return self.bm25
+
+    @cached_property
+    def vectors(self) -> VectorSource:
+        """The vectors of the dense part, opened on first use.
+
+        Raises:
+            InputError: no dense part, or one that cannot be used.
+        """
+        from rnnreranker.vectors import open_vectors
+
+        if self.dense is None:
+            raise InputError(f"{self.name}: no vectors in this index; dense, hybrid and rnn need a dense index")
+        return open_vectors(self.dense)
 
 
 def open_index(name: str, bm25: str | None = None, *, need_bm25: bool = False) -> Index:

@@ -15,7 +15,7 @@ from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.vectors import QueryVectors, VectorSource
 
 RETRIEVERS = ("dense", "bm25", "hybrid")
 
@@ -71,21 +71,18 @@ def hybrid_run(dense: Run, sparse: Run, hits: int) -> Run:
     return Run.from_dict(fused).head(hits)
 
 
-def dense_run(index: Path, queries: QueryVectors, hits: int, *, threads: int | None, batch_size: int) -> Run:
+def dense_run(source: VectorSource, queries: QueryVectors, hits: int, *, threads: int | None, batch_size: int) -> Run:
     """A run of exact inner products, or of what an approximate Faiss index finds; no JVM.
 
     Args:
-        index: a Faiss folder or a matrix of vectors.
+        source: the vectors of the documents.
         queries: (Q, d) float32 vectors with their ids.
         hits: candidates per query, at most.
         threads: None = one per core; batch_size: queries searched at a time. Results depend on neither.
 
     Raises:
-        InputError: an index that cannot be read, or of another dimension than the queries.
+        InputError: vectors of another dimension than the queries, or with NaN or infinite values.
     """
-    from rnnreranker.vectors import open_vectors
-
-    source = open_vectors(index)
     scores, rows = [], []
     for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
         found = source.search(queries.vectors[first : first + batch_size], hits, threads)
@@ -117,13 +114,9 @@ def retrieve(
     """
     runs = []
     if retriever != "bm25":
-        if index.dense is None or queries is None:
-            raise InputError(f"{index.name}: no vectors in this index; --retriever {retriever} needs a dense index")
-        runs.append(dense_run(index.dense, queries, hits, threads=threads, batch_size=batch_size))
+        if queries is None:
+            raise InputError(f"the retriever {retriever} needs query vectors")
+        runs.append(dense_run(index.vectors, queries, hits, threads=threads, batch_size=batch_size))
     if retriever != "dense":
-        if index.bm25 is None:
-            raise InputError(
-                f"{index.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
-            )
-        runs.append(bm25_run(index.bm25, topics, hits, threads=threads or cores(), k1=k1, b=b))
+        runs.append(bm25_run(index.lucene, topics, hits, threads=threads or cores(), k1=k1, b=b))
     return runs[0] if len(runs) == 1 else hybrid_run(runs[0], runs[1], hits)
