@@ -1,0 +1,84 @@
+"""The README does what it says: its commands and Python run, its figures are those on record."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import Run
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.regress.results import read_results, results_file
+from rnnreranker.regress.spec import read_spec, specs_folder
+from rnnreranker.search.__main__ import main as search
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = {
+    "d1": "A kettle boils water for tea.",
+    "d2": "Steep black tea for four minutes in boiling water.",
+    "d3": "The train to the coast leaves at nine.",
+    "d4": "Timetables of regional trains and buses.",
+    "d5": "Green tea wants water that is not quite boiling.",
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items()]
+    (folder / "corpus.jsonl").write_text("".join(lines), encoding="utf-8")
+    (folder / "queries.tsv").write_text("q1\thow long does tea take\nq2\twhen is the next train\n", encoding="utf-8")
+    (folder / "qrels.txt").write_text("q1 0 d2 1\nq2 0 d3 1\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.model
+def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(own_data)
+    (block,) = [block for block in blocks("bash") if "--documents corpus.jsonl" in block]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines() if line.startswith("python -m rnn")]
+    mains = {"rnnreranker.index": index, "rnnreranker.search": search}
+    assert [mains[words[2]](words[3:]) for words in commands] == [0, 0, 0]
+    assert {qid: docids[0] for qid, docids in ((q, Run.read("run.txt").ranked(q)) for q in ("q1", "q2"))} == {
+        "q1": "d2",
+        "q2": "d3",
+    }
+    assert "nDCG@10" in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_data)
+    if not Path("my-index").is_dir():
+        assert index(["--documents", "corpus.jsonl", "--output", "my-index"]) == 0
+    if not Path("run.txt").is_file():
+        assert search(["--index", "my-index", "--topics", "queries.tsv", "--output", "run.txt"]) == 0
+    rng = np.random.default_rng(5)
+    names = {"qids": ("q1", "q2"), "vectors": rng.normal(size=(2, 384)).astype(np.float32)}
+    for block in blocks("python"):
+        exec(block, names)
+    assert {*Run.read("reranked.txt").ranked("q1")} == {*DOCUMENTS}
+    assert names["scores"].shape == (2, 60)
+
+
+def test_figures_are_those_on_record() -> None:
+    (block,) = [block for block in blocks("") if "Judged@10" in block]
+    spec = read_spec("pydoc", specs_folder())
+    shown = {line[8:33].strip(): line[33:].split() for line in block.splitlines()[1:]}
+    on_record = [
+        {
+            condition.title: [f"{result.values['test'][condition.id][measure]:.4f}" for measure in spec.measures]
+            for condition in spec.conditions
+        }
+        for result in read_results(results_file(specs_folder(), spec))
+    ]
+    assert shown in on_record
