@@ -198,8 +198,10 @@ def test_vectors_that_are_not_finite(value: float, engine: str, monkeypatch: pyt
 
 
 def test_inner_products_that_overflow() -> None:
-    with refused("row 0 of the batch: inner products beyond the range of float32; scale the vectors down"):
-        rnn_similarity(QUERIES, CANDIDATES * 1e30, RnnParams())
+    for factor in (1e30, 0.8e19):  # beyond float32, and within it but so near the end that sums may pass it
+        with refused("row 0 of the batch: inner products beyond the range of float32; scale the vectors down"):
+            rnn_similarity(QUERIES, CANDIDATES * np.float32(factor), RnnParams())
+    assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * np.float32(4e18), RnnParams(scale="none"))).all()
 
 
 @pytest.mark.parametrize("engine", ["kernel", "fallback"])

@@ -15,6 +15,7 @@ from rnnreranker.rnn import RnnParams, contexts, fallback, reference, rnn_simila
 from rnnreranker.rnn.similarity import jaccard_similarity
 
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
+compiled = pytest.importorskip("rnnreranker.rnn.compiled")
 ENGINES = {"kernel": kernel.score_contexts, "fallback": fallback.score_contexts}
 SIZES = [
     (1, 1, 0.5, "authors"),
@@ -162,3 +163,25 @@ def test_probes_behind_a_short_row_and_padding(m: int) -> None:
     assert (got[1, :, 4:] == -np.inf).all()
     assert (got[1, 2] == -np.inf).all()
     assert np.isfinite(got[0]).all()
+
+
+def test_a_machine_without_a_writable_folder_compiles_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def njit(cache: bool = False, **options: object) -> object:
+        asked.append(cache)
+        if cache:  # what numba says
+            raise RuntimeError("cannot cache function: no locator available for file")
+        return lambda function: function
+
+    monkeypatch.setattr(compiled.numba, "njit", njit)
+    told: list[int] = []
+    compiled.kept(told.append)(5)
+    assert asked == [True, False]
+    assert told == [5]
+
+
+def test_the_machine_code_is_filed_under_all_its_sources() -> None:
+    folder = Path(compiled.__file__).parent
+    with_numba = {path.name for path in folder.glob("*.py") if "rnn.compiled import" in path.read_text()}
+    assert with_numba | {"compiled.py"} == set(compiled.SOURCES)

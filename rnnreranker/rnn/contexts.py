@@ -39,6 +39,7 @@ class Setting:
     lam: float
     mix: bool  # s* instead of the Jaccard similarity
     exponent_limit: float
+    largest_square: float  # of a vector's length: so no inner product of two can overflow
 
     @classmethod
     def of(cls, params: RnnParams, sizes: np.ndarray, mix: bool) -> Setting:
@@ -56,6 +57,7 @@ class Setting:
             lam=params.lam,
             mix=mix,
             exponent_limit=reference.EXPONENT_LIMIT,
+            largest_square=1e38,
         )
 
 
@@ -79,7 +81,7 @@ class Engine(Protocol):
         gram: (C, M * M) float32, overwritten; context c is an m x m matrix in the first m * m entries, m = sizes[c].
         A context with m < 2 is left alone. out: (C, 1, M - 1) float32 for s* of the candidates, or (C, R, M) for the
         Jaccard similarity of R probes; a probe >= m is left alone. problem: (C,) float64, 0 on entry; NaN where the
-        diagonal is not finite, the largest exponent where an exponential weight would overflow.
+        diagonal is not finite or too large, the largest exponent where an exponential weight would overflow.
         """
 
 
@@ -96,7 +98,7 @@ def engine() -> Engine:
         reason = "numba is switched off by NUMBA_DISABLE_JIT"
     except ImportError as error:
         reason = f"numba cannot be imported ({error})"
-    logging.getLogger(__name__).warning("%s: similarities are computed with numpy, some 20 times slower", reason)
+    logging.getLogger(__name__).warning("%s: similarities are computed with numpy, 2 to 10 times slower", reason)
     from rnnreranker.rnn.fallback import score_contexts as with_numpy
 
     return with_numpy
