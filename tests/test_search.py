@@ -1,0 +1,278 @@
+"""The search command from end to end on a made-up collection: thirty documents, five queries, vectors by chance."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import UnavailableError
+from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.search.__main__ import main
+
+DOCUMENTS = 30
+QIDS = ("q3", "q1", "q5", "q2", "q4")
+THEMES = ("river boat", "bread oven", "mountain path", "violin string", "garden rose")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Where the files are, and what is in them."""
+
+    folder: Path
+    docids: list[str]
+    vectors: np.ndarray
+    queries: np.ndarray
+
+    def file(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def dense(self, *more: str, topics: str = "topics.tsv") -> list[str]:
+        """The flags of a search with the encoded queries."""
+        flags = ["--index", self.file("index"), "--encoded-queries", self.file("queries.npy")]
+        return [*flags, "--topics", self.file(topics), *more]
+
+    def brute_force(self) -> Run:
+        scores = self.queries.astype(np.float64) @ self.vectors.astype(np.float64).T
+        rows = {qid: dict(zip(self.docids, scores[i].tolist(), strict=True)) for i, qid in enumerate(QIDS)}
+        return Run.from_dict(rows)
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    folder = tmp_path_factory.mktemp("tiny")
+    rng = np.random.default_rng(11)
+    docids = [f"d{number:02d}" for number in rng.permutation(DOCUMENTS)]
+    vectors = rng.normal(size=(DOCUMENTS, 8)).astype(np.float32)
+    queries = rng.normal(size=(len(QIDS), 8)).astype(np.float32)
+    index = folder / "index"
+    index.mkdir()
+    np.save(index / "vectors.npy", vectors)
+    (index / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    with CorpusWriter(index) as corpus, open(folder / "corpus.jsonl", "w") as lines:
+        for number, docid in enumerate(docids):
+            text = f"{THEMES[number % 5]} {number}\nsecond line of {docid}"
+            corpus.add(Document(docid, text))
+            lines.write(json.dumps({"id": docid, "text": text}) + "\n")
+    np.save(folder / "queries.npy", queries)
+    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in QIDS))
+    topics = {qid: THEMES[place] for place, qid in enumerate(QIDS)}
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    (folder / "reversed.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in reversed(topics.items())))
+    found = Collection(folder, docids, vectors, queries)
+    best = {qid: found.brute_force()[qid] for qid in QIDS}
+    judged = [f"{qid} 0 {best[qid][place][0]} {grade}\n" for qid in QIDS for place, grade in ((0, 2), (4, 1), (9, 0))]
+    (folder / "qrels.txt").write_text("".join(judged))
+    return found
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Callable[..., Run]:
+    """Runs the command with `--output` and reads what it wrote."""
+
+    def run(flags: list[str]) -> Run:
+        assert main([*flags, "--output", str(tmp_path / "out.txt")]) == 0
+        return Run.read(tmp_path / "out.txt")
+
+    return run
+
+
+def ranking(run: Run) -> dict[str, list[str]]:
+    return {qid: run.ranked(qid) for qid in run}
+
+
+def reranked(collection: Collection, base: Run, params: RnnParams) -> dict[str, list[str]]:
+    source = open_vectors(collection.folder / "index")
+    return ranking(RnnReranker(source, params).rerank(base, QueryVectors(QIDS, collection.queries)))
+
+
+def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable[..., Run]) -> None:
+    found, expected = search(collection.dense("--rerank", "none")), collection.brute_force()
+    assert ranking(found) == ranking(expected)
+    assert list(found) == list(QIDS)
+    for qid in QIDS:
+        scores = [score for _, score in found[qid]]
+        assert scores == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
+
+
+def test_hits_cut_the_candidates_before_reranking(collection: Collection, search: Callable[..., Run]) -> None:
+    found, base = search(collection.dense("--hits", "12")), collection.brute_force().head(12)
+    assert {qid: set(found.ranked(qid)) for qid in QIDS} == {qid: set(base.ranked(qid)) for qid in QIDS}
+    assert ranking(found) == reranked(collection, base, RnnParams())
+
+
+def test_reranking_is_on_by_default_and_keeps_the_tail(collection: Collection, search: Callable[..., Run]) -> None:
+    found, base = search(collection.dense("--context", "10")), collection.brute_force()
+    assert ranking(found) == reranked(collection, base, RnnParams(context=10))
+    for qid in QIDS:
+        assert found.ranked(qid)[10:] == base.ranked(qid)[10:]
+        assert set(found.ranked(qid)[:10]) == set(base.ranked(qid)[:10])
+    assert ranking(found) != ranking(base)
+
+
+@pytest.mark.parametrize("form", ["trec", "msmarco"])
+def test_a_run_made_elsewhere_is_reranked(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, form: str
+) -> None:
+    rng = np.random.default_rng(5)
+    picked = {qid: rng.permutation(collection.docids)[:15].tolist() for qid in QIDS[:3]}
+    base = Run.from_dict({qid: {docid: 1 / rank for rank, docid in enumerate(picked[qid], 1)} for qid in picked})
+    base.write(tmp_path / "elsewhere.gz", format=form)
+    found = search(collection.dense("--run", str(tmp_path / "elsewhere.gz"), "--context", "8"))
+    assert ranking(found) == reranked(collection, base, RnnParams(context=8))
+    assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
+
+
+def test_msmarco_output_ranks_from_one(collection: Collection, tmp_path: Path) -> None:
+    out = tmp_path / "out.tsv"
+    assert main([*collection.dense("--rerank", "none"), "--output-format", "msmarco", "--output", str(out)]) == 0
+    lines = [line.split("\t") for line in out.read_text().splitlines()]
+    best = collection.brute_force()
+    assert lines == [[qid, docid, str(rank)] for qid in QIDS for rank, docid in enumerate(best.ranked(qid), 1)]
+
+
+def test_speed_flags_and_topic_order_do_not_change_results(collection: Collection, tmp_path: Path) -> None:
+    written = []
+    for number, flags in enumerate((["--threads", "1"], ["--threads", "2"], ["--batch-size", "1"])):
+        assert main([*collection.dense(*flags), "--output", str(tmp_path / f"{number}.txt")]) == 0
+        written.append((tmp_path / f"{number}.txt").read_bytes())
+    assert written[0] == written[1] == written[2]
+    assert main([*collection.dense(topics="reversed.tsv"), "--output", str(tmp_path / "reversed.txt")]) == 0
+    assert sorted((tmp_path / "reversed.txt").read_bytes().splitlines()) == sorted(written[0].splitlines())
+
+
+def test_flag_before_preset_before_default(collection: Collection, search: Callable[..., Run], tmp_path: Path) -> None:
+    base = collection.brute_force()
+    published = search(collection.dense("--preset", "tas-b"))
+    assert ranking(published) == reranked(collection, base, RnnParams.preset("tas-b"))
+    preset = tmp_path / "mine.yaml"
+    preset.write_text("k: 4\nlam: 0.1\n")
+    from_file = search(collection.dense("--preset", str(preset)))
+    assert ranking(from_file) == reranked(collection, base, RnnParams(k=4, lam=0.1))
+    flag = search(collection.dense("--preset", str(preset), "--lam", "1.0"))
+    assert ranking(flag) == reranked(collection, base, RnnParams(k=4, lam=1.0))
+    assert ranking(flag) == ranking(base)  # lambda 1 leaves the geometric similarity alone
+    assert len({str(ranking(run)) for run in (published, from_file, flag)}) == 3
+
+
+def test_the_tag_says_what_was_run(collection: Collection, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    tags = []
+    for flags in ([], ["--rerank", "none"], ["--run", str(out)], ["--tag", "mine"]):
+        assert main([*collection.dense(*flags), "--output", str(out)]) == 0
+        tags.append(out.read_text().split("\n")[0].split()[-1])
+    assert tags == ["dense.rnn", "dense.none", "run.rnn", "mine"]
+
+
+def one_query(collection: Collection, tmp_path: Path, *more: str) -> list[str]:
+    np.save(tmp_path / "one.npy", collection.queries[:1])
+    flags = ["--index", collection.file("index"), "--encoded-queries", str(tmp_path / "one.npy")]
+    return [*flags, "--query", "river boat", *more]
+
+
+def test_one_query_in_a_pipe_is_tab_separated(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(one_query(collection, tmp_path, "--show", "7")) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["rank", "moved", "docid", "score", "text"]
+    base = collection.brute_force().ranked(QIDS[0])
+    after = reranked(collection, collection.brute_force(), RnnParams())[QIDS[0]]
+    assert [row[:1] + row[2:3] for row in lines[1:]] == [[str(rank), after[rank - 1]] for rank in range(1, 8)]
+    moved = {docid: base.index(docid) - after.index(docid) for docid in after[:7]}
+    assert {row[2]: int(row[1]) for row in lines[1:]} == moved
+    assert any(row[1].startswith("+") for row in lines[1:])
+    texts = {docid: f"{THEMES[place % 5]} {place}" for place, docid in enumerate(collection.docids)}
+    assert [row[4] for row in lines[1:]] == [texts[docid] for docid in after[:7]]
+
+
+def test_one_query_on_a_terminal_is_a_table(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(one_query(collection, tmp_path, "--show", "3")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert "\t" not in "".join(lines)
+    assert lines[0].split() == ["rank", "moved", "docid", "score", "text"]
+    place = lines[0].index("docid")
+    after = reranked(collection, collection.brute_force(), RnnParams())[QIDS[0]]
+    assert [line[place : place + 3] for line in lines[1:]] == after[:3]
+    assert all(line.split()[1][0] in "=↑↓" for line in lines[1:])
+
+
+def test_judgements_give_before_after_and_difference(
+    collection: Collection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--qrels", collection.file("qrels.txt"), "--measures", "nDCG@10 RR@10"]
+    assert main(collection.dense(*flags)) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
+    assert list(table) == ["nDCG@10", "RR@10"]
+    assert table["RR@10"]["baseline"] == "1.0000"  # the best document of every query is judged 2
+    after = reranked(collection, collection.brute_force(), RnnParams())
+    places = [after[qid].index(collection.brute_force().ranked(qid)[0]) + 1 for qid in QIDS]
+    expected = float(np.mean([1 / place if place <= 10 else 0 for place in places]))
+    assert table["RR@10"]["value"] == f"{expected:.4f}"
+    assert table["RR@10"]["difference"] == f"{expected - 1:+.4f}"
+    lost = sum(place > 1 for place in places)
+    assert table["RR@10"]["win/tie/loss"] == f"0/{len(QIDS) - lost}/{lost}"
+
+
+def test_judgements_without_reranking_give_values_alone(
+    collection: Collection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(collection.dense("--rerank", "none", "--qrels", collection.file("qrels.txt"))) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert header == ["run", "nDCG@10", "RR@10"]
+    assert [row[0] for row in rows] == ["dense"]
+    assert rows[0][2] == "1.0000"
+
+
+@pytest.mark.model
+def test_texts_are_encoded_by_the_encoder_of_the_index(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path
+) -> None:
+    from rnnreranker.index.__main__ import main as make_index
+
+    assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", str(tmp_path / "mine")]) == 0
+    flags = ["--index", str(tmp_path / "mine"), "--topics", collection.file("topics.tsv")]
+    for extra in ([], ["--rerank", "none"]):
+        found = search([*flags, *extra])
+        for place, qid in enumerate(QIDS):
+            top = [collection.docids.index(docid) % 5 for docid in found.ranked(qid)[:5]]
+            assert top == [place] * 5  # documents of the query's own theme
+    prompted = search([*flags, "--rerank", "none", "--query-prompt", "violin violin violin: "])
+    assert ranking(prompted) != ranking(found)
+    longer = search([*flags, "--rerank", "none", "--no-l2-norm"])
+    assert ranking(longer) == ranking(found)  # a query's length changes scores, not the order
+    assert longer["q1"][0][1] != pytest.approx(found["q1"][0][1])
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("retriever", ["bm25", "hybrid"])
+def test_bm25_and_hybrid_candidates_are_reranked(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, retriever: str
+) -> None:
+    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    build_bm25(collection.folder / "index" / "corpus", tmp_path / "lucene")
+    flags = collection.dense("--retriever", retriever, "--bm25-index", str(tmp_path / "lucene"))
+    base = search([*flags, "--rerank", "none"])
+    for place, qid in enumerate(QIDS):
+        own = [docid for number, docid in enumerate(collection.docids) if number % 5 == place]
+        assert set(own) <= set(base.ranked(qid))
+        assert retriever == "hybrid" or set(own) == set(base.ranked(qid))
+    assert ranking(search(flags)) == reranked(collection, base, RnnParams())
