@@ -48,10 +48,9 @@ def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     commands = [shlex.split(line, comments=True) for line in block.splitlines() if line.startswith("python -m rnn")]
     mains = {"rnnreranker.index": index, "rnnreranker.search": search}
     assert [mains[words[2]](words[3:]) for words in commands] == [0, 0, 0]
-    assert {qid: docids[0] for qid, docids in ((q, Run.read("run.txt").ranked(q)) for q in ("q1", "q2"))} == {
-        "q1": "d2",
-        "q2": "d3",
-    }
+    run = Run.read("run.txt")
+    assert set(run.ranked("q1")[:3]) == {"d1", "d2", "d5"}
+    assert set(run.ranked("q2")[:2]) == {"d3", "d4"}
     assert "nDCG@10" in capsys.readouterr().out
 
 
