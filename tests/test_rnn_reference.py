@@ -131,6 +131,7 @@ def test_row_normalisation() -> None:
     assert reference.normalize_rows(sims, None) is sims
     assert reference.normalize_rows(sims, "max").tolist() == [[1, 0.5, 0], [0, 0, 0], [1, 2, 4]]
     np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[0], [2, 1, 0], rtol=1e-7)
+    np.testing.assert_allclose(reference.normalize_rows(matrix([3e-8, 0, 0]), "mean"), [[1.5, 0, 0]])  # 1e-8 + mean
     np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[2], matrix([1, 2, 4])[0] * 3 / 7, rtol=1e-7)
 
 

@@ -19,23 +19,25 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 def kept(function: Callable[..., None]) -> Any:
-    """The compiled function as one that is called from Python, its machine code kept on disk where there is a folder.
+    """The function compiled, with its machine code kept on disk where there is a folder for it.
 
     numba takes NUMBA_CACHE_DIR, else the __pycache__ beside this file, else the user's cache folder; when none can be
-    written it refuses to compile at all, which must not stop us. It looks for changes in one file only: the checksum of
-    all sources is a constant of the function, and so part of what the machine code is filed under.
+    written it refuses to compile at all, which must not stop us.
+    """
+    try:
+        return compiled(cache=True)(function)
+    except RuntimeError:
+        return compiled()(function)
+
+
+def checksum() -> int:
+    """A number that changes with any of the sources.
+
+    numba looks for changes only in the file of the function it keeps, but files machine code under the values that the
+    function takes from the function around it: this number is to be one of them.
     """
     folder = Path(__file__).parent
-    stamp = zlib.crc32(b"".join((folder / name).read_bytes() for name in SOURCES))
-
-    def call(*arguments):  # type: ignore[no-untyped-def]
-        if stamp >= 0:  # always; naming the checksum is what counts
-            function(*arguments)
-
-    try:
-        return compiled(cache=True)(call)
-    except RuntimeError:
-        return compiled()(call)
+    return zlib.crc32(b"".join((folder / name).read_bytes() for name in SOURCES))
 
 
 @intrinsic
