@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.regress import results
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.regress import results, runner
+from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.report import page
 from rnnreranker.regress.results import Result
 from rnnreranker.regress.spec import Spec, read_spec, spec_names, specs_folder
+from rnnreranker.runs import Run
 
 SMALL = """\
 schema: 1
@@ -121,7 +125,9 @@ def test_states_tell_ok_new_changed_and_skipped_apart(tmp_path: Path) -> None:
     same = results.states(spec, result(), result())
     assert same == {"all": {"dense": "ok", "dense-rnn": "ok"}}
     assert results.states(spec, result(), None) == {"all": {"dense": "new", "dense-rnn": "new"}}
-    drifted = result(values={"all": {"dense": {"nDCG@10": 0.5004, "RR@10": 0.2511}}}, skipped={"dense-rnn": "no Java"})
+    drifted = result(
+        values={"all": {"dense": {"nDCG@10": 0.5004, "RR@10": 0.2511}}}, left_out={"dense-rnn": "skipped: no Java"}
+    )
     assert results.states(spec, drifted, result()) == {
         "all": {"dense": "changed: RR@10 0.2500 → 0.2511", "dense-rnn": "skipped: no Java"}
     }
@@ -150,3 +156,95 @@ def test_the_page_holds_the_measured_values_and_the_commands_of_the_plan(tmp_pat
     for step in make_plan(spec, Path("runs/small")).steps:
         assert step.command() in text
     assert "Nothing is on record yet" in page(spec, [])
+
+
+class TestTheRunner:
+    """On a few documents with random vectors in place of an encoder."""
+
+    @pytest.fixture
+    def spec(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spec:
+        (tmp_path / "corpus.jsonl").write_text("".join(f'{{"id": "d{n}", "text": "text {n}"}}\n' for n in range(3)))
+        (tmp_path / "topics.tsv").write_text("q1\tone\nq2\ttwo\n")
+        (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\nq2 0 elsewhere 1\n")
+        monkeypatch.chdir(tmp_path)
+        return small(tmp_path)
+
+    @pytest.fixture
+    def calls(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+        """Commands in place of the real ones: an index of three documents, runs that rank d0, d1, d2."""
+        made: list[str] = []
+
+        def command_of(module: str) -> object:
+            def main(argv: Sequence[str]) -> int:
+                output = Path(argv[argv.index("--output") + 1])
+                made.append(output.name)
+                if output.name.startswith(self.fails):
+                    raise self.failure
+                if module == "index":
+                    output.mkdir(exist_ok=True)
+                    np.save(output / "vectors.npy", np.eye(3, dtype=np.float32))
+                    (output / "docid").write_text("d0\nd1\nd2\n")
+                    (output / "rnnreranker.json").write_text('{"count": 3, "fingerprint": "f"}')
+                else:
+                    entries = {"d0": 3.0, "d1": 2.0, "d2": 1.0}
+                    Run.from_dict({"q1": entries, "q2": entries}).write(output)
+                return 0
+
+            return main
+
+        monkeypatch.setattr(runner, "_main_of", command_of)
+        return made
+
+    fails: str = "nothing"
+    failure: Exception = UnavailableError("no Java")
+
+    def test_measures_and_keeps_what_is_current(self, spec: Spec, calls: list[str], tmp_path: Path) -> None:
+        work = tmp_path / "work"
+        first = runner.run_spec(spec, work)
+        assert first.values["all"]["dense"]["RR@10"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+        assert (first.documents, first.topics, first.judged, first.unjudgeable) == (
+            3,
+            {"all": 2},
+            {"all": 3},
+            {"all": 1},
+        )
+        assert first.differences["all"]["dense-rnn"]["RR@10"]["tie"] == 2
+        assert calls == ["index", "dense.all.txt", "dense-rnn.all.txt"]
+        assert runner.run_spec(spec, work).fingerprint == first.fingerprint
+        assert calls[3:] == ["index"]  # which looks after itself; the runs are current
+        (tmp_path / "topics.tsv").write_text("q1\tone\nq2\tanother two\n")
+        assert runner.run_spec(spec, work).fingerprint != first.fingerprint
+        assert calls[4:] == ["index", "dense.all.txt", "dense-rnn.all.txt"]
+
+    def test_a_condition_that_cannot_run_is_left_out_with_those_above_it(
+        self, spec: Spec, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(type(self), "fails", "dense-rnn")
+        assert runner.run_spec(spec, tmp_path / "a").left_out == {"dense-rnn": "skipped: no Java"}
+        monkeypatch.setattr(type(self), "failure", InputError("NaN"))
+        assert runner.run_spec(spec, tmp_path / "b").left_out == {"dense-rnn": "error: NaN"}
+        monkeypatch.setattr(type(self), "fails", "dense")
+        with pytest.raises(UnavailableError, match="small: no condition can be run here"):
+            runner.run_spec(spec, tmp_path / "c")
+
+    def test_another_collection_is_refused(self, spec: Spec, calls: list[str], tmp_path: Path) -> None:
+        (tmp_path / "corpus.jsonl").write_text('{"id": "d0", "text": "only one"}\n')
+        with pytest.raises(UnavailableError, match=r"corpus\.jsonl has 1 documents here, the spec is for 3"):
+            runner.run_spec(spec, tmp_path / "work")
+        assert calls == []
+
+    def test_exit_codes(self, spec: Spec, calls: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        argv = ["small", "--specs", str(tmp_path), "--output", str(tmp_path / "work")]
+        assert main(argv) == 0
+        assert "\tnew\n" in capsys.readouterr().out
+        assert main([*argv, "--record"]) == 0
+        capsys.readouterr()
+        assert main(argv) == 0
+        assert "\tok\n" in capsys.readouterr().out
+        record = tmp_path / "results" / "small.json"
+        record.write_text(record.read_text().replace('"RR@10": 0.4', '"RR@10": 0.5'))
+        assert main(argv) == 1
+        assert "\tchanged: RR@10 0.5167 → 0.4167\n" in capsys.readouterr().out
+        (tmp_path / "corpus.jsonl").write_text('{"id": "d0", "text": "only one"}\n')
+        assert main([*argv[:3], "--output", str(tmp_path / "other")]) == 2
+        assert capsys.readouterr().err.startswith("skipped: small: corpus.jsonl has 1 documents here")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rnnreranker.regress.results import Result
     from rnnreranker.regress.spec import Spec
 
-CHANGED = 1  # exit code
+CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
 
 def main(argv: Sequence[str]) -> int:
@@ -107,10 +107,10 @@ def _run(spec: Spec, folder: Path, args: argparse.Namespace) -> int:
         results.record(record, result)
         command.say(f"on record: {record}")
     print(f"page: {work / (spec.name + '.md')}")
-    if args.only and args.only in result.skipped:
+    if args.only and result.left_out.get(args.only, "").startswith("skipped"):
         return command.BAD_INPUT
-    changed = any(state.startswith("changed") for row in found.values() for state in row.values())
-    return CHANGED if changed and not args.record else 0
+    states = [state.split(":")[0] for row in found.values() for state in row.values()]
+    return CHANGED if "error" in states or ("changed" in states and not args.record) else 0
 
 
 def _print(spec: Spec, result: Result, found: dict[str, dict[str, str]]) -> None:

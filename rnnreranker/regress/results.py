@@ -39,7 +39,7 @@ class Result:
     topics: dict[str, int]  # judged topics of each query set
     unjudgeable: dict[str, int]  # judged documents that the collection lacks, of each query set
     judged: dict[str, int]  # judged documents of each query set
-    skipped: dict[str, str] = field(default_factory=dict)  # condition id: reason
+    left_out: dict[str, str] = field(default_factory=dict)  # condition id: `skipped: reason` or `error: reason`
     seconds: float = 0.0
 
 
@@ -75,7 +75,7 @@ def expected(results: list[Result], fingerprint: str) -> Result | None:
 
 
 def states(spec: Spec, result: Result, on_record: Result | None) -> dict[str, dict[str, str]]:
-    """For every query set and condition: `ok`, `new`, `changed: …` or `skipped: …`."""
+    """For every query set and condition: `ok`, `new`, `changed: …`, `skipped: …` or `error: …`."""
     found: dict[str, dict[str, str]] = {}
     for query_set in spec.query_sets:
         row = found.setdefault(query_set.id, {})
@@ -83,9 +83,8 @@ def states(spec: Spec, result: Result, on_record: Result | None) -> dict[str, di
             measured = result.values.get(query_set.id, {}).get(condition.id)
             wanted = on_record.values.get(query_set.id, {}).get(condition.id) if on_record else None
             if measured is None:
-                reason = result.skipped.get(condition.id)
-                if reason is not None:
-                    row[condition.id] = f"skipped: {reason}"
+                if condition.id in result.left_out:
+                    row[condition.id] = result.left_out[condition.id]
             elif wanted is None:
                 row[condition.id] = "new"
             else:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnreranker.command import say
-from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, read_text
 from rnnreranker.regress.measure import measure
 from rnnreranker.regress.plan import BUILT_IN, Plan, Step, make_plan
@@ -27,7 +27,7 @@ def run_spec(spec: Spec, folder: Path | None = None, only: str | None = None) ->
         only: the id of one condition; those it needs are run with it.
 
     Returns:
-        The result; conditions that cannot be run here are in `skipped` with the reason.
+        The result; conditions that cannot be run here are in `left_out` with the reason.
 
     Raises:
         UnavailableError: no condition can be run: documents, topics or judgements cannot be had, or the collection has
@@ -39,10 +39,10 @@ def run_spec(spec: Spec, folder: Path | None = None, only: str | None = None) ->
     plan = make_plan(spec, folder, only)
     documents = _count(spec, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    skipped = _take_steps(plan)
-    done = {step.condition for step in plan.steps if step.condition} - skipped.keys()
+    left_out = _take_steps(plan)
+    done = {step.condition for step in plan.steps if step.condition} - left_out.keys()
     if not done:
-        reasons = "; ".join(dict.fromkeys(skipped.values()))
+        reasons = "; ".join(dict.fromkeys(left_out.values()))
         raise UnavailableError(f"{spec.name}: no condition can be run here ({reasons})")
 
     measured = {query_set.id: measure(plan, query_set, done) for query_set in spec.query_sets}
@@ -58,7 +58,7 @@ def run_spec(spec: Spec, folder: Path | None = None, only: str | None = None) ->
         topics={name: entry.topics for name, entry in measured.items()},
         unjudgeable={name: entry.unjudgeable for name, entry in measured.items()},
         judged={name: entry.judged for name, entry in measured.items()},
-        skipped=skipped,
+        left_out=left_out,
         seconds=round(time.perf_counter() - started, 1),
     )
 
@@ -82,14 +82,17 @@ def _count(spec: Spec, folder: Path) -> int:
 
 
 def _take_steps(plan: Plan) -> dict[str, str]:
-    """Run every step whose output is not there from the same inputs; condition id: why it was left out."""
-    skipped: dict[str, str] = {}
-    lost: dict[Path, str] = {}  # output that could not be made: reason
+    """Run every step whose output is not there from the same inputs; condition id: why it was left out.
+
+    Raises:
+        UnavailableError, InputError: the vectors that all conditions need cannot be made.
+    """
+    left_out: dict[str, str] = {}
     conditions = {condition.id: condition for condition in plan.spec.conditions}
     for number, step in enumerate(plan.steps, 1):
         base = conditions[step.condition].base if step.condition else None
-        if base in skipped:
-            skipped[step.condition] = f"its base {base} was skipped"
+        if base in left_out:
+            left_out[step.condition] = f"skipped: its base {base} was left out"
             continue
         try:
             if _is_current(plan, step):
@@ -97,14 +100,14 @@ def _take_steps(plan: Plan) -> dict[str, str]:
             say(f"[{number}/{len(plan.steps)}] {step.command()}")
             _main_of(step.module)(step.argv)
             _mark_current(plan, step)
-        except (UnavailableError, MissingDependencyError) as error:
-            if not step.condition and not lost and "--bm25" not in step.argv:
+        except RnnrerankerError as error:
+            if not step.condition and "--bm25" not in step.argv:
                 raise
-            lost[step.output] = str(error)
+            kind = "skipped" if isinstance(error, (UnavailableError, MissingDependencyError)) else "error"
+            say(f"{kind}: {error}")
             if step.condition:
-                skipped[step.condition] = str(error)
-            say(f"skipped: {error}")
-    return skipped
+                left_out[step.condition] = f"{kind}: {error}"
+    return left_out
 
 
 def _main_of(module: str) -> Callable[[Sequence[str]], int]:
