@@ -21,7 +21,9 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     """Call a command's `main` with the process's arguments and turn its errors into one line and an exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
-        return main(sys.argv[1:])
+        code = main(sys.argv[1:])
+        sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
+        return code
     except RnnrerankerError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT

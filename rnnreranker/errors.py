@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
+SHOWN = 12  # names listed when none is near
+
 
 class RnnrerankerError(Exception):
     """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2."""
@@ -49,9 +51,12 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
     'did you mean tas-b?'
     >>> nearest("zzz", ["b", "a"])
     'known: a, b'
+    >>> nearest("zzz", map(str, range(100)))
+    'known: 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 88 more'
     """
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.55)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return "known: " + ", ".join(names)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return "known: " + ", ".join(names[:SHOWN]) + more

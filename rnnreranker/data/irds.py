@@ -59,7 +59,9 @@ def reading(name: str, what: str) -> Iterator[None]:
             f"{name}: the {what} need a local copy that is not there ({error.filename or error}); "
             f"ir_datasets.com says how to get it"
         ) from None
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "download" not in str(error):
+            raise
         raise UnavailableError(
             f"{name}: the {what} are not in {home} and cannot be downloaded ({type(error).__name__}: no network?); "
             "set IR_DATASETS_HOME to a copy, or run where there is internet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -111,6 +112,10 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("give either --topics (many queries) or --query (one query's text)")
     if args.query is not None and not args.query.strip():
         problems.append("--query is empty: expected the text of a query")
+    if not 0 <= args.b <= 1:
+        problems.append(f"--b {args.b}: expected a number in [0, 1]")
+    if not 0 <= args.k1 < math.inf:
+        problems.append(f"--k1 {args.k1}: expected a finite number >= 0")
     if args.query and args.qrels:
         problems.append("--qrels judges topics: give --topics in place of --query")
     if args.topics and not args.output and not args.qrels:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import json
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,12 +37,14 @@ class Index:
         """The folder of the BM25 part.
 
         Raises:
-            InputError: no such part.
+            InputError: no such part, or a folder without a Lucene index.
         """
         if self.bm25 is None:
             raise InputError(
                 f"{self.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
             )
+        if not any(self.bm25.glob("segments_*")):
+            raise InputError(f"{self.bm25}: no Lucene index in this folder (no file segments_*); make it again")
         return self.bm25
 
     @cached_property
@@ -138,14 +143,23 @@ def _download(name: str) -> Path:
         raise InputError(f"{name}: no such folder or index; {nearest(name, BUILT_IN)}")
     known = prebuilt_index_names()
     if name not in known:
-        raise InputError(f"{name}: no such folder or index; {nearest(name, [*BUILT_IN, *known])}")
+        same_ending = [other for other in known if _letters(name.split(".")[-1]) in _letters(other)]
+        raise InputError(f"{name}: no such folder or index; {nearest(name, same_ending or [*BUILT_IN, *known])}")
     start_java()  # Pyserini's tables of indexes need it
     from pyserini.util import download_prebuilt_index
 
     try:
-        return Path(download_prebuilt_index(name, verbose=False))
+        with contextlib.ExitStack() as stack:
+            if not sys.stderr.isatty():  # its progress bar is for a terminal
+                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            return Path(download_prebuilt_index(name, verbose=False))
     except (OSError, ValueError) as error:
         raise UnavailableError(
             f"{name}: this prebuilt index is not in the cache and cannot be downloaded ({type(error).__name__}: "
             "no network?); run where there is internet, or give the path of a folder"
         ) from None
+
+
+def _letters(name: str) -> str:
+    """A name without what people write differently: `tas-b` and `tas_b` are the same."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())

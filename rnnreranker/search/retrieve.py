@@ -83,6 +83,12 @@ def dense_run(source: VectorSource, queries: QueryVectors, hits: int, *, threads
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.
     """
+    dimension = queries.vectors.shape[1]
+    if dimension != source.dimension:
+        raise InputError(
+            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
+            "encode the queries with the encoder that made the index"
+        )
     scores, rows = [], []
     for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
         found = source.search(queries.vectors[first : first + batch_size], hits, threads)
