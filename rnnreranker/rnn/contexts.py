@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rnnreranker.command import cores
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.params import RnnParams
 
@@ -139,7 +139,8 @@ def score(
                     context = rows[:m]
                     load(b, context)
                     # one product per context, both operands the same array: numpy calls syrk
-                    np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
+                    square = gram[b - start, : m * m].reshape(m, m)
+                    reference.inner_products(context, shift_free=setting.minmax, out=square)
             run(gram[: stop - start], sizes[start:stop], setting, probes, out[start:stop], problem[start:stop])
 
     workers = min(threads or cores(), -(-batch // chunk))
@@ -151,13 +152,6 @@ def score(
                 for done in [pool.submit(work) for _ in range(workers)]:
                     done.result()
     return problem
-
-
-def cores() -> int:
-    """The number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 _lock = threading.Lock()

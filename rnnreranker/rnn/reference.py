@@ -16,6 +16,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.rnn.params import RnnParams
 
+OUTWEIGHS = 8.0  # times the spread of the query's similarities: their mean is taken off beyond that
 EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
 
 
@@ -45,7 +46,7 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
     Raises:
         InputError: the exponential weight would overflow.
     """
-    raw = inner_products(vectors)
+    raw = inner_products(vectors, shift_free=params.scale == "minmax")
     m = len(raw)
     ranking, sims = similarities(raw, params)
     check_exponent(sims.max(), params)
@@ -73,10 +74,24 @@ def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams)
     return mix(geometric(done, params), jaccard(done.expanded, 0)[1:], params.lam)
 
 
-def inner_products(vectors: np.ndarray) -> np.ndarray:
-    """S = X X^T, (m, m) float32."""
+def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
+    """S = X X^T, (m, m) float32.
+
+    With shift_free, for uses that a constant added to all similarities does not change: where a constant outweighs the
+    differences, as 100 does those of cosines, float32 would round them away. There the products are computed in
+    float64 and a constant is taken off before they are rounded.
+
+    vectors: (m, d). out: (m, m) float32 to fill.
+    """
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
-    return np.matmul(rows, rows.T)
+    sims = np.matmul(rows, rows.T, out=out)
+    if shift_free and len(rows) > 1:
+        first = sims[0, 1:].astype(np.float64)
+        if abs(first.mean()) > OUTWEIGHS * np.ptp(first):
+            exact = rows.astype(np.float64)
+            exact = np.matmul(exact, exact.T)
+            np.subtract(exact, exact[0, 1:].mean(), out=sims, casting="same_kind")
+    return sims
 
 
 def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
