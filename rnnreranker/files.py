@@ -64,7 +64,8 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` only when the block ends without an error.
 
-    The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes).
+    The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes). A
+    link stays a link: the file it points to is replaced. Devices and pipes, as /dev/stdout, are written to as they are.
 
     Raises:
         InputError: when the folder does not exist or cannot be written.
@@ -72,7 +73,10 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    in_place = _is_device(path)
+    if path.is_symlink() and not in_place:
+        path = path.resolve()
+    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         raw = open(temporary, "wb")  # noqa: SIM115  closed below
     except OSError as error:
@@ -84,11 +88,13 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                     yield stream  # type: ignore[misc]
             else:
                 yield raw
-        os.replace(temporary, path)
+        if not in_place:
+            os.replace(temporary, path)
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        if not in_place:
+            temporary.unlink(missing_ok=True)
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -106,6 +112,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    if _is_device(path):
+        return
     probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
     try:
         probe.touch()
@@ -146,6 +154,11 @@ def fingerprint(*parts: Any) -> str:
         digest.update(len(content).to_bytes(8, "little"))
         digest.update(content)
     return digest.hexdigest()[:16]
+
+
+def _is_device(path: Path) -> bool:
+    """Whether something stands at `path` that is no regular file: a device, a pipe."""
+    return path.exists() and not path.is_file()
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:

@@ -1,0 +1,67 @@
+"""Files written whole: links, pipes, what is left when writing fails."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import check_writable, write_atomically
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("before")
+
+    def fail() -> None:
+        with write_atomically(target) as stream:
+            stream.write(b"half")
+            raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        fail()
+    assert target.read_text() == "before"
+    with write_atomically(target) as stream:
+        stream.write(b"after")
+        assert target.read_text() == "before"
+    assert target.read_text() == "after"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
+    with write_atomically(tmp_path / "link") as stream:
+        stream.write(b"content")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "file").read_bytes() == b"content"
+    assert os.listdir(tmp_path / "there") == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_writable(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    with write_atomically(pipe) as stream:
+        stream.write(b"content")
+    reader.join(timeout=10)
+    assert received == [b"content"]
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    for write in (check_writable, lambda path: write_atomically(path).__enter__()):
+        with pytest.raises(InputError, match=r"none/out.txt: cannot be written \(No such file or directory\)"):
+            write(tmp_path / "none" / "out.txt")
+        with pytest.raises(InputError, match="is a folder, expected the name of a file"):
+            write(tmp_path)
+    assert os.listdir(tmp_path) == []
