@@ -111,7 +111,8 @@ def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) ->
         if field.name in skip:
             continue
         options: dict[str, Any] = {"default": None, "dest": field.name}
-        options["help"] = f"{field.metadata.get('help', '')} (default: {field.default})".strip().replace("%", "%%")
+        default = "none" if field.default is None else field.default
+        options["help"] = f"{field.metadata.get('help', '')} (default: {default})".strip().replace("%", "%%")
         choices = _choices(hints[field.name])
         if choices:
             options["choices"] = choices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import os
 import re
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import command, java
+from rnnreranker.data.documents import load_documents
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
@@ -217,6 +219,47 @@ def test_documents(files: Path, refused: Refused) -> None:
     refused(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
     refused(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
     refused(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"5\n", "bad.jsonl:1: a JSON int; expected an object"),
+        (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
+        (b'{"id": "a", "text": ["x"]}\n', "bad.jsonl:1: docid, text or title is not a string"),
+        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not a JSON object on one line"),
+        (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', "bad.jsonl:2: not UTF-8 text"),
+    ],
+    ids=["number", "list", "text", "cut", "bytes"],
+)
+def test_lines_of_documents(files: Path, content: bytes, expected: str) -> None:
+    (files / "bad.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=expected):
+        list(load_documents("bad.jsonl"))
+    (files / "bad.jsonl.gz").write_bytes(gzip.compress(content)[:-12])
+    with pytest.raises(InputError, match=r"bad.jsonl.gz"):
+        list(load_documents("bad.jsonl.gz"))
+
+
+@pytest.mark.parametrize("encoder", ["5", '{"name": "minilm", "settings": {"old": 1}}', '{"settings": []}'])
+def test_a_description_that_is_not_understood(files: Path, refused: Refused, encoder: str) -> None:
+    (files / "faiss" / "rnnreranker.json").write_text(f'{{"encoder": {encoder}}}')
+    refused(search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json does not describe")
+    (files / "faiss" / "rnnreranker.json").write_text('{"encoder": ')
+    refused(search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json:1: not JSON")
+
+
+def test_a_query_that_is_no_text(refused: Refused) -> None:
+    refused(search, "--index docs.npy --query a\udcffb", "--query is not UTF-8 text")
+
+
+@pytest.mark.model
+def test_a_cache_folder_that_cannot_be_made(files: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RNNRERANKER_HOME", str(files / "qrels.txt"))
+    said = []
+    monkeypatch.setattr("rnnreranker.search.indexes.say", said.append)
+    refused(search, "--index pydoc --query words", "qrels.txt.* cannot be written")
+    assert len(said) == 1
 
 
 @pytest.mark.model

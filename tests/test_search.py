@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -213,7 +214,11 @@ def test_judgements_give_before_after_and_difference(
 ) -> None:
     flags = ["--qrels", collection.file("qrels.txt"), "--measures", "nDCG@10 RR@10"]
     assert main(collection.dense(*flags)) == 0
-    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    printed = capsys.readouterr()
+    assert re.fullmatch(
+        r"5 queries on cpu: query vectors [\d.]+ s, retrieval [\d.]+ s, reranking [\d.]+ s\n", printed.err
+    )
+    header, *rows = [line.split("\t") for line in printed.out.splitlines()]
     table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
     assert list(table) == ["nDCG@10", "RR@10"]
     assert table["RR@10"]["baseline"] == "1.0000"  # the best document of every query is judged 2

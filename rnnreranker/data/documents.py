@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +57,17 @@ def _from_file(path: Path) -> Iterator[Document]:
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
+        with opener(path, "rb") as lines:
+            for number, content in enumerate(lines, 1):
+                where = f"{path}:{number}"
+                try:
+                    line = content.decode("utf-8")
+                except UnicodeDecodeError:
+                    raise InputError(f"{where}: not UTF-8 text; expected documents in UTF-8") from None
                 if line.strip():
-                    where = f"{path}:{number}"
                     yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where)
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}:{number + 1}: cannot be read as UTF-8 text ({error})") from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read after line {number} ({error}); get the file again") from None
 
 
 def _from_tsv(line: str, where: str) -> Document:
@@ -75,13 +80,17 @@ def _from_tsv(line: str, where: str) -> Document:
 def _from_json(line: str, where: str) -> Document:
     try:
         record = json.loads(line)
-        docid = next((record[key] for key in ("_id", "id", "docid") if key in record), None)
-        text = next((record[key] for key in ("text", "contents") if key in record), None)
-        title = record.get("title") or ""
-    except (json.JSONDecodeError, AttributeError) as error:
+    except json.JSONDecodeError as error:
         raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    if not isinstance(record, dict):
+        raise InputError(f'{where}: a JSON {type(record).__name__}; expected an object with "id" and "text"')
+    docid = next((record[key] for key in ("_id", "id", "docid") if key in record), None)
+    text = next((record[key] for key in ("text", "contents") if key in record), None)
+    title = record.get("title") or ""
     if docid is None or text is None:
         raise InputError(
             f'{where}: keys {sorted(record)}; expected "id" (or "_id", "docid") and "text" (or "contents")'
         )
-    return Document(str(docid), f"{title}\n{text}" if title else str(text))
+    if not isinstance(text, str) or not isinstance(title, str) or not isinstance(docid, str | int):
+        raise InputError(f"{where}: docid, text or title is not a string; expected strings")
+    return Document(str(docid), f"{title}\n{text}" if title else text)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
+PROTOCOLS = ("trec", "strict", "lenient", "binary")
+
 EPILOG = """examples:
   python -m rnnreranker.search --index pydoc --query "remove duplicates from a list but keep order"
   python -m rnnreranker.search --index my-index --topics queries.tsv --output run.txt
@@ -42,11 +44,13 @@ def main(argv: Sequence[str]) -> int:
     given = _given_run(args, topics)
     index, reranker = _open(args, params, given)
 
-    started = time.perf_counter()
+    times = [time.perf_counter()]
     queries = _query_vectors(args, index, topics) if reranker or _retrieves_with_vectors(args) else None
+    times.append(time.perf_counter())
     base = _retrieve(args, index, topics, queries) if given is None else given
+    times.append(time.perf_counter())
     reranked = base if reranker is None or queries is None else reranker.rerank(base, queries)
-    seconds = time.perf_counter() - started
+    times.append(time.perf_counter())
 
     if args.output:
         tag = args.tag or f"{'run' if args.run else args.retriever}.{args.rerank}"
@@ -60,7 +64,9 @@ def main(argv: Sequence[str]) -> int:
 
         before = Path(args.run).name if args.run else args.retriever
         show_evaluation(base, reranked, qrels, args.measures, args.protocol, (before, f"+ {args.rerank}"))
-    command.say(f"{len(base)} queries, {seconds:.2f} s, {len(base) / max(seconds, 1e-9):.1f} queries/s, cpu")
+    steps = ("query vectors", "retrieval", "reranking")  # each with the loading of what it needs
+    spent = (f"{step} {after - before:.2f} s" for step, before, after in zip(steps, times, times[1:], strict=False))
+    command.say(f"{len(base)} queries on cpu: {', '.join(spent)}")
     return 0
 
 
@@ -97,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("--show", type=command.positive, default=10, help="results shown for --query (default: 10)")
     out.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
     out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
-    out.add_argument("--protocol", choices=("trec", "strict", "lenient", "binary"), default="trec")
+    out.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
 
     speed = parser.add_argument_group("speed (results do not depend on it)")
     speed.add_argument("--threads", type=command.positive, help="default: one per core")
@@ -112,6 +118,8 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("give either --topics (many queries) or --query (one query's text)")
     if args.query is not None and not args.query.strip():
         problems.append("--query is empty: expected the text of a query")
+    if args.query is not None and args.query.encode(errors="ignore").decode() != args.query:
+        problems.append("--query is not UTF-8 text")
     if not 0 <= args.b <= 1:
         problems.append(f"--b {args.b}: expected a number in [0, 1]")
     if not 0 <= args.k1 < math.inf:

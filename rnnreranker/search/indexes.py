@@ -126,7 +126,6 @@ def _built_in(name: str, need_bm25: bool) -> Index:
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     complete = (path / "rnnreranker.json").is_file() and ((path / "bm25").is_dir() or not need_bm25)
     if not complete:
-        path.parent.mkdir(parents=True, exist_ok=True)
         say(f"making the {name} index in {path} (once; about a minute on two cores)")
         make_index(["--documents", name, "--output", str(path), *(["--bm25"] if need_bm25 else [])])
     return _on_disk(str(path))

@@ -30,7 +30,7 @@ def encode_topics(
     """
     from rnnreranker.vectors.encoder import load_encoder
 
-    described = index.settings.get("encoder", {})
+    described = _described(index) if encoder is None else {}
     name = encoder or described.get("name")
     if not name:
         raise InputError(
@@ -42,3 +42,17 @@ def encode_topics(
     loaded = load_encoder(name, **settings)
     vectors = loaded.encode(list(topics.values()), threads=threads, what="queries")
     return QueryVectors(tuple(topics), vectors)
+
+
+def _described(index: Index) -> dict[str, Any]:
+    """What the index says about the encoder that made it: name and settings; empty when it says nothing."""
+    from rnnreranker.vectors.encoder import OPTIONS
+
+    described = index.settings.get("encoder", {})
+    settings = described.get("settings", {}) if isinstance(described, dict) else None
+    if not isinstance(settings, dict) or not set(settings) <= set(OPTIONS):
+        raise InputError(
+            f"{index.name}: rnnreranker.json does not describe an encoder as this version does; "
+            "make the index again, or give --encoder"
+        )
+    return described
