@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
-
-PROTOCOLS = ("trec", "strict", "lenient", "binary")
 
 EPILOG = """examples:
   python -m rnnreranker.search --index pydoc --query "remove duplicates from a list but keep order"
