@@ -178,7 +178,7 @@ class TestTheRunner:
             def main(argv: Sequence[str]) -> int:
                 output = Path(argv[argv.index("--output") + 1])
                 made.append(output.name)
-                if output.name.startswith(self.fails):
+                if output.name.startswith(self.fails) or f"--{self.fails}" in argv:
                     raise self.failure
                 if module == "index":
                     output.mkdir(exist_ok=True)
@@ -226,6 +226,17 @@ class TestTheRunner:
         monkeypatch.setattr(type(self), "fails", "dense")
         with pytest.raises(UnavailableError, match="small: no condition can be run here"):
             runner.run_spec(spec, tmp_path / "c")
+
+    def test_without_java_the_vectors_still_stand(
+        self, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: Spec
+    ) -> None:
+        monkeypatch.setattr(type(self), "fails", "bm25")
+        text = (
+            SMALL + "  - {id: words, title: BM25, retrieve: bm25}\n  - {id: re, title: re, base: words, rerank: rnn}\n"
+        )
+        found = runner.run_spec(small(tmp_path, text), tmp_path / "work")
+        assert found.left_out == {"words": "skipped: no Java", "re": "skipped: its base words was left out"}
+        assert set(found.values["all"]) == {"dense", "dense-rnn"}
 
     def test_another_collection_is_refused(self, spec: Spec, calls: list[str], tmp_path: Path) -> None:
         (tmp_path / "corpus.jsonl").write_text('{"id": "d0", "text": "only one"}\n')

@@ -88,11 +88,15 @@ def _take_steps(plan: Plan) -> dict[str, str]:
         UnavailableError, InputError: the vectors that all conditions need cannot be made.
     """
     left_out: dict[str, str] = {}
+    no_bm25 = ""  # why there is no BM25 index
     conditions = {condition.id: condition for condition in plan.spec.conditions}
     for number, step in enumerate(plan.steps, 1):
-        base = conditions[step.condition].base if step.condition else None
-        if base in left_out:
-            left_out[step.condition] = f"skipped: its base {base} was left out"
+        condition = conditions.get(step.condition)
+        if condition and condition.base in left_out:
+            left_out[condition.id] = f"skipped: its base {condition.base} was left out"
+            continue
+        if condition and no_bm25 and condition.retrieve in ("bm25", "hybrid"):
+            left_out[condition.id] = no_bm25
             continue
         try:
             if _is_current(plan, step):
@@ -101,12 +105,14 @@ def _take_steps(plan: Plan) -> dict[str, str]:
             _main_of(step.module)(step.argv)
             _mark_current(plan, step)
         except RnnrerankerError as error:
-            if not step.condition and "--bm25" not in step.argv:
+            if not condition and "--bm25" not in step.argv:
                 raise
             kind = "skipped" if isinstance(error, (UnavailableError, MissingDependencyError)) else "error"
             say(f"{kind}: {error}")
-            if step.condition:
-                left_out[step.condition] = f"{kind}: {error}"
+            if condition:
+                left_out[condition.id] = f"{kind}: {error}"
+            else:
+                no_bm25 = f"{kind}: {error}"
     return left_out
 
 
