@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rnnreranker.errors import InputError
 
+BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
 BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_files/train.tsv"}
 BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
     parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
-    parser.add_argument("--protocol", choices=("trec", "strict", "lenient", "binary"), default="trec")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="trec")
     parser.add_argument("--ties", choices=("docid", "trec_eval"), default="docid", help=TIES)
     parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
     parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")

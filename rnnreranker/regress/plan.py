@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rnnreranker.command import flag
+from rnnreranker.data.names import BUILT_IN
 from rnnreranker.regress.spec import Condition, QuerySet, Spec
-
-BUILT_IN = ("pydoc",)  # collections that `--index NAME` makes on first use
 
 
 @dataclass(frozen=True)

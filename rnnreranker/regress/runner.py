@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnreranker.command import say
+from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, read_text
 from rnnreranker.regress.measure import measure
-from rnnreranker.regress.plan import BUILT_IN, Plan, Step, make_plan
+from rnnreranker.regress.plan import Plan, Step, make_plan
 from rnnreranker.regress.results import Result, commit, machine, versions
 from rnnreranker.regress.spec import Spec
 

@@ -13,6 +13,7 @@ import yaml
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.files import read_text
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search.retrieve import RETRIEVERS
 
 Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 
@@ -229,8 +230,8 @@ class _Checker:
     def condition(self, condition: Condition, path: Place, earlier: list[str]) -> None:
         if (condition.retrieve is None) == (condition.base is None):
             self.problem(path, f"{condition.id}: give either `retrieve` or `base` with `rerank`")
-        if condition.retrieve is not None and condition.retrieve not in ("dense", "bm25", "hybrid"):
-            hint = nearest(condition.retrieve, ("dense", "bm25", "hybrid"))
+        if condition.retrieve is not None and condition.retrieve not in RETRIEVERS:
+            hint = nearest(condition.retrieve, RETRIEVERS)
             self.problem((*path, "retrieve"), f"retrieve {condition.retrieve}; {hint}")
         if condition.base is not None and condition.base not in earlier:
             hint = nearest(condition.base, earlier) if earlier else "no condition stands before it"

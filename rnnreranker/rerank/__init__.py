@@ -5,4 +5,4 @@ from rnnreranker.rerank.rnn import RnnReranker
 
 __all__ = ["RERANKERS", "Reranker", "RnnReranker"]
 
-RERANKERS = ("none", "rnn")
+RERANKERS = ("rnn", "none")  # what --rerank takes

@@ -94,7 +94,9 @@ class RnnParams:
             InputError: no such preset (with the nearest names).
         """
         if name not in PRESETS:
-            raise InputError(f"preset {name}: not known; {nearest(str(name), PRESETS)}; or give a YAML file")
+            raise InputError(
+                f"preset {name}: not known; give a YAML file or a published one, {nearest(str(name), PRESETS)}"
+            )
         return PRESETS[name]
 
     @classmethod

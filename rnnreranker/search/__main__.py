@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.rerank import RERANKERS
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search.retrieve import RETRIEVERS
 
 if TYPE_CHECKING:
     import pandas
@@ -79,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--run", help="rerank this run (TREC or MS MARCO format) in place of retrieving")
 
     base = parser.add_argument_group("retrieval")
-    base.add_argument("--retriever", choices=("dense", "bm25", "hybrid"), default="dense", help="default: dense")
+    base.add_argument("--retriever", choices=RETRIEVERS, default="dense", help="default: dense")
     base.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
     base.add_argument("--k1", type=float, default=0.9, help="BM25 (default: 0.9)")
     base.add_argument("--b", type=float, default=0.4, help="BM25 (default: 0.4)")
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_encoder_flags(encoder)
 
     rerank = parser.add_argument_group("reranking")
-    rerank.add_argument("--rerank", choices=("rnn", "none"), default="rnn", help="default: rnn")
+    rerank.add_argument("--rerank", choices=RERANKERS, default="rnn", help="default: rnn")
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
     command.add_dataclass_flags(rerank, RnnParams)

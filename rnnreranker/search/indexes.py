@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import say
+from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.files import cache_home, read_text
 from rnnreranker.java import prebuilt_index_names, start_java
 
 if TYPE_CHECKING:
     from rnnreranker.vectors import VectorSource
-
-BUILT_IN = ("pydoc",)
 
 
 @dataclass(frozen=True)
