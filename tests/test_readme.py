@@ -28,7 +28,8 @@ DOCUMENTS = {
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [block for name, block in found if name == language]
 
 
 @pytest.fixture(scope="module")
