@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +84,9 @@ def specs_folder(named: str | None = None) -> Path:
         if not folder.is_dir():
             raise InputError(f"{named}: no such folder of specs; leave --specs out to use those of the package")
         return folder
-    checkout = Path(__file__).resolve().parents[2] / "regressions"
-    return checkout if checkout.is_dir() else Path(str(resources.files("rnnreranker.regressions")))
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent / "regressions"
+    return checkout if checkout.is_dir() else package / "regressions"
 
 
 def spec_names(folder: Path) -> list[str]:
