@@ -216,7 +216,9 @@ def test_judgements_give_before_after_and_difference(
     assert main(collection.dense(*flags)) == 0
     printed = capsys.readouterr()
     assert re.fullmatch(
-        r"5 queries on cpu: query vectors [\d.]+ s, retrieval [\d.]+ s, reranking [\d.]+ s\n", printed.err
+        r"baseline: dense; 5 topics, protocol trec\n"
+        r"5 queries on cpu: query vectors [\d.]+ s, retrieval [\d.]+ s, reranking [\d.]+ s\n",
+        printed.err,
     )
     header, *rows = [line.split("\t") for line in printed.out.splitlines()]
     table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
@@ -281,3 +283,20 @@ def test_bm25_and_hybrid_candidates_are_reranked(
         assert set(own) <= set(base.ranked(qid))
         assert retriever == "hybrid" or set(own) == set(base.ranked(qid))
     assert ranking(search(flags)) == reranked(collection, base, RnnParams())
+
+
+@pytest.mark.jvm
+def test_hybrid_where_one_retriever_finds_nothing() -> None:
+    from rnnreranker.java import start_java
+    from rnnreranker.search.retrieve import hybrid_run
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    dense = Run.from_dict({"both": {"a": 2.0, "b": 1.0}, "dense": {"b": 5.0, "a": 4.0, "c": 3.0}, "none": {}})
+    sparse = Run.from_dict({"both": {"b": 9.0}, "dense": {}, "none": {}})
+    fused = hybrid_run(dense, sparse, hits=2)
+    assert fused["both"] == [("b", pytest.approx(1 / 62 + 1 / 61)), ("a", pytest.approx(1 / 61))]
+    assert fused["dense"] == [("b", pytest.approx(1 / 61)), ("a", pytest.approx(1 / 62))]
+    assert fused["none"] == []

@@ -47,14 +47,14 @@ def bm25_run(index: Path, topics: Mapping[str, str], hits: int, *, threads: int,
 
 
 def hybrid_run(dense: Run, sparse: Run, hits: int) -> Run:
-    """Two runs fused by the sum of 1 / (60 + rank), the `hits` best of every query.
+    """Two runs fused by the sum of 1 / (60 + rank), the `hits` best of every query; one may have nothing for a query.
 
     Raises:
         UnavailableError: Pyserini cannot be imported.
     """
     start_java()
     from pyserini.fusion import reciprocal_rank_fusion
-    from pyserini.trectools import TrecRun
+    from pyserini.trectools import RescoreMethod, TrecRun
 
     fused: dict[str, dict[str, float]] = {}
     for qid in progress(dense.qids, unit="queries", what="fuse"):
@@ -64,10 +64,14 @@ def hybrid_run(dense: Run, sparse: Run, hits: int) -> Run:
             lines = [(qid, "Q0", docid, rank, score, "-") for rank, (docid, score) in enumerate(entries, 1)]
             if lines:
                 parts.append(TrecRun.from_list(lines))
-        merged = reciprocal_rank_fusion(parts) if parts else None
-        fused[qid] = (
-            {} if merged is None else dict(zip(merged.run_data["docid"], merged.run_data["score"], strict=True))
-        )
+        if not parts:
+            fused[qid] = {}
+            continue
+        if len(parts) == 2:
+            merged = reciprocal_rank_fusion(parts)
+        else:  # only one retriever found something; Pyserini fuses no fewer than two
+            merged = parts[0].rescore(method=RescoreMethod.RRF, rrf_k=60)
+        fused[qid] = dict(zip(merged.run_data["docid"], merged.run_data["score"], strict=True))
     return Run.from_dict(fused).head(hits)
 
 
