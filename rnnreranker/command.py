@@ -62,6 +62,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"error: {message}; {self.prog} --help lists the flags\n")
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "document"), counted(2, "document"), counted(0, "query", "queries")
+    ('1 document', '2 documents', '0 queries')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
     return _Parser(

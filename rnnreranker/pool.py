@@ -94,7 +94,10 @@ def _make(args: argparse.Namespace) -> int:
         write_sheet(path, {qid: pooled[qid] for qid in part}, topics, narratives, texts)
         print(path)
     documents = sum(map(len, pooled.values()))
-    command.say(f"{len(pooled)} topics, {documents} documents to judge, depth {args.depth} of {len(args.runs)} runs")
+    command.say(
+        f"{command.counted(len(pooled), 'topic')}, {command.counted(documents, 'document')} to judge, "
+        f"depth {args.depth} of {command.counted(len(args.runs), 'run')}"
+    )
     return 0
 
 
@@ -120,7 +123,10 @@ def _read(args: argparse.Namespace) -> int:
         raise InputError(f"{', '.join(args.read)}: no row has a grade; nothing to write")
     agreed = agreement(rows, read_sheets(args.second)) if args.second else None
     written = write_qrels(args.output, rows)
-    command.say(f"{args.output}: {written} judgements" + (f", {len(lost)} rows without a grade" if lost else ""))
+    command.say(
+        f"{args.output}: {command.counted(written, 'judgement')}"
+        + (f", {command.counted(len(lost), 'row')} without a grade" if lost else "")
+    )
     if agreed is not None:
         shares = [f"{value:.4f}" for value in (agreed.equal, agreed.within_one, agreed.kappa)]
         print_table(["pairs", "equal", "within one", "kappa"], [[agreed.pairs, *shares]])

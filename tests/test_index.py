@@ -279,11 +279,11 @@ def test_the_command_makes_an_index_once(
     assert command.main(arguments) == 0
     assert "already complete, 2 documents" in capsys.readouterr().err
     assert len(letters) == 1
-    with pytest.raises(InputError, match=r"holds an index of other inputs .*give --overwrite"):
+    with pytest.raises(InputError, match=r"holds an index of other vectors \(.*, float32\); give --overwrite"):
         command.main([*arguments, "--max-length", "7"])
     assert command.main([*arguments, "--max-length", "7", "--overwrite"]) == 0
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')
-    with pytest.raises(InputError, match="holds an index of other inputs"):
+    with pytest.raises(InputError, match=r"holds an index of other documents \(.*docs\.jsonl\); give"):
         command.main([*arguments, "--max-length", "7"])
 
 

@@ -116,3 +116,21 @@ def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no such folder; expected one with"):
         build_bm25(tmp_path / "nowhere", tmp_path / "out")
+
+
+@pytest.mark.jvm
+@pytest.mark.model
+def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
+    from rnnreranker.index.__main__ import main
+
+    try:
+        java.start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    documents, output = tmp_path / "docs.jsonl", tmp_path / "out"
+    documents.write_text('{"id": "a", "text": "purring cats"}\n{"id": "b", "text": "barking dogs"}\n')
+    assert main(["--documents", str(documents), "--output", str(output), "--no-dense", "--bm25"]) == 0
+    assert not (output / "index").exists()
+    assert main(["--documents", str(documents), "--output", str(output)]) == 0
+    assert (output / "index").is_file()
+    assert any((output / "bm25").glob("segments_*"))

@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         itertools.chain(first, documents),
         output,
         encoder=encoder,
-        bm25=args.bm25,
+        bm25=args.bm25 or (not args.overwrite and (output / "bm25").is_dir()),  # vectors join a BM25 part that is there
         dtype=args.dtype,
         threads=args.threads,
         name=args.documents,
@@ -56,8 +56,8 @@ def main(argv: Sequence[str]) -> int:
     seconds = time.perf_counter() - started
     reused = f", {built.reused} of them encoded before" if built.reused else ""
     command.say(
-        f"{output}: {built.documents} documents{reused} in {seconds:.1f} seconds "
-        f"({built.documents / seconds:.1f} documents/s, {args.threads or command.cores()} threads)"
+        f"{output}: {command.counted(built.documents, 'document')}{reused} in {seconds:.1f} seconds "
+        f"({built.documents / seconds:.1f} documents/s, {command.counted(args.threads or command.cores(), 'thread')})"
     )
     return 0
 
@@ -77,18 +77,25 @@ def _is_there(output: Path, inputs: dict[str, Any], args: argparse.Namespace) ->
     has_dense = "encoder" in described
     before = described.get("inputs", {})
     parts = ["documents"] if args.no_dense or not has_dense else ["documents", "dense"]
-    if any(before.get(part) != inputs[part] for part in parts):
+    others = {
+        "documents": f"other documents ({described.get('documents', 'unknown')})",
+        "dense": f"other vectors ({described.get('encoder', {}).get('name')}, {described.get('dtype')})",
+    }
+    differing = [others[part] for part in parts if before.get(part) != inputs[part]]
+    if differing:
         raise InputError(
-            f"{output}: holds an index of other inputs ({described.get('documents', 'unknown documents')}); "
+            f"{output}: holds an index of {' and '.join(differing)}; "
             "give --overwrite to replace it, or another --output"
         )
     if not has_dense and not args.no_dense:
         return False  # only BM25 so far: made again with vectors, nothing is lost
     if args.bm25 and not (output / "bm25").is_dir():
         add_bm25(output)
-        command.say(f"{output}: BM25 part added for {described['count']} documents")
+        command.say(f"{output}: BM25 part added for {command.counted(described['count'], 'document')}")
     else:
-        command.say(f"{output}: already complete, {described['count']} documents; --overwrite makes it again")
+        command.say(
+            f"{output}: already complete, {command.counted(described['count'], 'document')}; --overwrite makes it again"
+        )
     return True
 
 

@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         show_evaluation(base, reranked, qrels, args.measures, args.protocol, (before, f"+ {args.rerank}"))
     steps = ("query vectors", "retrieval", "reranking")  # each with the loading of what it needs
     spent = (f"{step} {after - before:.2f} s" for step, before, after in zip(steps, times, times[1:], strict=False))
-    command.say(f"{len(base)} queries on cpu: {', '.join(spent)}")
+    command.say(f"{command.counted(len(base), 'query', 'queries')} on cpu: {', '.join(spent)}")
     return 0
 
 
