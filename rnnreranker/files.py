@@ -47,14 +47,14 @@ def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
-    """The content of a UTF-8 text file, decompressed when its name ends in .gz.
+    """The content of a UTF-8 text file, without a byte order mark, decompressed when its name ends in .gz.
 
     Raises:
         InputError: as `read_bytes`, and when the bytes are not UTF-8 (with the line of the first bad byte).
     """
     content = read_bytes(path, what)
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None

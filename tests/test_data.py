@@ -29,6 +29,21 @@ def test_topics_from_tsv_and_narratives(tmp_path: Path) -> None:
     assert load_narratives(path) == {"2": "finds b"}
 
 
+def test_topics_are_lines_whatever_else_unicode_ends_lines_with(tmp_path: Path) -> None:
+    as_json = written(
+        tmp_path / "queries.jsonl", '{"_id": "1", "text": "one\u2028line"}\r\n{"_id": "2", "text": "b\x85c"}'
+    )
+    assert load_topics(as_json) == {"1": "one\u2028line", "2": "b\x85c"}
+    marked = written(tmp_path / "topics.tsv", "\ufeffq1\tone\x0cpage\r\nq2\ttwo\tfinds it\r\n")
+    assert load_topics(marked) == {"q1": "one\x0cpage", "q2": "two"}
+    assert load_narratives(marked) == {"q2": "finds it"}
+
+
+def test_documents_after_a_byte_order_mark(tmp_path: Path) -> None:
+    for name, text in (("d.tsv", "\ufeffa\ttext\n"), ("d.jsonl", '\ufeff{"id": "a", "text": "text"}\n')):
+        assert [(d.docid, d.text) for d in load_documents(written(tmp_path / name, text))] == [("a", "text")]
+
+
 def test_topics_from_json_lines_in_gzip(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"_id": 7, "text": "seven"}\n{"id": "x", "text": "ex"}\n'))

@@ -61,7 +61,7 @@ def _from_file(path: Path) -> Iterator[Document]:
             for number, content in enumerate(lines, 1):
                 where = f"{path}:{number}"
                 try:
-                    line = content.decode("utf-8")
+                    line = content.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError:
                     raise InputError(f"{where}: not UTF-8 text; expected documents in UTF-8") from None
                 if line.strip():

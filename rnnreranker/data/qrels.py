@@ -41,7 +41,7 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
 def _parse(text: str, source: str) -> list[tuple[str, str, int]]:
     judgements = []
     first_seen: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         columns = line.split()
         if not columns or (number == 1 and columns[0] == "query-id"):
             continue

@@ -46,7 +46,7 @@ def _topics(name: str) -> dict[str, tuple[str, str]]:
 def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
     topics: dict[str, tuple[str, str]] = {}
     as_json = source.removesuffix(".gz").endswith((".jsonl", ".json"))
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or (number == 1 and line.startswith("qid\t")):
             continue
         where = f"{source}:{number}"

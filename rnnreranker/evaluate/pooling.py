@@ -139,7 +139,7 @@ def read_sheets(paths: Sequence[str | Path]) -> list[Row]:
 
 
 def _rows(path: str, problems: list[str]) -> Iterable[Row]:
-    lines = read_text(path, "judgement sheet").removeprefix("\ufeff").split("\n")
+    lines = read_text(path, "judgement sheet").split("\n")
     header = [name.strip() for name in lines[0].rstrip("\r").split("\t")]
     lost = [name for name in ("qid", "docid", "grade") if name not in header]
     if lost:
