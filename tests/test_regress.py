@@ -246,6 +246,9 @@ class TestTheRunner:
 
     def test_exit_codes(self, spec: Spec, calls: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         argv = ["small", "--specs", str(tmp_path), "--output", str(tmp_path / "work")]
+        with pytest.raises(InputError, match="--record with --only"):
+            main([*argv, "--record", "--only", "dense"])
+        assert calls == []  # said before hours of work, not after
         assert main(argv) == 0
         assert "\tnew\n" in capsys.readouterr().out
         assert main([*argv, "--record"]) == 0

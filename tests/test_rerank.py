@@ -123,3 +123,8 @@ def test_order_and_placement() -> None:
     assert order_by_score(np.array([1.0, 2.0, 1.0]), docids, np.array([1, 2, 0])).tolist() == [2, 0, 1]
     assert place_below(2.0, np.array([5.0, 5.0])).tolist() == [1.0, 1.0]
     assert place_below(2.0, np.array([])).size == 0
+
+
+def test_a_wrong_word_for_missing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"missing='skp': expected 'error' or 'skip'"):
+        RnnReranker(None, missing="skp")  # type: ignore[arg-type]

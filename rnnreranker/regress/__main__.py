@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ def main(argv: Sequence[str]) -> int:
         return _docs([read_spec(name, folder) for name in spec_names(folder)], folder, Path(args.docs_folder))
     if not args.names:
         raise InputError(f"no spec named: give one or more of {', '.join(spec_names(folder))}, or --list")
+    if args.record and args.only:
+        raise InputError("--record with --only: a record holds every condition; leave one of them out")
     if args.only and len(args.names) > 1:
         raise InputError(f"--only {args.only} with {len(args.names)} specs: name the one spec that has this condition")
     specs = [read_spec(name, folder) for name in args.names]
@@ -77,6 +80,7 @@ def _dry_run(specs: list[Spec], only: str | None) -> int:
 
     for spec in specs:
         plan = make_plan(spec, PASTE_FOLDER / spec.name, only)
+        print(shlex.join(["mkdir", "-p", str(plan.folder)]))
         for step in plan.steps:
             print(step.command())
         for query_set in spec.query_sets:
@@ -102,8 +106,6 @@ def _run(spec: Spec, folder: Path, args: argparse.Namespace) -> int:
     _print(spec, result, found)
     write_page(work / f"{spec.name}.md", page(spec, [result]))
     if args.record:
-        if args.only:
-            raise InputError("--record with --only: a record holds every condition; leave one of them out")
         results.record(record, result)
         command.say(f"on record: {record}")
     print(f"page: {work / (spec.name + '.md')}")

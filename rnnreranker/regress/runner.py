@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from rnnreranker.command import say
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, read_text
+from rnnreranker.index.build import describe
 from rnnreranker.regress.measure import measure
 from rnnreranker.regress.plan import Plan, Step, make_plan
 from rnnreranker.regress.results import Result, commit, machine, versions
@@ -68,11 +68,8 @@ def _count(spec: Spec, folder: Path) -> int:
     """The number of documents, which must be what the spec states: a sample never passes for the collection."""
     from rnnreranker.data.documents import load_documents
 
-    described = folder / "index" / "rnnreranker.json"
-    if described.is_file() and spec.documents not in BUILT_IN:
-        count = int(json.loads(read_text(described))["count"])
-    else:
-        count = sum(1 for _ in load_documents(spec.documents))
+    described = {} if spec.documents in BUILT_IN else describe(folder / "index")
+    count = int(described["count"]) if "count" in described else sum(1 for _ in load_documents(spec.documents))
     fewest, most = spec.count
     if not fewest <= count <= most:
         stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
@@ -160,8 +157,7 @@ def _collection(spec: Spec, folder: Path) -> str:
         from rnnreranker.data import pydoc
 
         return pydoc.fingerprint()
-    described = folder / "index" / "rnnreranker.json"
-    return str(json.loads(read_text(described))["fingerprint"]) if described.is_file() else ""
+    return str(describe(folder / "index").get("fingerprint", ""))
 
 
 def _code() -> str:

@@ -52,8 +52,8 @@ def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
         scores: (n,) float64, non-increasing.
 
     Returns:
-        (n,) float64, non-increasing, all lower than `last_score`; the step is the largest difference inside the block's
-        own scale, or 1 when the block is flat.
+        (n,) float64, non-increasing, all lower than `last_score`; the step down to the first is the difference between
+        the highest and lowest score of the block, or 1 where they are equal.
 
     >>> place_below(0.5, np.array([9.0, 8.0, 8.0])).tolist()
     [-0.5, -1.5, -1.5]

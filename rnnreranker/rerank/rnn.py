@@ -20,7 +20,10 @@ CHUNK_BYTES = 64 * 2**20  # candidate vectors held at a time
 
 
 class RnnReranker:
-    """Reranks runs with the vectors of their candidates.
+    """Reranks runs with the vectors of their candidates, by s* = lambda s(q, c) + (1 - lambda) J(q, c).
+
+    s is the geometric similarity of query and candidate, J the Jaccard similarity of their reciprocal nearest
+    neighbours among the query and its first `params.context` candidates; see `rnn_similarity` and `RnnParams`.
 
     Args:
         vectors: where candidate vectors come from, (d,) float32 each.
@@ -28,6 +31,9 @@ class RnnReranker:
             in their order.
         threads: worker threads; None = one per core. Results do not depend on it.
         missing: what to do with candidates that have no vector: "error", or "skip" = put them below the reranked ones.
+
+    Raises:
+        InputError: `missing` is neither.
     """
 
     name = "rnn"
@@ -40,6 +46,8 @@ class RnnReranker:
         threads: int | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> None:
+        if missing not in ("error", "skip"):
+            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
         self.vectors = vectors
         self.params = params if params is not None else RnnParams()
         self.threads = threads

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
-import json
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.command import say
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import InputError, UnavailableError, nearest
-from rnnreranker.files import cache_home, read_text
+from rnnreranker.files import cache_home
 from rnnreranker.java import prebuilt_index_names, start_java
 
 if TYPE_CHECKING:
@@ -89,6 +88,8 @@ def open_index(name: str, bm25: str | None = None, *, need_bm25: bool = False) -
 
 
 def _on_disk(name: str) -> Index:
+    from rnnreranker.index.build import describe
+
     path = Path(name).expanduser()
     if path.is_file():
         return Index(name, dense=path)
@@ -102,20 +103,7 @@ def _on_disk(name: str) -> Index:
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             "or a Lucene index; make one with python -m rnnreranker.index"
         )
-    return Index(name, dense, lucene, _settings(path))
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    described = path / "rnnreranker.json"
-    if not described.is_file():
-        return {}
-    try:
-        settings = json.loads(read_text(described))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{described}:{error.lineno}: not JSON ({error.msg}); make the index again") from None
-    if not isinstance(settings, dict):
-        raise InputError(f"{described}: expected a JSON object; make the index again")
-    return settings
+    return Index(name, dense, lucene, describe(path))
 
 
 def _built_in(name: str, need_bm25: bool) -> Index:
