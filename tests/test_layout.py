@@ -15,7 +15,7 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it.
 ROOMS = [
-    *("errors", "files", "command", "tables", "java"),
+    *("errors", "files", "command", "tables", "pages", "provenance", "java"),
     *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "index", "search"),
     *("pool", "labels", "train", "tune", "bench", "regress"),
 ]

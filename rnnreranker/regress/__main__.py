@@ -90,8 +90,9 @@ def _dry_run(specs: list[Spec], only: str | None) -> int:
 
 def _run(spec: Spec, folder: Path, args: argparse.Namespace) -> int:
     from rnnreranker.files import cache_home
+    from rnnreranker.pages import write_page
     from rnnreranker.regress import results
-    from rnnreranker.regress.report import page, write_page
+    from rnnreranker.regress.report import page
     from rnnreranker.regress.runner import run_spec
 
     work = Path(args.output) if args.output else cache_home() / "regress" / spec.name
@@ -131,7 +132,8 @@ def _print(spec: Spec, result: Result, found: dict[str, dict[str, str]]) -> None
 
 
 def _docs(specs: list[Spec], folder: Path, docs: Path) -> int:
-    from rnnreranker.regress.report import overview, page, write_page
+    from rnnreranker.pages import write_page
+    from rnnreranker.regress.report import overview, page
     from rnnreranker.regress.results import read_results, results_file
 
     entries = [(spec, read_results(results_file(folder, spec))) for spec in specs]

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-import subprocess
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rnnreranker import __version__
-from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_json
 from rnnreranker.regress.spec import Spec
-
-VERSIONS_OF = ("faiss-cpu", "ir-measures", "numpy", "pyserini", "torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -99,30 +92,3 @@ def _state(spec: Spec, measured: dict[str, float], wanted: dict[str, float]) -> 
         if not abs(value - wanted.get(measure, math.nan)) <= spec.tolerance
     ]
     return "changed: " + ", ".join(changes) if changes else "ok"
-
-
-def machine() -> str:
-    """One line about the machine: system, processor architecture, cores, Python."""
-    return f"{platform.system()} {platform.machine()}, {cores()} cores, Python {platform.python_version()}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of this package and of those that measured values depend on."""
-    return {"rnnreranker": __version__} | {name: metadata.version(name) for name in VERSIONS_OF}
-
-
-def commit() -> str:
-    """The commit of the checkout that the package runs from, `+` for uncommitted changes; empty outside a checkout."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return ""
-    try:
-        head = _git(root, "rev-parse", "--short", "HEAD")
-        changed = _git(root, "status", "--porcelain", "--", "rnnreranker")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return head + ("+" if changed else "")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()

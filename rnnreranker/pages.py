@@ -1,0 +1,30 @@
+"""Pages: templates filled in, HTML escaped, and files written whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.files import write_atomically
+
+
+def render(room: str, name: str, **values: Any) -> str:
+    """The template `name` of a room (`regress`, `bench`) filled in; a value that the template lacks is an error."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(f"rnnreranker.{room}"),
+        autoescape=jinja2.select_autoescape(("html", "html.j2")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name).render(values)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page atomically, making its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_atomically(path) as stream:
+        stream.write(text.encode())
