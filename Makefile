@@ -19,6 +19,7 @@ lint: $(VENV)/dev.stamp
 
 docs: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress --docs
+	$(VENV)/bin/python -m rnnreranker.bench --docs
 
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("bench", "Measure the kernel beside its Gram product, and a run from file to file.")
     parser.add_argument("--pairs", type=command.positive, default=21, help="pairs of measurements (default: 21)")
-    parser.add_argument("--quick", action="store_true", help="small sizes only: some seconds in place of a minute")
+    parser.add_argument("--quick", action="store_true", help="small sizes only: seconds in place of minutes")
     parser.add_argument("--json", metavar="FILE", help="write everything that was measured")
     parser.add_argument("--docs", action="store_true", help="measure nothing, write the page from the record")
     parser.add_argument("--record", default="docs/performance.json", help="default: docs/performance.json")
