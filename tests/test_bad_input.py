@@ -119,6 +119,11 @@ def test_what_is_asked_for(refused: Refused, other: dict[str, str], expected: st
     refused(search, dense(**other), expected)
 
 
+def test_an_index_that_is_not_finished(files: Path, refused: Refused) -> None:
+    (files / "mine.partial").mkdir()
+    refused(search, dense(index="mine"), "mine: this index is not finished; run the command that makes it again")
+
+
 def test_missing_flags(refused: Refused) -> None:
     refused(search, "--topics topics.tsv", "the following arguments are required: --index")
     refused(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")

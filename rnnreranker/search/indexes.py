@@ -76,6 +76,8 @@ def open_index(name: str, bm25: str | None = None, *, need_bm25: bool = False) -
         found = _built_in(name, need_bm25)
     elif Path(name).expanduser().exists():
         found = _on_disk(name)
+    elif Path(name + ".partial").expanduser().is_dir():
+        raise InputError(f"{name}: this index is not finished; run the command that makes it again, and it goes on")
     elif name.startswith((".", "/", "~")) or "/" in name:
         raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
     else:
@@ -129,7 +131,8 @@ def _download(name: str) -> Path:
         raise InputError(f"{name}: no such folder or index; {nearest(name, BUILT_IN)}")
     known = prebuilt_index_names()
     if name not in known:
-        same_ending = [other for other in known if _letters(name.split(".")[-1]) in _letters(other)]
+        ending = _letters(name.split(".")[-1])
+        same_ending = [other for other in known if len(ending) > 3 and ending in _letters(other)]
         raise InputError(f"{name}: no such folder or index; {nearest(name, same_ending or [*BUILT_IN, *known])}")
     start_java()  # Pyserini's tables of indexes need it
     from pyserini.util import download_prebuilt_index
