@@ -239,3 +239,9 @@ def test_every_published_value_with_the_ties_of_trec_eval(shared: Path) -> None:
         scores = evaluate(run, qrels[track], list(expected), "lenient", ties="trec_eval")
         for measure, value in expected.items():
             assert scores.mean(measure) == pytest.approx(value, abs=1e-6), (track, name, measure)
+
+
+@pytest.mark.parametrize(("highest", "first_relevant"), [(3, 3), (2, 3), (1, 1)])
+def test_trec_counts_from_grade_two_where_there_is_one(highest: int, first_relevant: int) -> None:
+    qrels = judged(("q1", "b", 1), ("q1", "a", highest))  # RUN has b first and a third
+    assert evaluate(RUN, qrels, "RR@10").mean("RR@10") == pytest.approx(1 / first_relevant)

@@ -133,6 +133,16 @@ def test_states_tell_ok_new_changed_and_skipped_apart(tmp_path: Path) -> None:
     }
 
 
+def test_a_measure_that_is_not_on_record_is_a_change(tmp_path: Path) -> None:
+    spec, measured = small(tmp_path), result()
+    before = result(values={"all": {name: {} for name in measured.values["all"]}})
+    assert set(results.states(spec, measured, measured)["all"].values()) == {"ok"}
+    assert all(
+        state.startswith("changed: ") and " nan → " in state
+        for state in results.states(spec, measured, before)["all"].values()
+    )
+
+
 def test_results_go_on_record_once_per_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "results" / "small.json"
     results.record(path, result())
@@ -198,7 +208,9 @@ class TestTheRunner:
     fails: str = "nothing"
     failure: Exception = UnavailableError("no Java")
 
-    def test_measures_and_keeps_what_is_current(self, spec: Spec, calls: list[str], tmp_path: Path) -> None:
+    def test_measures_and_keeps_what_is_current(
+        self, spec: Spec, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         work = tmp_path / "work"
         first = runner.run_spec(spec, work)
         assert first.values["all"]["dense"]["RR@10"] == pytest.approx((1 / 2 + 1 / 3) / 2)
@@ -215,6 +227,9 @@ class TestTheRunner:
         (tmp_path / "topics.tsv").write_text("q1\tone\nq2\tanother two\n")
         assert runner.run_spec(spec, work).fingerprint != first.fingerprint
         assert calls[4:] == ["index", "dense.all.txt", "dense-rnn.all.txt"]
+        monkeypatch.setattr(runner, "_code", lambda: "another version of the package")
+        runner.run_spec(spec, work)
+        assert calls[7:] == ["index", "dense.all.txt", "dense-rnn.all.txt"]
 
     def test_a_condition_that_cannot_run_is_left_out_with_those_above_it(
         self, spec: Spec, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

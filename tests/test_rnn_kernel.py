@@ -201,3 +201,22 @@ def test_the_machine_code_is_filed_under_all_its_sources() -> None:
     folder = Path(compiled.__file__).parent
     with_numba = {path.name for path in folder.glob("*.py") if "rnn.compiled import" in path.read_text()}
     assert with_numba | {"compiled.py"} == set(compiled.SOURCES)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> None:
+    from threadpoolctl import threadpool_info
+
+    seen: list[int] = []
+
+    def look(*_: object) -> None:
+        numpys = [library for library in threadpool_info() if "numpy" in library["filepath"]]
+        seen.extend(library["num_threads"] for library in numpys if library["user_api"] == "blas")
+
+    sizes = np.full(600, 20)
+    setting = contexts.Setting.of(RnnParams(), sizes, mix=True)
+    out = np.empty((len(sizes), 1, 19), dtype=np.float32)
+    contexts.score(lambda row, into: into.fill(1.0), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
+    if not seen:
+        pytest.skip("numpy does not bring a BLAS of its own here")
+    assert set(seen) == {1}

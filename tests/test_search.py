@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -129,6 +130,13 @@ def test_a_run_made_elsewhere_is_reranked(
     found = search(collection.dense("--run", str(tmp_path / "elsewhere.gz"), "--context", "8"))
     assert ranking(found) == reranked(collection, base, RnnParams(context=8))
     assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
+
+
+def test_hits_cut_a_run_made_elsewhere(collection: Collection, search: Callable[..., Run], tmp_path: Path) -> None:
+    base = collection.brute_force()
+    base.write(tmp_path / "elsewhere.txt")
+    found = search(collection.dense("--run", str(tmp_path / "elsewhere.txt"), "--hits", "7"))
+    assert {qid: set(found.ranked(qid)) for qid in QIDS} == {qid: set(base.ranked(qid)[:7]) for qid in QIDS}
 
 
 def test_msmarco_output_ranks_from_one(collection: Collection, tmp_path: Path) -> None:
@@ -283,6 +291,38 @@ def test_bm25_and_hybrid_candidates_are_reranked(
         assert set(own) <= set(base.ranked(qid))
         assert retriever == "hybrid" or set(own) == set(base.ranked(qid))
     assert ranking(search(flags)) == reranked(collection, base, RnnParams())
+
+
+@pytest.mark.jvm
+def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -> None:
+    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    (tmp_path / "corpus").mkdir()
+    texts = {"a": "cat", "b": "cat cat cat dog bird"}
+    lines = [json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in texts.items()]
+    (tmp_path / "corpus" / "documents.jsonl").write_text("".join(lines))
+    (tmp_path / "topics.tsv").write_text("q\tcat\n")
+    lucene = build_bm25(tmp_path / "corpus", tmp_path / "lucene")
+    flags = [
+        "--index",
+        str(lucene),
+        "--topics",
+        str(tmp_path / "topics.tsv"),
+        "--retriever",
+        "bm25",
+        "--rerank",
+        "none",
+    ]
+    found = dict(search([*flags, "--k1", "1.2", "--b", "0.7"])["q"])
+    idf = math.log(1 + 0.5 / 2.5)  # both of two documents have the term
+    for docid, count, length in (("a", 1, 1), ("b", 3, 5)):
+        expected = idf * count / (count + 1.2 * (1 - 0.7 + 0.7 * length / 3))  # 3: the mean length
+        assert found[docid] == pytest.approx(expected, abs=2e-4)
 
 
 @pytest.mark.jvm

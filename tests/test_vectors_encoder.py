@@ -98,6 +98,18 @@ def test_order_and_threads_change_no_bit(plain: Path) -> None:
     assert permuted.tobytes() == vectors[order].tobytes()
 
 
+def test_batches_are_the_same_for_texts_in_any_order(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(str(plain), pooling="mean")
+    batches: list[list[Any]] = []
+    forward = encoder._model.forward
+    monkeypatch.setattr(encoder._model, "forward", lambda batch: batches.append(batch) or forward(batch))
+    encoder.encode(TEXTS, threads=1)
+    first = batches.copy()
+    batches.clear()
+    encoder.encode(TEXTS[::-1], threads=1)
+    assert batches == first
+
+
 def test_torch_threads_are_as_before(plain: Path) -> None:
     import torch
 
