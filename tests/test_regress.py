@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress import results, runner
 from rnnreranker.regress.__main__ import main
+from rnnreranker.regress.measure import _differences
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.report import page
 from rnnreranker.regress.results import Result
@@ -166,6 +169,23 @@ def test_the_page_holds_the_measured_values_and_the_commands_of_the_plan(tmp_pat
     for step in make_plan(spec, Path("runs/small")).steps:
         assert step.command() in text
     assert "Nothing is on record yet" in page(spec, [])
+
+
+def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
+    spec = small(tmp_path)
+    qids = [f"q{number}" for number in range(8)]
+    qrels = pandas.DataFrame([(qid, "a", 1) for qid in qids], columns=["query_id", "doc_id", "relevance"])
+    entries = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0}
+    runs = {
+        "dense": Run.from_dict(dict.fromkeys(qids, entries)),
+        "dense-rnn": Run.from_dict({qid: {**entries, "a": 1.5 + place % 4} for place, qid in enumerate(qids)}),
+    }
+    plan = make_plan(spec, tmp_path)
+    (found,) = _differences(plan, spec.query_sets[0], runs, qrels, [("dense-rnn", "dense")]).values()
+    p = [found[measure]["p"] for measure in spec.compare]
+    assert len(p) > 1
+    assert [found[measure]["p_holm"] for measure in spec.compare] == pytest.approx(holm(p))
+    assert min(found[measure]["p_holm"] for measure in spec.compare) == pytest.approx(len(p) * min(p))
 
 
 class TestTheRunner:

@@ -352,3 +352,20 @@ def test_importing_vectors_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_proposal_that_rounding_may_have_spoilt_is_widened() -> None:
+    vectors = np.ones((100, 4), dtype=np.float32)
+    vectors[99, 0] += 2.0**-23  # the best by one unit in the last place
+    asked = []
+
+    def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores a little too low, and the best document last, as rounding may have it."""
+        asked.append(count)
+        return np.full((len(queries), count), 4 - 5e-7, np.float32), np.tile(np.arange(count), (len(queries), 1))
+
+    docids = [f"d{row:02d}" for row in range(100)]
+    scores, rows = exact_search(np.ones((1, 4), np.float32), 1, docids, propose, lambda rows: vectors[rows])
+    assert rows[0].tolist() == [99]
+    assert scores[0].tolist() == [4 + 2.0**-23]
+    assert asked == [33, 100]

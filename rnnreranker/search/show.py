@@ -24,6 +24,8 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
     shown = reranked[qid][:limit]
+    if not shown:
+        say("no document found")
     texts = _texts(index, [docid for docid, _ in shown])
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28
