@@ -16,7 +16,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.rnn.params import RnnParams
 
-OUTWEIGHS = 8.0  # times the spread of the query's similarities: their mean is taken off beyond that
+OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off
 EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
 
 
@@ -86,8 +86,8 @@ def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarra
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     sims = np.matmul(rows, rows.T, out=out)
     if shift_free and len(rows) > 1:
-        first = sims[0, 1:].astype(np.float64)
-        if abs(first.mean()) > OUTWEIGHS * np.ptp(first):
+        low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
+        if abs(low + high) / 2 > OUTWEIGHS * (high - low):
             exact = rows.astype(np.float64)
             exact = np.matmul(exact, exact.T)
             np.subtract(exact, exact[0, 1:].mean(), out=sims, casting="same_kind")
