@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.__main__ import COMMANDS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
 
@@ -22,7 +24,8 @@ ROOMS = [
 
 
 def modules() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem != "__init__"]
+    top = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if path not in top]
 
 
 def room_of(dotted: str) -> str:
@@ -86,3 +89,11 @@ def test_every_package_is_in_the_wheel() -> None:
     listed = set(config["options"]["packages"].split())
     there = {".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py")}
     assert listed == there | {"rnnreranker.regressions"}
+
+
+def test_every_command_is_listed() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__main__.py")}
+    scripts = {path.stem for path in PACKAGE.glob("*.py") if "__name__ ==" in path.read_text(encoding="utf-8")}
+    assert set(COMMANDS) == rooms | scripts - {"__main__"}
+    done = subprocess.run([sys.executable, "-m", "rnnreranker"], capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == list(COMMANDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,20 @@ def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(block, names)
     assert {*Run.read("reranked.txt").ranked("q1")} == {*DOCUMENTS}
     assert names["scores"].shape == (2, 60)
+
+
+@pytest.mark.model
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the README shows the documents of Python 3.11")
+def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks("console")
+    prompt, _, *shown = block.splitlines()
+    words = shlex.split(prompt.removeprefix("$ .venv/bin/python -m rnnreranker.search"))
+    assert search([*words, "--index", str(built_in_index), "--show", str(len(shown))]) == 0
+    found = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    for line, (rank, moved, docid, score, text) in zip(shown, found, strict=True):
+        arrow = "=" if moved == "0" else moved.replace("+", "↑").replace("-", "↓")
+        assert line.split()[:4] == [rank, arrow, docid, f"{float(score):.4f}"]
+        assert text.startswith(line.split(maxsplit=4)[4].removesuffix("…"))
 
 
 def test_figures_are_those_on_record() -> None:

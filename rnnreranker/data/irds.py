@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from rnnreranker.data.names import BUILT_IN_TOPICS
 from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 
 SHORT_NAMES = {
@@ -33,10 +34,11 @@ def load(name: str) -> Any:
     try:
         return ir_datasets.load(SHORT_NAMES.get(name, name))
     except KeyError:
-        known = [*SHORT_NAMES, "pydoc", "pydoc/train", *ir_datasets.registry._registered]
-        raise InputError(
-            f"{name}: neither a file nor a data set known here or to ir_datasets; {nearest(name, known)}"
-        ) from None
+        short = [*SHORT_NAMES, *BUILT_IN_TOPICS]
+        hint = nearest(name, [*short, *ir_datasets.registry._registered])
+        if not hint.startswith("did you mean"):
+            hint = f"{nearest(name, short)}, and the ids of ir-datasets.com"
+        raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
-    """Print rank, places moved, docid, score and the first line of text of the only query's first `limit` results.
+    """Print rank, places moved, docid, score and a first line of text of the only query's first `limit` results.
 
     On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up).
     """
@@ -32,13 +32,28 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     rows = []
     for rank, (docid, score) in enumerate(shown, 1):
         moved = before[docid] - rank
-        first_line = next((line.strip() for line in texts.get(docid, "").splitlines() if line.strip()), "")
+        first_line = _first_line(docid, texts.get(docid, ""))
         if on_terminal:
             arrow = "=" if moved == 0 else f"{'↑' if moved > 0 else '↓'}{abs(moved)}"
             rows.append([rank, arrow, docid, f"{score:.4f}", _cut(first_line, max(width, 20))])
         else:
             rows.append([rank, f"{moved:+d}" if moved else "0", docid, f"{score:.6f}", first_line.replace("\t", " ")])
     print_table(["rank", "moved", "docid", "score", "text"], rows)
+
+
+def _first_line(docid: str, text: str) -> str:
+    """The first line of a text that does not begin with the docid again, in whatever spelling; else the first line.
+
+    >>> _first_line("heapq.merge", "heapq.merge(*iterables)\\nheapq merge\\nMerge sorted inputs.")
+    'Merge sorted inputs.'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    again = (line for line in lines if not _letters(line).startswith(_letters(docid)))
+    return next(again, lines[0] if lines else "")
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def _texts(index: Index, docids: list[str]) -> dict[str, str]:

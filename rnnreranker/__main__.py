@@ -1,0 +1,19 @@
+"""`python -m rnnreranker`: which commands there are."""
+
+from __future__ import annotations
+
+from rnnreranker import __version__
+
+COMMANDS = {
+    "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",
+    "search": "topics to candidates, reranked: a run, a table or an evaluation",
+    "evaluate": "runs and qrels to measures, differences and tests",
+    "pool": "runs to a judgement sheet, and back to qrels",
+    "regress": "specs to values, compared with those on record, and pages",
+    "bench": "what a reranked query costs on this machine",
+}
+
+if __name__ == "__main__":
+    print(f"rnnreranker {__version__}: python -m rnnreranker.COMMAND --help")
+    for name, what in COMMANDS.items():
+        print(f"  {name:9} {what}")
