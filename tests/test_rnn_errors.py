@@ -19,12 +19,12 @@ CANDIDATES = np.ones((2, 3, 4), dtype=np.float32)
 VECTORS = np.ones((2, 4, 4), dtype=np.float32)
 
 
-def refused(message: str) -> Any:
+def expect_refusal(message: str) -> Any:
     return pytest.raises(InputError, match="^" + re.escape(message) + "$")
 
 
 def test_every_bad_field_is_told_at_once() -> None:
-    with refused(
+    with expect_refusal(
         "k=0: expected an integer >= 1; k_exp=True: expected an integer >= 1; context=2.5: expected an integer >= 1; "
         "tau=nan: expected a number in [0, 1]; lam=1.5: expected a number in [0, 1]; "
         "weight_scale=inf: expected a finite number > 0; weight='log': expected one of linear, exp, binary; "
@@ -66,7 +66,7 @@ def test_the_default_and_the_published_presets() -> None:
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
-    with refused("preset tas_b: not known; give a YAML file or a published one, did you mean tas-b?"):
+    with expect_refusal("preset tas_b: not known; give a YAML file or a published one, did you mean tas-b?"):
         RnnParams.preset("tas_b")
 
 
@@ -101,7 +101,7 @@ def test_a_bad_preset_file(tmp_path: Path, content: str, message: str) -> None:
 
 
 def test_a_missing_preset_file(tmp_path: Path) -> None:
-    with refused(f"{tmp_path / 'no.yaml'}: no such preset file; check the path"):
+    with expect_refusal(f"{tmp_path / 'no.yaml'}: no such preset file; check the path"):
         RnnParams.from_yaml(tmp_path / "no.yaml")
 
 
@@ -136,7 +136,7 @@ def test_flags_come_from_the_fields() -> None:
     ],
 )
 def test_shapes_and_types(queries: np.ndarray, candidates: np.ndarray, message: str) -> None:
-    with refused(message):
+    with expect_refusal(message):
         rnn_similarity(queries, candidates, RnnParams())
 
 
@@ -150,9 +150,9 @@ def test_shapes_and_types(queries: np.ndarray, candidates: np.ndarray, message: 
     ],
 )
 def test_lengths(lengths: list[int], message: str) -> None:
-    with refused(message):
+    with expect_refusal(message):
         rnn_similarity(QUERIES, CANDIDATES, RnnParams(), lengths=lengths)
-    with refused(message):
+    with expect_refusal(message):
         jaccard_similarity(VECTORS, RnnParams(), lengths=lengths)
 
 
@@ -166,18 +166,18 @@ def test_lengths(lengths: list[int], message: str) -> None:
     ],
 )
 def test_probes(probes: tuple[int, ...], message: str) -> None:
-    with refused(message):
+    with expect_refusal(message):
         jaccard_similarity(VECTORS, RnnParams(), probes=probes)
 
 
 def test_a_query_alone() -> None:
-    with refused("vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate"):
+    with expect_refusal("vectors has shape (2, 1, 4): expected row 0 (the query) and at least one candidate"):
         jaccard_similarity(VECTORS[:, :1], RnnParams())
 
 
 @pytest.mark.parametrize("threads", [0, True, 1.5])
 def test_threads(threads: Any) -> None:
-    with refused(f"threads={threads!r}: expected an integer >= 1, or None for one per core"):
+    with expect_refusal(f"threads={threads!r}: expected an integer >= 1, or None for one per core"):
         rnn_similarity(QUERIES, CANDIDATES, RnnParams(), threads=threads)
 
 
@@ -188,18 +188,18 @@ def test_vectors_that_are_not_finite(value: float, engine: str, monkeypatch: pyt
     candidates, queries, vectors = CANDIDATES.copy(), QUERIES.copy(), VECTORS.copy()
     candidates[1, 2, 0] = vectors[1, 3, 0] = value
     rest = "has NaN or infinite entries (as float32); expected finite vectors"
-    with refused(f"row 1 of the batch: candidate 2 {rest}"):
+    with expect_refusal(f"row 1 of the batch: candidate 2 {rest}"):
         rnn_similarity(queries, candidates, RnnParams())
-    with refused(f"row 1 of the batch: vector 3 {rest}"):
+    with expect_refusal(f"row 1 of the batch: vector 3 {rest}"):
         jaccard_similarity(vectors, RnnParams())
     queries[0, 0] = value
-    with refused(f"row 0 of the batch: the query {rest}"):
+    with expect_refusal(f"row 0 of the batch: the query {rest}"):
         rnn_similarity(queries, candidates, RnnParams())
 
 
 def test_inner_products_that_overflow() -> None:
     for factor in (1e30, 0.8e19):  # beyond float32, and within it but so near the end that sums may pass it
-        with refused("row 0 of the batch: inner products beyond the range of float32; scale the vectors down"):
+        with expect_refusal("row 0 of the batch: inner products beyond the range of float32; scale the vectors down"):
             rnn_similarity(QUERIES, CANDIDATES * np.float32(factor), RnnParams())
     assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * np.float32(4e18), RnnParams(scale="none"))).all()
 
@@ -208,7 +208,7 @@ def test_inner_products_that_overflow() -> None:
 def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     use_engine(engine, monkeypatch)
     params = RnnParams(weight="exp", scale="none")
-    with refused(
+    with expect_refusal(
         "row 0 of the batch: weight exp: the largest weight_scale * similarity is 240, expected at most 80 (float32 "
         'overflows); use scale="minmax" or normalize="max", or a smaller weight_scale'
     ):

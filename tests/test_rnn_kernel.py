@@ -72,7 +72,7 @@ def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int
     return out[0]
 
 
-def compare(engine: str, vectors: np.ndarray, params: RnnParams) -> None:
+def check_engine(engine: str, vectors: np.ndarray, params: RnnParams) -> None:
     """Both results of an engine against the reference, for the query and two more probes."""
     probes = sorted({0, 1, len(vectors) - 1})
     expected = reference.jaccard_similarity(vectors, params, probes)
@@ -98,7 +98,7 @@ def test_every_setting(engine: str, kind: str) -> None:
         largest = reference.similarities(reference.inner_products(vectors), params)[1].max()
         if weight == "exp" and params.weight_scale * largest > reference.EXPONENT_LIMIT:
             params = dataclasses.replace(params, normalize="max")
-        compare(engine, vectors, params)
+        check_engine(engine, vectors, params)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -108,7 +108,7 @@ def test_sizes_around_k_and_around_machine_words(engine: str, scale: str, m: int
     for k, k_exp, tau, variant in SIZES:
         params = RnnParams(k=k, k_exp=k_exp, tau=tau, variant=variant, scale=scale)
         for kind in ("close", "tied", "mixed signs"):
-            compare(engine, context(kind, m, k), params)
+            check_engine(engine, context(kind, m, k), params)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -119,7 +119,7 @@ def test_bounds_between_similarities_that_are_neighbouring_floats(engine: str) -
     for i in range(1, 12):  # inner products with the query 1 + i ulp, two of each
         vectors[i, 0] = np.float32(1.0) + np.float32(2**-23) * np.float32(i // 2)
     for k in range(1, 12):
-        compare(engine, vectors, RnnParams(k=k, scale="none"))
+        check_engine(engine, vectors, RnnParams(k=k, scale="none"))
 
 
 @pytest.mark.parametrize("kind", ["close", "mixed signs"])

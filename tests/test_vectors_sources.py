@@ -10,12 +10,9 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rnnreranker.errors import InputError
 from rnnreranker.vectors import QueryVectors, open_vectors
-from rnnreranker.vectors.exact import exact_search, inner_products
 from rnnreranker.vectors.queries import load_encoded_queries
 
 COUNT, DIMENSION = 300, 8
@@ -121,32 +118,6 @@ def test_search_does_not_depend_on_batch_or_threads(tmp_path: Path, spec: str) -
         for i, (one, two) in enumerate(zip(part_scores, part_rows, strict=True)):
             assert one.tobytes() == scores[first + i].tobytes()
             assert two.tolist() == rows[first + i].tolist()
-
-
-def test_search_breaks_ties_by_docid_even_across_the_cut() -> None:
-    vectors = np.ones((200, 4), dtype=np.float32)
-    vectors[150] = 2
-    docids = [f"{199 - row:03d}" for row in range(200)]  # the last row has the first docid
-
-    def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        scores = (queries @ vectors.T).astype(np.float32)
-        rows = np.argsort(-scores, axis=1, kind="stable")[:, :count]  # ties in row order: the wrong ones first
-        return np.take_along_axis(scores, rows, axis=1), rows
-
-    scores, rows = exact_search(np.ones((1, 4), np.float32), 3, docids, propose, lambda rows: vectors[rows])
-    assert [docids[row] for row in rows[0]] == ["049", "000", "001"]
-    assert scores[0].tolist() == [8.0, 4.0, 4.0]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 40), st.integers(0, 2**31))
-def test_inner_products_do_not_depend_on_neighbours(count: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    vectors = random.standard_normal((count, 37)).astype(np.float32)
-    query = random.standard_normal(37).astype(np.float32)
-    together = inner_products(query, vectors)
-    alone = np.concatenate([inner_products(query, vectors[i : i + 1]) for i in range(count)])
-    assert together.tobytes() == alone.tobytes()
 
 
 def test_hits_beyond_the_index_give_all(tmp_path: Path) -> None:
@@ -352,20 +323,3 @@ def test_importing_vectors_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_a_proposal_that_rounding_may_have_spoilt_is_widened() -> None:
-    vectors = np.ones((100, 4), dtype=np.float32)
-    vectors[99, 0] += 2.0**-23  # the best by one unit in the last place
-    asked = []
-
-    def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Scores a little too low, and the best document last, as rounding may have it."""
-        asked.append(count)
-        return np.full((len(queries), count), 4 - 5e-7, np.float32), np.tile(np.arange(count), (len(queries), 1))
-
-    docids = [f"d{row:02d}" for row in range(100)]
-    scores, rows = exact_search(np.ones((1, 4), np.float32), 1, docids, propose, lambda rows: vectors[rows])
-    assert rows[0].tolist() == [99]
-    assert scores[0].tolist() == [4 + 2.0**-23]
-    assert asked == [33, 100]
