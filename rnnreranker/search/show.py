@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from rnnreranker.command import say
+from rnnreranker.command import counted, say
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
@@ -82,5 +82,6 @@ def show_evaluation(
         print_table(["run", *scores.measures], [[names[0], *(f"{value:.4f}" for value in scores.means[0])]])
         return
     scores = evaluate(dict(zip(names, (base, reranked), strict=True)), qrels, measures, protocol)
-    say(f"baseline: {names[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
+    topics = counted(len(scores.topics), "topic")
+    say(f"baseline: {names[0]}; {topics}, protocol {scores.protocol}")
     print_comparisons(compare(scores))
