@@ -109,7 +109,7 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) -> None:
+def add_dataclass_flags(group: Any, settings: type) -> None:
     """One flag per field of a settings dataclass, so that the dataclass stays the only home of names and defaults.
 
     Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
@@ -117,8 +117,6 @@ def add_dataclass_flags(group: Any, settings: type, skip: Iterable[str] = ()) ->
     """
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
-        if field.name in skip:
-            continue
         options: dict[str, Any] = {"default": None, "dest": field.name}
         default = "none" if field.default is None else field.default
         options["help"] = f"{field.metadata.get('help', '')} (default: {default})".strip().replace("%", "%%")

@@ -90,6 +90,8 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield raw
         if not in_place:
             os.replace(temporary, path)
+    except BrokenPipeError:  # a reader that has gone is no fault of the path
+        raise
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,31 @@ def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
     assert main(["--documents", str(documents), "--output", str(output)]) == 0
     assert (output / "index").is_file()
     assert any((output / "bm25").glob("segments_*"))
+
+
+@pytest.mark.jvm
+def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
+    program = (
+        "import sys; import numpy as np\n"
+        "from pathlib import Path\n"
+        "from rnnreranker.data.documents import Document\n"
+        "from rnnreranker.index.build import build_index\n"
+        "class Axes:\n"
+        "    name, dimension, fingerprint, options = 'axes', 4, 'axes', {}\n"
+        "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
+        "folder = Path(sys.argv[1])\n"
+        "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, encoder=Axes())\n"
+        "from rnnreranker.java import start_java; start_java()\n"
+        "from pyserini.search.faiss import FaissSearcher\n"
+        "queries = np.array([[0, 1, 3, 2]], dtype=np.float32)\n"
+        "found = FaissSearcher(str(folder), None).batch_search(queries, ['q'], k=3)['q']\n"
+        "print([(hit.docid, float(hit.score)) for hit in found])\n"
+    )
+    try:
+        java.find_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(tmp_path / "index")]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ran.stdout.splitlines()[-1:] == ["[('d2', 3.0), ('d3', 2.0), ('d1', 1.0)]"], ran.stderr

@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--docs", action="store_true", help="write docs/regressions from what is on record")
     parser.add_argument("--docs-folder", default="docs/regressions", help="default: docs/regressions")
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
-    parser.add_argument("--output", metavar="DIR", help="folder of index, runs and page (default: in the cache folder)")
+    parser.add_argument("--output", metavar="DIR", help="index, runs and page go to DIR/NAME (default: a cache)")
     return parser
 
 
@@ -95,7 +95,7 @@ def _run(spec: Spec, folder: Path, args: argparse.Namespace) -> int:
     from rnnreranker.regress.report import page
     from rnnreranker.regress.runner import run_spec
 
-    work = Path(args.output) if args.output else cache_home() / "regress" / spec.name
+    work = (Path(args.output) if args.output else cache_home() / "regress") / spec.name
     try:
         result = run_spec(spec, work, args.only)
     except (UnavailableError, MissingDependencyError) as error:

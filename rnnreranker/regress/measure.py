@@ -89,9 +89,6 @@ def _differences(
 def _lacking(plan: Plan, qrels: pandas.DataFrame) -> int:
     """The number of judgements whose document the index does not hold."""
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.vectors import open_vectors
 
-    index = open_index(index_name(plan.spec, plan.folder))
-    if index.dense is None:
-        return 0
-    return int((open_vectors(index.dense).rows(qrels["doc_id"].tolist()) < 0).sum())
+    source = open_index(index_name(plan.spec, plan.folder)).vectors
+    return int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
