@@ -18,8 +18,8 @@ PACKAGE = ROOT / "rnnreranker"
 # Each room imports only from rooms that stand before it.
 ROOMS = [
     *("errors", "files", "command", "tables", "pages", "provenance", "java"),
-    *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "index", "search"),
-    *("pool", "labels", "train", "tune", "bench", "regress"),
+    *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "explain", "index", "search"),
+    *("pool", "adapters", "diagnose", "labels", "train", "tune", "bench", "regress"),
 ]
 
 
