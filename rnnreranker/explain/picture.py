@@ -1,0 +1,207 @@
+"""The neighbourhood as a drawing: the query in the centre, candidates around it, the nearer the higher their new rank.
+
+A candidate's distance from the centre is its new rank, its direction comes from its company: candidates with similar
+neighbours stand side by side. An arrow along the ray leads from where the old rank would put it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.explain.neighbourhood import Candidate, Neighbourhood
+
+QUERY_WIDTHS = (1.5, 9.0)  # pixels of the query's thinnest and thickest link
+WIDTHS = (0.6, 4.0)  # of the links among candidates
+ROUNDS = 300  # of pushing apart nodes that overlap
+
+
+@dataclass(frozen=True)
+class Node:
+    """A candidate at (x, y) pixels from the centre; `direction` is up, down or same; `name` is written beneath it.
+
+    arrow: from (x, y) to (x, y), None where it stayed or the arrow would lie inside the node.
+    """
+
+    candidate: Candidate
+    x: float
+    y: float
+    name: str
+    direction: str
+    arrow: tuple[float, float, float, float] | None
+
+    @property
+    def move(self) -> str:
+        return move_label(self.candidate.moved)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A line between two elements: `path` in SVG, `width` in pixels, kind "query", "extended" or "between"."""
+
+    first: int
+    second: int
+    path: str
+    width: float
+    weight: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Ring:
+    """All places of a rank: the radius in pixels."""
+
+    rank: int
+    radius: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A square drawing of `size` pixels around (0, 0), the query's place."""
+
+    name: str
+    size: int
+    node_radius: float
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    rings: tuple[Ring, ...]
+
+
+def move_label(moved: int) -> str:
+    """A move in places, in a form that needs no colour.
+
+    >>> move_label(3), move_label(-2), move_label(0)
+    ('▲3', '▼2', '=')
+    """
+    return f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else "="
+
+
+def picture(
+    found: Neighbourhood, name: str, *, size: int, node_radius: float, limit: int, named: int, name_length: int
+) -> Picture:
+    """The drawing of the first candidates of a neighbourhood.
+
+    Args:
+        found: the neighbourhood.
+        name: tells the drawings of a page apart.
+        size: width and height in pixels.
+        node_radius: of a candidate, in pixels.
+        limit: candidates drawn, by their new rank.
+        named: how many of them have their docid written beneath.
+        name_length: characters of a docid that are written.
+    """
+    drawn = found.candidates[:limit]
+    lowest = max(max(candidate.after for candidate in drawn), 2)
+    inner, outer = node_radius * 3.4, size / 2 - node_radius - 12
+
+    def radius(rank: int) -> float:
+        part = min(max((rank - 1) / (lowest - 1), 0.0), 1.0)  # those from further out start at the rim
+        return math.sqrt(inner**2 + part * (outer**2 - inner**2))  # every rank has the same area
+
+    radii = np.array([radius(candidate.after) for candidate in drawn])
+    gaps = np.where(np.arange(len(drawn)) < named, 3.3, 2.4) * node_radius
+    angles = spread(directions(found, [candidate.element for candidate in drawn]), radii, gaps)
+    nodes = []
+    for rank, (candidate, at, angle) in enumerate(zip(drawn, radii.tolist(), angles.tolist(), strict=True), 1):
+        label = shortened(candidate.docid, name_length) if rank <= named else ""
+        nodes.append(_node(candidate, at, radius(candidate.before), angle, label, node_radius))
+    places = {node.candidate.element: (node.x, node.y) for node in nodes}
+    rings = tuple(Ring(rank, radius(rank)) for rank in (1, 5, 10, 20, 40, 60, 80) if rank <= lowest)
+    return Picture(name, size, node_radius, tuple(nodes), _links(found, places), rings)
+
+
+def directions(found: Neighbourhood, elements: list[int]) -> np.ndarray:
+    """(n,) float64: an angle for each element, similar for those whose expanded weights are similar.
+
+    The angle in the plane of the second and third eigenvectors of the elements' cosine similarities, as ranks on a full
+    circle, so that no direction stays empty.
+    """
+    rows = found.steps.expanded[elements]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    alike = rows @ rows.T
+    alike = alike - alike.mean(axis=0) - alike.mean(axis=1)[:, None] + alike.mean()
+    vectors = np.linalg.eigh(alike)[1][:, ::-1][:, :2]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
+    plane = np.pad(vectors * signs, ((0, 0), (0, 2 - vectors.shape[1])))
+    angles = np.arctan2(plane[:, 1], plane[:, 0])
+    order = np.argsort(angles, kind="stable")
+    result = np.empty(len(elements))
+    result[order] = np.arange(len(elements)) * 2 * math.pi / len(elements)
+    return result
+
+
+def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """(n,) float64: the angles, turned a little at a time until nodes at these radii no longer overlap, if they can.
+
+    gaps: (n,) pixels that a node wants between its centre and that of another.
+    """
+    angles = angles.copy()
+    wanted = np.maximum(gaps[:, None], gaps)
+    np.fill_diagonal(wanted, 0)
+    for _ in range(ROUNDS):
+        x, y = radii * np.cos(angles), radii * np.sin(angles)
+        lacking = np.maximum(wanted - np.hypot(x[:, None] - x, y[:, None] - y), 0)
+        if not lacking.any():
+            break
+        turn = np.angle(np.exp(1j * (angles[:, None] - angles)))  # in (-pi, pi], the way from the other to this one
+        side = np.where(turn == 0, np.sign(np.arange(len(angles))[:, None] - np.arange(len(angles))), np.sign(turn))
+        angles = angles + 0.3 * (lacking * side).sum(axis=1) / radii
+    return angles
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or its first characters and an ellipsis, `length` characters at most."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _node(candidate: Candidate, at: float, was: float, angle: float, name: str, node_radius: float) -> Node:
+    cosine, sine = math.cos(angle), math.sin(angle)
+    arrow = None
+    tip = at + math.copysign(node_radius + 2, was - at)  # the arrow ends at the edge of the node
+    if abs(was - at) > node_radius + 6:
+        arrow = (round(was * cosine, 1), round(was * sine, 1), round(tip * cosine, 1), round(tip * sine, 1))
+    direction = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
+    return Node(candidate, round(at * cosine, 1), round(at * sine, 1), name, direction, arrow)
+
+
+def _links(found: Neighbourhood, places: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
+    """Links among the drawn elements; those of the query last, so that they lie on top."""
+    weights = found.steps.weights
+    own = [
+        (element, float(weights[0, element]), "query" if element in found.reciprocal[0] else "extended")
+        for element in sorted(found.steps.sets[0] - {0})
+        if element in places
+    ]
+    between = [(i, j, w) for i, j, w in found.links() if i in places and j in places]
+    largest = max((abs(weight) for _, _, weight in between), default=0.0)
+    largest_own = max((abs(weight) for _, weight, _ in own), default=0.0)
+    links = [
+        Link(i, j, _curve(places[i], places[j]), _width(weight, largest, WIDTHS), weight, "between")
+        for i, j, weight in between
+    ]
+    links += [
+        Link(
+            0,
+            element,
+            "M0 0L{} {}".format(*places[element]),
+            _width(weight, largest_own, QUERY_WIDTHS),
+            weight,
+            kind,
+        )
+        for element, weight, kind in own
+    ]
+    return tuple(links)
+
+
+def _width(weight: float, largest: float, limits: tuple[float, float]) -> float:
+    part = abs(weight) / largest if largest else 0.0
+    return round(limits[0] + part * (limits[1] - limits[0]), 2)
+
+
+def _curve(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """A line bent a little towards the centre, so that those among neighbours on a ring can be told apart."""
+    x, y = (start[0] + end[0]) * 0.42, (start[1] + end[1]) * 0.42
+    return f"M{start[0]} {start[1]}Q{x:.1f} {y:.1f} {end[0]} {end[1]}"
