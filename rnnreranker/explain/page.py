@@ -56,9 +56,7 @@ def write_explanation(
     write_page(path, explanation(found, qid=qid, query=query, texts=texts, source=source))
 
 
-def explanation(
-    found: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = ""
-) -> str:
+def explanation(found: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = "") -> str:
     """The HTML of the page; see `write_explanation`."""
     shown = {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
     candidates = found.candidates

@@ -43,6 +43,10 @@ def main(argv: Sequence[str]) -> int:
 
     qrels = _qrels(args, topics)
     given = _given_run(args, topics)
+    if args.explain is not None:
+        from rnnreranker.search.explain import check_query
+
+        check_query(args.explain, topics, args.topics or "--query, which is called `query`", given)
     index, reranker = _open(args, params, given)
 
     times = [time.perf_counter()]
@@ -60,6 +64,11 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.search.show import show_results
 
         show_results(index, base, reranked, limit=args.show)
+    if args.explain is not None and queries is not None:
+        from rnnreranker.search.explain import explain
+
+        path = _explain_output(args)
+        explain(path, index, base, reranked, queries, params, args.explain, topics[args.explain])
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
@@ -102,6 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("--output-format", choices=("trec", "msmarco"), default="trec")
     out.add_argument("--tag", help="run tag (default: retriever.reranker, or run.reranker)")
     out.add_argument("--show", type=command.positive, default=10, help="results shown for --query (default: 10)")
+    out.add_argument("--explain", metavar="QID", help="write a page that shows why this query's candidates moved")
+    out.add_argument("--explain-output", metavar="FILE.html", help="default: QID.html (of --query: query.html)")
     out.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
     out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
     out.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
@@ -127,8 +138,12 @@ def _check(args: argparse.Namespace) -> None:
         problems.append(f"--k1 {args.k1}: expected a finite number >= 0")
     if args.query and args.qrels:
         problems.append("--qrels judges topics: give --topics in place of --query")
-    if args.topics and not args.output and not args.qrels:
+    if args.topics and not args.output and not args.qrels and args.explain is None:
         problems.append("--topics needs --output RUN (where to write) or --qrels (what to evaluate with)")
+    if args.explain_output is not None and args.explain is None:
+        problems.append("--explain-output needs --explain QID (which query)")
+    if args.explain is not None and args.rerank != "rnn":
+        problems.append(f"--explain shows what rnn does: not with --rerank {args.rerank}")
     if args.tag is not None and args.tag.split() != [args.tag]:
         problems.append(f"--tag {args.tag!r}: expected a word without white space")
     if problems:
@@ -137,10 +152,20 @@ def _check(args: argparse.Namespace) -> None:
         from rnnreranker.files import check_writable
 
         check_writable(args.output)
+    if args.explain is not None:
+        from rnnreranker.files import check_writable
+
+        check_writable(_explain_output(args))
     if args.qrels:
         from rnnreranker.evaluate.measures import parse_measures
 
         parse_measures(args.measures)
+
+
+def _explain_output(args: argparse.Namespace) -> Path:
+    from rnnreranker.explain import file_name
+
+    return Path(args.explain_output or file_name(args.explain)).expanduser()
 
 
 def _params(args: argparse.Namespace) -> RnnParams:

@@ -26,25 +26,25 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     shown = reranked[qid][:limit]
     if not shown:
         say("no document found")
-    texts = _texts(index, [docid for docid, _ in shown])
+    texts = texts_in(index, [docid for docid, _ in shown])
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28
     rows = []
     for rank, (docid, score) in enumerate(shown, 1):
         moved = before[docid] - rank
-        first_line = _first_line(docid, texts.get(docid, ""))
+        text = first_line(docid, texts.get(docid, ""))
         if on_terminal:
             arrow = "=" if moved == 0 else f"{'↑' if moved > 0 else '↓'}{abs(moved)}"
-            rows.append([rank, arrow, docid, f"{score:.4f}", _cut(first_line, max(width, 20))])
+            rows.append([rank, arrow, docid, f"{score:.4f}", _cut(text, max(width, 20))])
         else:
-            rows.append([rank, f"{moved:+d}" if moved else "0", docid, f"{score:.6f}", first_line.replace("\t", " ")])
+            rows.append([rank, f"{moved:+d}" if moved else "0", docid, f"{score:.6f}", text.replace("\t", " ")])
     print_table(["rank", "moved", "docid", "score", "text"], rows)
 
 
-def _first_line(docid: str, text: str) -> str:
+def first_line(docid: str, text: str) -> str:
     """The first line of a text that does not begin with the docid again, in whatever spelling; else the first line.
 
-    >>> _first_line("heapq.merge", "heapq.merge(*iterables)\\nheapq merge\\nMerge sorted inputs.")
+    >>> first_line("heapq.merge", "heapq.merge(*iterables)\\nheapq merge\\nMerge sorted inputs.")
     'Merge sorted inputs.'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -56,7 +56,8 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def _texts(index: Index, docids: list[str]) -> dict[str, str]:
+def texts_in(index: Index, docids: list[str]) -> dict[str, str]:
+    """The texts of some documents by docid; of an index that keeps no texts, none."""
     from rnnreranker.index.texts import texts_of
 
     folder = index.dense or index.bm25

@@ -1,0 +1,78 @@
+"""`--explain QID`: what the search has in hand becomes the page of one query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.command import say
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.explain import neighbourhood, write_explanation
+from rnnreranker.search.show import first_line, texts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+
+def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) -> None:
+    """Refuse a query that cannot be explained, before any work.
+
+    Args:
+        qid: the query asked for.
+        topics: the ids there are.
+        source: where they come from.
+        base: the run to be reranked, when it was given.
+
+    Raises:
+        InputError: not among the topics (with the nearest ids), or without candidates in the run given.
+    """
+    known = list(topics)
+    if qid not in known:
+        raise InputError(f"--explain {qid}: no such query in {source}, {nearest(qid, known)}")
+    if base is not None and (qid not in base or not base[qid]):
+        raise InputError(f"--explain {qid}: the run of --run has no candidates for this query, so nothing to explain")
+
+
+def explain(
+    path: Path, index: Index, base: Run, reranked: Run, queries: QueryVectors, params: RnnParams, qid: str, text: str
+) -> None:
+    """Write the page of one query and say where it is.
+
+    Args:
+        path: the HTML file.
+        index: the index that candidates have their vectors from.
+        base: the run before reranking; its first `params.context` candidates with a vector are explained.
+        reranked: the run after it.
+        queries: the query vectors.
+        params: the parameters of the reranker.
+        qid: the query.
+        text: its text.
+
+    Raises:
+        InputError: the query has no candidates with a vector.
+    """
+    entries = base[qid] if qid in base else []
+    ranks = {docid: rank for rank, (docid, _) in enumerate(entries, 1)}
+    rows = index.vectors.rows(list(ranks))
+    context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
+    if not context:
+        raise InputError(f"--explain {qid}: nothing was found for this query, so there is nothing to explain")
+    now = {docid: rank for rank, (docid, _) in enumerate(reranked[qid], 1)}
+    found = neighbourhood(
+        np.asarray(queries.vectors[queries.qids.index(qid)], dtype=np.float32),
+        index.vectors.fetch(index.vectors.rows(context)),
+        context,
+        params,
+        before=[ranks[docid] for docid in context],
+        after=[now[docid] for docid in context],
+    )
+    texts = {docid: first_line(docid, content) for docid, content in texts_in(index, context).items()}
+    write_explanation(path, found, qid=qid, query=text, texts=texts, source=f"index {Path(index.name).name}")
+    say(f"explanation of {qid}: {path}")
