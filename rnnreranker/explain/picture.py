@@ -15,21 +15,26 @@ from rnnreranker.explain.neighbourhood import Candidate, Neighbourhood
 
 QUERY_WIDTHS = (1.5, 9.0)  # pixels of the query's thinnest and thickest link
 WIDTHS = (0.6, 4.0)  # of the links among candidates
+INNER = 5.0  # node radii from the centre to the first rank
+NAME_SIZE = 12.5  # pixels of a docid's letters
+RINGS = (1, 5, 10, 20, 40, 60, 80)  # ranks that are marked
 ROUNDS = 300  # of pushing apart nodes that overlap
 
 
 @dataclass(frozen=True)
 class Node:
-    """A candidate at (x, y) pixels from the centre; `direction` is up, down or same; `name` is written beneath it.
+    """A candidate at (x, y) pixels from the centre; `direction` is up, down or same.
 
-    arrow: from (x, y) to (x, y), None where it stayed or the arrow would lie inside the node.
+    name: written `name_y` pixels below the node's centre where there is room for it, else empty. arrow: from (x, y) to
+    (x, y), None where it stayed or the arrow would lie inside the node.
     """
 
     candidate: Candidate
     x: float
     y: float
-    name: str
     direction: str
+    name: str
+    name_y: float
     arrow: tuple[float, float, float, float] | None
 
     @property
@@ -51,10 +56,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Ring:
-    """All places of a rank: the radius in pixels."""
+    """All places of a rank: the radius in pixels, and where there is room to write the rank."""
 
     rank: int
     radius: float
+    x: float
+    y: float
 
 
 @dataclass(frozen=True)
@@ -94,21 +101,25 @@ def picture(
     """
     drawn = found.candidates[:limit]
     lowest = max(max(candidate.after for candidate in drawn), 2)
-    inner, outer = node_radius * 3.4, size / 2 - node_radius - 12
+    inner, outer = node_radius * INNER, size / 2 - node_radius - 12
 
     def radius(rank: int) -> float:
         part = min(max((rank - 1) / (lowest - 1), 0.0), 1.0)  # those from further out start at the rim
         return math.sqrt(inner**2 + part * (outer**2 - inner**2))  # every rank has the same area
 
     radii = np.array([radius(candidate.after) for candidate in drawn])
-    gaps = np.where(np.arange(len(drawn)) < named, 3.3, 2.4) * node_radius
+    gaps = np.where(np.arange(len(drawn)) < named, 4.6, 2.6) * node_radius
     angles = spread(directions(found, [candidate.element for candidate in drawn]), radii, gaps)
+    spots = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
+    texts = [shortened(candidate.docid, name_length) for candidate in drawn[:named]]
+    sides = _name_sides(texts, spots, node_radius)
     nodes = []
-    for rank, (candidate, at, angle) in enumerate(zip(drawn, radii.tolist(), angles.tolist(), strict=True), 1):
-        label = shortened(candidate.docid, name_length) if rank <= named else ""
-        nodes.append(_node(candidate, at, radius(candidate.before), angle, label, node_radius))
+    for place, (candidate, at, angle) in enumerate(zip(drawn, radii.tolist(), angles.tolist(), strict=True)):
+        side = sides[place] if place < len(sides) else 0.0
+        label = texts[place] if side else ""
+        nodes.append(_node(candidate, at, radius(candidate.before), angle, label, side, node_radius))
     places = {node.candidate.element: (node.x, node.y) for node in nodes}
-    rings = tuple(Ring(rank, radius(rank)) for rank in (1, 5, 10, 20, 40, 60, 80) if rank <= lowest)
+    rings = _rings({rank: radius(rank) for rank in RINGS if rank <= lowest}, np.array([[0.0, 0.0], *places.values()]))
     return Picture(name, size, node_radius, tuple(nodes), _links(found, places), rings)
 
 
@@ -157,14 +168,53 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _node(candidate: Candidate, at: float, was: float, angle: float, name: str, node_radius: float) -> Node:
+def _node(
+    candidate: Candidate, at: float, was: float, angle: float, name: str, name_y: float, node_radius: float
+) -> Node:
     cosine, sine = math.cos(angle), math.sin(angle)
     arrow = None
     tip = at + math.copysign(node_radius + 2, was - at)  # the arrow ends at the edge of the node
     if abs(was - at) > node_radius + 6:
         arrow = (round(was * cosine, 1), round(was * sine, 1), round(tip * cosine, 1), round(tip * sine, 1))
     direction = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
-    return Node(candidate, round(at * cosine, 1), round(at * sine, 1), name, direction, arrow)
+    return Node(candidate, round(at * cosine, 1), round(at * sine, 1), direction, name, name_y, arrow)
+
+
+def _name_sides(names: list[str], spots: np.ndarray, node_radius: float) -> list[float]:
+    """How far below its node each name is written: below or above where it covers nothing else, or 0 = nowhere.
+
+    names: of the first nodes. spots: (n, 2) centres of all nodes.
+    """
+    high = NAME_SIZE * 0.6  # half of a line
+    taken: list[tuple[float, float, float]] = []  # x, y, half width of what is written
+    sides = []
+    for own, (name, (x, y)) in enumerate(zip(names, spots, strict=False)):
+        half = len(name) * NAME_SIZE * 0.29
+        others = np.vstack([np.delete(spots, own, axis=0), np.zeros((1, 2))])
+
+        def free(side: float, x: float = x, y: float = y, half: float = half, others: np.ndarray = others) -> bool:
+            gap = np.maximum(np.abs(others - (x, y + side)) - (half, high), 0)
+            clear = np.hypot(gap[:, 0], gap[:, 1]).min() > node_radius + 1
+            return clear and all(abs(x - u) > half + w + 4 or abs(y + side - v) > 2 * high for u, v, w in taken)
+
+        side = next((side for side in (node_radius * 1.75, -node_radius * 1.9) if free(side)), 0.0)
+        if side:
+            taken.append((float(x), float(y) + side, half))
+        sides.append(round(side, 1))
+    return sides
+
+
+def _rings(radii: dict[int, float], taken: np.ndarray) -> tuple[Ring, ...]:
+    """The rings, each with its rank written where it is furthest from the nodes, (n, 2), and the other ranks."""
+    angles = np.linspace(0, 2 * math.pi, 180, endpoint=False)
+    rings = []
+    for rank, radius in radii.items():
+        places = radius * np.column_stack([np.sin(angles), -np.cos(angles)])
+        room = np.hypot(*(places[:, None] - taken).transpose(2, 0, 1)).min(axis=1)
+        place = places[room.round(6).argmax()]
+        taken = np.vstack([taken, place])
+        rings.append(Ring(rank, round(radius, 1), *place.round(1).tolist()))
+    return tuple(rings)
 
 
 def _links(found: Neighbourhood, places: dict[int, tuple[float, float]]) -> tuple[Link, ...]:

@@ -58,8 +58,8 @@ def explain(
     Raises:
         InputError: the query has no candidates with a vector.
     """
-    entries = base[qid] if qid in base else []
-    ranks = {docid: rank for rank, (docid, _) in enumerate(entries, 1)}
+    entries = dict(base[qid]) if qid in base.qids else {}
+    ranks = {docid: rank for rank, docid in enumerate(entries, 1)}
     rows = index.vectors.rows(list(ranks))
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:

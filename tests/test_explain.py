@@ -1,0 +1,372 @@
+"""The explanation of one query: its sums, its links, its page."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors, rnn_similarity
+from rnnreranker.data.documents import Document
+from rnnreranker.errors import InputError
+from rnnreranker.explain import Neighbourhood, file_name, neighbourhood
+from rnnreranker.explain.page import LISTED, account, explanation
+from rnnreranker.explain.picture import Picture, picture, spread
+from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.search.__main__ import main
+
+SETTINGS = [
+    RnnParams(),
+    RnnParams(k=4, k_exp=1, tau=0.0, lam=0.0),
+    RnnParams(k=5, k_exp=2, tau=1.0, scale="none", weight="exp", weight_scale=0.3, variant="paper"),
+    RnnParams(k=6, scale="none", normalize="max"),  # similarities of both signs, so weights of both signs
+    RnnParams(k=3, weight="binary"),
+]
+
+
+def chance(count: int = 25, seed: int = 3) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """A query, its candidates by similarity, and their names."""
+    rng = np.random.default_rng(seed)
+    query, candidates = rng.normal(size=8).astype(np.float32), rng.normal(size=(count, 8)).astype(np.float32)
+    candidates = candidates[np.argsort(-(candidates @ query))]
+    return query, candidates, [f"d{number}" for number in range(count)]
+
+
+def on_circle(*degrees: float) -> np.ndarray:
+    """(n, 2) float32 unit vectors."""
+    return np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in degrees], dtype=np.float32)
+
+
+def drawn(found: Neighbourhood, limit: int = 80) -> Picture:
+    return picture(found, "wide", size=1000, node_radius=15, limit=limit, named=12, name_length=24)
+
+
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
+    query, candidates, docids = chance()
+    found = neighbourhood(query, candidates, docids, params)
+    expected = rnn_similarity(query[None], candidates[None], params)[0]
+    assert len(found.candidates) == len(docids)
+    for one in found.candidates:
+        assert one.score == pytest.approx(expected[one.element - 1], abs=1e-5)
+        assert one.score == pytest.approx(params.lam * one.geometric + (1 - params.lam) * one.jaccard, abs=1e-12)
+        assert one.docid == docids[one.element - 1]
+        assert one.before == one.element
+    scores = [one.score for one in found.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert [one.after for one in found.candidates] == list(range(1, len(docids) + 1))
+
+
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+def test_shared_neighbours_add_up_to_the_jaccard_similarity(params: RnnParams) -> None:
+    found = neighbourhood(*chance(), params)
+    assert any(one.shared for one in found.candidates)
+    rows = found.steps.expanded
+    for one in found.candidates:
+        assert sum(part.amount for part in one.shared) == pytest.approx(one.jaccard, abs=1e-9)
+        if one.jaccard:
+            assert sum(part.share for part in one.shared) == pytest.approx(1.0)
+            above = np.maximum(rows[0], rows[one.element]).sum()
+            for part in one.shared:
+                assert part.amount * above == pytest.approx(min(part.query_weight, part.weight))
+        amounts = [part.amount for part in one.shared]
+        assert amounts == sorted(amounts, reverse=True)
+
+
+def test_links_of_a_context_worked_out_by_hand() -> None:
+    """At 0, 10, 25 and 70 degrees with k = 1 the nearest are 1, 0, 1 and 2: only 0 and 1 chose each other.
+
+    In the list of each stands itself too, so R = {0,1}, {0,1}, {2}, {3}. With binary weights the rows of 0 and 1 are
+    one half each on 0 and 1; J(0, 1) = 1, half of it by the query and half by the document itself, and J = 0 elsewhere.
+    """
+    query, *rest = on_circle(0, 10, 25, 70)
+    params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary")
+    found = neighbourhood(query, np.array(rest), ["a", "b", "c"], params)
+    assert found.links() == [(0, 1, 0.5)]
+    a, b, c = found.candidates
+    assert (a.docid, a.reciprocal, a.extended, a.jaccard) == ("a", True, False, 1.0)
+    assert [(part.element, part.amount, part.share) for part in a.shared] == [(0, 0.5, 0.5), (1, 0.5, 0.5)]
+    assert (b.reciprocal, b.shared, c.reciprocal, c.shared) == (False, (), False, ())
+    (link,) = drawn(found).links
+    assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
+
+
+def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
+    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
+    lists = found.steps.lists
+    links = drawn(found).links
+    assert {link.kind for link in links} == {"query", "extended", "between"}
+    for link in links:
+        mutual = link.second in lists[link.first] and link.first in lists[link.second]
+        assert mutual == (link.kind != "extended")
+    own = sorted((link for link in links if link.first == 0), key=lambda link: link.weight)
+    assert {link.second for link in own} == found.steps.sets[0] - {0}
+    assert [link.width for link in own] == sorted(link.width for link in own)
+    assert own[-1].width == 9.0
+
+
+def test_extended_members_are_told_from_reciprocal_ones() -> None:
+    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
+    extended = {one.element for one in found.candidates if one.extended}
+    assert extended == found.steps.sets[0] - found.reciprocal[0]
+    assert extended
+    assert not any(one.reciprocal and one.extended for one in found.candidates)
+
+
+def test_distance_from_the_centre_is_the_new_rank_and_arrows_come_from_the_old() -> None:
+    found = neighbourhood(*chance(30), RnnParams())
+    nodes = drawn(found).nodes
+    distances = [math.hypot(node.x, node.y) for node in nodes]
+    assert distances == sorted(distances)
+    assert distances[0] > 40
+    assert max(max(abs(node.x), abs(node.y)) for node in nodes) < 500
+    seen = set()
+    for node, distance in zip(nodes, distances, strict=True):
+        moved = node.candidate.before - node.candidate.after
+        seen.add(node.direction)
+        assert node.direction == ("up" if moved > 0 else "down" if moved < 0 else "same")
+        assert node.move == (f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else "=")
+        if node.arrow:
+            start, tip = math.hypot(*node.arrow[:2]), math.hypot(*node.arrow[2:])
+            assert (start > tip > distance) if moved > 0 else (start < tip < distance)
+    assert {"up", "down"} <= seen
+    assert any(node.arrow for node in nodes)
+    assert [node.candidate.after for node in drawn(found, limit=7).nodes] == list(range(1, 8))
+
+
+def test_nodes_are_spread_until_they_do_not_overlap() -> None:
+    radii, gaps = np.full(10, 100.0), np.full(10, 40.0)
+    angles = spread(np.zeros(10), radii, gaps)
+    x, y = radii * np.cos(angles), radii * np.sin(angles)
+    apart = np.hypot(x[:, None] - x, y[:, None] - y)[np.triu_indices(10, 1)]
+    assert apart.min() > 36
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_tiny_contexts_are_drawn(count: int) -> None:
+    found = neighbourhood(*chance(count), RnnParams())
+    page = explanation(found, qid="q", query="text", texts={})
+    assert len(drawn(found).nodes) == count
+    assert page.count('<tr id="r') == count
+    assert "nan" not in page
+
+
+def test_a_moved_document_tells_whom_it_passed() -> None:
+    query, candidates, _ = chance(4)
+    ranks = {"before": [1, 2, 3, 4], "after": [2, 3, 1, 4]}
+    found = neighbourhood(query, candidates, ["a", "b", "c", "d"], RnnParams(), **ranks)
+    by_name = {one.docid: account(found, one, {}) for one in found.candidates}
+    assert [one.docid for one in found.candidates] == ["c", "a", "b", "d"]
+    assert [one.docid for one in by_name["c"].passed] == ["a", "b"]
+    assert not by_name["c"].passed_by
+    assert [one.docid for one in by_name["b"].passed_by] == ["c"]
+    assert not by_name["b"].passed
+    assert (by_name["c"].candidate.moved, by_name["a"].candidate.moved) == (2, -1)
+
+
+def test_what_is_not_listed_is_summed() -> None:
+    found = neighbourhood(*chance(40), RnnParams(k=15))
+    longest = max(found.candidates, key=lambda one: len(one.shared))
+    told = account(found, longest, {})
+    assert len(told.lines) == LISTED
+    assert told.others == len(longest.shared) - LISTED > 0
+    assert sum(line.share for line in told.lines) + told.others_share == pytest.approx(1.0)
+    assert sum(line.amount for line in told.lines) + told.others_amount == pytest.approx(longest.jaccard)
+
+
+class Links(HTMLParser):
+    """Collects tags, ids, and every address that a browser would follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "xlink:href", "srcset", "data", "action"):
+                self.addresses.append(value or "")
+
+
+def test_page_is_self_contained_and_its_links_lead_somewhere() -> None:
+    found = neighbourhood(*chance(40), RnnParams())
+    page = explanation(found, qid="q1", query="some text", texts={"d3": "a first line"}, source="index x")
+    read = Links()
+    read.feed(page)
+    assert "://" not in page
+    assert "url(//" not in page
+    assert "@import" not in page
+    assert not {"script", "link", "img", "iframe"} & set(read.tags)
+    assert len(read.ids) == len(set(read.ids))
+    assert read.addresses
+    assert {address[1:] for address in read.addresses} <= set(read.ids)
+    assert all(address.startswith("#") for address in read.addresses)
+    assert set(re.findall(r"url\(#([^)]*)\)", page)) <= set(read.ids)
+    moved = [one for one in found.candidates if one.moved]
+    assert read.tags.count("details") == len(moved) > 0
+    assert read.tags.count("svg") > 2
+    assert "a first line" in page
+    assert "prefers-color-scheme" in page
+
+
+def test_page_shows_the_numbers() -> None:
+    found = neighbourhood(*chance(), RnnParams(lam=0.25))
+    page = explanation(found, qid="q1", query="some text", texts={})
+    for one in found.candidates:
+        row = page.split(f'<tr id="r{one.element}">')[1].split("</tr>")[0]
+        assert f">{one.after}</td>" in row
+        assert f">{one.before}</td>" in row
+        assert f"{one.score:.4f}" in row
+        assert f"{0.25 * one.geometric:.4f} + {0.75 * one.jaccard:.4f}" in row
+        if one.moved:
+            details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]
+            for part in one.shared[:LISTED]:
+                assert f"{part.share * 100:.1f} %" in details
+
+
+def test_markup_in_ids_and_texts_is_text() -> None:
+    query, candidates, docids = chance()
+    bad = "<script>alert('x')</script>"
+    docids[:3] = [f"{bad}0", f'"><b>{bad}', "</style></svg>" + bad]
+    texts = dict.fromkeys(docids, f"text {bad} & more")
+    page = explanation(
+        neighbourhood(query, candidates, docids, RnnParams()), qid=bad, query=bad, texts=texts, source=bad
+    )
+    read = Links()
+    read.feed(page)
+    assert not {"script"} & set(read.tags)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("</style>") == 1
+
+
+def test_a_page_without_moves_says_so() -> None:
+    found = neighbourhood(*chance(5), RnnParams(lam=1.0))
+    page = explanation(found, qid="q", query="text", texts={})
+    assert "0 of 5 candidates changed places" in page
+    assert "Nothing moved." in page
+    assert "<details" not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"candidates": np.zeros((0, 8), np.float32), "docids": []}, "expected (d,) and (N, d), N >= 1"),
+        ({"candidates": np.zeros((25, 7), np.float32)}, "candidates (25, 7): expected (d,) and (N, d)"),
+        ({"docids": ["a"]}, "docids has 1 entries for 25 candidates"),
+        ({"after": [1, 2]}, "after has 2 entries for 25 candidates"),
+        ({"query": np.full(8, np.nan, np.float32)}, "NaN or infinite values"),
+    ],
+)
+def test_what_cannot_be_explained(change: dict, message: str) -> None:
+    query, candidates, docids = chance()
+    given = {"query": query, "candidates": candidates, "docids": docids, "params": RnnParams(), **change}
+    with pytest.raises(InputError, match=re.escape(message)):
+        neighbourhood(**given)
+
+
+@pytest.mark.parametrize("qid", ["../../etc/x", "a b", "..", "", "é", "-rf", "x" * 400, "con\n"])
+def test_file_names_are_safe(qid: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\.html", file_name(qid))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index of thirty documents, three topics and their vectors."""
+    folder = tmp_path_factory.mktemp("explain")
+    rng = np.random.default_rng(11)
+    (folder / "index").mkdir()
+    np.save(folder / "index" / "vectors.npy", rng.normal(size=(30, 8)).astype(np.float32))
+    (folder / "index" / "docid").write_text("".join(f"d{i:02d}\n" for i in range(30)))
+    with CorpusWriter(folder / "index") as corpus:
+        for i in range(30):
+            corpus.add(Document(f"d{i:02d}", f"number {i} <i>\nsecond line"))
+    np.save(folder / "queries.npy", rng.normal(size=(3, 8)).astype(np.float32))
+    (folder / "queries.ids").write_text("q1\nq2\nq/3\n")
+    (folder / "topics.tsv").write_text("q1\triver boat\nq2\tbread oven\nq/3\tgarden rose\n")
+    return folder
+
+
+def flags(folder: Path, *more: str) -> list[str]:
+    base = ["--index", str(folder / "index"), "--encoded-queries", str(folder / "queries.npy")]
+    return [*base, "--topics", str(folder / "topics.tsv"), *more]
+
+
+def test_command_writes_the_page_of_a_topic(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "why.html"
+    out = tmp_path / "run.txt"
+    more = ["--explain", "q2", "--explain-output", str(page), "--context", "12", "--output", str(out)]
+    assert main(flags(tiny, *more)) == 0
+    text = page.read_text()
+    assert "bread oven" in text
+    assert "river boat" not in text
+    assert str(page) in capsys.readouterr().err
+    ranked = Run.read(out).ranked("q2")[:12]
+    rows = re.findall(r'<tr id="r\d+">.*?<span class="docid">(.*?)</span><span class="text">(.*?)</span>', text)
+    assert [docid for docid, _ in rows] == ranked
+    assert dict(rows)[ranked[0]] == f"number {int(ranked[0][1:])} &lt;i&gt;"
+
+
+def test_page_has_the_scores_of_the_reranker(tiny: Path, tmp_path: Path) -> None:
+    base = Run.from_dict({"q1": {f"d{i:02d}": 1 / (1 + i) for i in range(0, 30, 2)}})
+    base.write(tmp_path / "base.txt")
+    page = tmp_path / "why.html"
+    run = ["--run", str(tmp_path / "base.txt")]
+    assert main(flags(tiny, *run, "--explain", "q1", "--explain-output", str(page))) == 0
+    queries = QueryVectors(("q1",), np.load(tiny / "queries.npy")[:1])
+    expected = RnnReranker(open_vectors(tiny / "index")).rerank(base, queries)["q1"]
+    scores = re.findall(r'<td class="n score">(.*?)</td>', page.read_text())
+    assert [float(score) for score in scores] == pytest.approx([score for _, score in expected], abs=6e-5)
+
+
+def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) -> None:
+    Run.from_dict({"q1": {"d03": 3.0, "lost": 2.0, "d05": 1.0}}).write(tmp_path / "base.txt")
+    page = tmp_path / "why.html"
+    run = ["--run", str(tmp_path / "base.txt"), "--missing", "skip"]
+    assert main(flags(tiny, *run, "--explain", "q1", "--explain-output", str(page))) == 0
+    assert "lost" not in page.read_text()
+    assert page.read_text().count('<tr id="r') == 2
+
+
+def test_page_is_named_after_the_query(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(flags(tiny, "--explain", "q/3")) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["q_3.html"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--explain", "q9"], r"--explain q9: no such query in .*topics\.tsv, known: q/3, q1, q2"),
+        (["--explain", "q1", "--rerank", "none"], "--explain shows what rnn does: not with --rerank none"),
+        (["--explain", "q1", "--explain-output", "/no/such/folder/x.html"], "cannot be written"),
+        (["--output", "x", "--explain-output", "x.html"], "--explain-output needs --explain QID"),
+    ],
+)
+def test_errors_come_before_any_work(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the index was opened")
+
+    monkeypatch.setattr("rnnreranker.search.__main__._open", fail)
+    with pytest.raises(InputError, match=message):
+        main(flags(tiny, *more))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_query_that_the_run_lacks(tiny: Path, tmp_path: Path) -> None:
+    Run.from_dict({"q1": {"d03": 3.0}}).write(tmp_path / "base.txt")
+    more = ["--run", str(tmp_path / "base.txt"), "--explain", "q2", "--explain-output", str(tmp_path / "x.html")]
+    with pytest.raises(InputError, match="the run of --run has no candidates for this query"):
+        main(flags(tiny, *more))
