@@ -217,6 +217,17 @@ def test_page_is_self_contained_and_its_links_lead_somewhere() -> None:
     assert "prefers-color-scheme" in page
 
 
+def test_page_says_when_candidates_did_not_come_by_similarity() -> None:
+    query, candidates, docids = chance()
+    note = "did not come in the order of their similarity"
+    found = neighbourhood(query, candidates, docids, RnnParams())
+    assert note not in explanation(found, qid="q", query="text", texts={})
+    assert [one.by_similarity for one in found.candidates] == [one.element for one in found.candidates]
+    found = neighbourhood(query, candidates[::-1], docids, RnnParams())
+    assert note in explanation(found, qid="q", query="text", texts={})
+    assert [one.by_similarity for one in found.candidates] == [26 - one.element for one in found.candidates]
+
+
 def test_page_shows_the_numbers() -> None:
     found = neighbourhood(*chance(), RnnParams(lam=0.25))
     page = explanation(found, qid="q1", query="some text", texts={})

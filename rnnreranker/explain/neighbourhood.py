@@ -35,9 +35,9 @@ class Shared:
 class Candidate:
     """A candidate with both ranks (from 1) and its score s* = lambda * geometric + (1 - lambda) * jaccard.
 
-    element: its number in the context, from 1. similarity: inner product with the query. reciprocal: the query and it
-    stand in each other's list. extended: it belongs to the query's set only by the extension. shared: what it has in
-    common with the query, the largest amount first.
+    element: its number in the context, from 1. similarity: inner product with the query. by_similarity: the rank, from
+    1, that it alone would give. reciprocal: the query and it stand in each other's list. extended: it belongs to the
+    query's set only by the extension. shared: what it has in common with the query, the largest amount first.
     """
 
     element: int
@@ -45,6 +45,7 @@ class Candidate:
     before: int
     after: int
     similarity: float
+    by_similarity: int
     geometric: float
     jaccard: float
     score: float
@@ -134,6 +135,7 @@ def _taken_apart(
     geometric = reference.geometric(done, params)
     jaccard = reference.jaccard(done.expanded, 0)[1:]
     scores = reference.mix(geometric, jaccard, params.lam)
+    similar = _ranks(done.raw[0, 1:], docids)
     first = before if before is not None else range(1, len(docids) + 1)
     last = after if after is not None else _ranks(scores, docids)
     found = [
@@ -143,6 +145,7 @@ def _taken_apart(
             before=int(first[i]),
             after=int(last[i]),
             similarity=float(done.raw[0, i + 1]),
+            by_similarity=int(similar[i]),
             geometric=float(geometric[i]),
             jaccard=float(jaccard[i]),
             score=float(scores[i]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,7 +84,16 @@ def explanation(found: Neighbourhood, *, qid: str, query: str, texts: Mapping[st
         widest=max(max(abs(c.score) for c in candidates), 1e-12),
         accounts=[account(found, candidate, shown) for candidate in moved],
         move_label=move_label,
+        by_similarity=_in_order_of_similarity(found),
     )
+
+
+def _in_order_of_similarity(found: Neighbourhood) -> bool:
+    """Whether the candidates came in the order of their similarity to the query, as dense retrieval gives them."""
+    came = sorted(found.candidates, key=lambda candidate: candidate.before)
+    similarities = [candidate.similarity for candidate in came]
+    spread = max(similarities) - min(similarities)
+    return all(later <= one + 1e-4 * spread for one, later in itertools.pairwise(similarities))
 
 
 def account(found: Neighbourhood, candidate: Candidate, texts: Mapping[str, str]) -> Account:

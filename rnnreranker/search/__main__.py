@@ -68,7 +68,8 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.search.explain import explain
 
         path = _explain_output(args)
-        explain(path, index, base, reranked, queries, params, args.explain, topics[args.explain])
+        qid, source = args.explain, f"{args.run or args.retriever} · index {args.index}"
+        explain(path, index, base, reranked, queries, params, qid=qid, text=topics[qid], source=source)
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 

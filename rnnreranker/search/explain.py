@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from rnnreranker.search.show import first_line, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
@@ -41,7 +41,16 @@ def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) 
 
 
 def explain(
-    path: Path, index: Index, base: Run, reranked: Run, queries: QueryVectors, params: RnnParams, qid: str, text: str
+    path: Path,
+    index: Index,
+    base: Run,
+    reranked: Run,
+    queries: QueryVectors,
+    params: RnnParams,
+    *,
+    qid: str,
+    text: str,
+    source: str,
 ) -> None:
     """Write the page of one query and say where it is.
 
@@ -54,6 +63,7 @@ def explain(
         params: the parameters of the reranker.
         qid: the query.
         text: its text.
+        source: where the candidates come from, for the head of the page.
 
     Raises:
         InputError: the query has no candidates with a vector.
@@ -74,5 +84,5 @@ def explain(
         after=[now[docid] for docid in context],
     )
     texts = {docid: first_line(docid, content) for docid, content in texts_in(index, context).items()}
-    write_explanation(path, found, qid=qid, query=text, texts=texts, source=f"index {Path(index.name).name}")
+    write_explanation(path, found, qid=qid, query=text, texts=texts, source=source)
     say(f"explanation of {qid}: {path}")
