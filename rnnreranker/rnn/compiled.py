@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba.extending import intrinsic
 
 SOURCES = ("compiled.py", "kernel.py", "neighbours.py")  # everything that ends up in the machine code
@@ -58,3 +59,21 @@ def float_of(typingctx: Any, word: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(numba.types.float32))
 
     return numba.types.float32(word), generate
+
+
+@intrinsic
+def sixteen(typingctx: Any, row: Any, start: Any, floor: Any) -> Any:
+    """Which of row[start : start + 16], float32 and contiguous, are at least `floor`: one bit each, the first lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lane, vector = ir.IntType(32), ir.VectorType(ir.FloatType(), 16)
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        block = builder.load(builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer()))
+        block.align = 4
+        empty = ir.Constant(vector, ir.Undefined)
+        one = builder.insert_element(empty, args[2], lane(0))
+        floors = builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(lane, 16), [0] * 16))
+        bits = builder.bitcast(builder.fcmp_ordered(">=", block, floors), ir.IntType(16))
+        return builder.zext(bits, ir.IntType(64))
+
+    return numba.types.uint64(row, numba.types.int64, numba.types.float32), generate

@@ -87,13 +87,15 @@ def _score_contexts(  # type: ignore[no-untyped-def]
                 continue
         symmetric = minmax or not normalize
         top = max(1, min(k_exp, lengths[c]))
-        lists, nearest, bound, last, short_bound, short_last = neighbours(sims, m, lengths[c], columns[c], top, k_exp)
+        lists, values, nearest, bound, last, short_bound, short_last = neighbours(
+            sims, m, lengths[c], columns[c], top, k_exp
+        )
         words = (m + 63) // 64
         sets = np.zeros((m, words), dtype=np.uint64)
-        reciprocal(sims, m, lists, bound, last, symmetric, sets)
+        reciprocal(sims, m, lists, values, bound, last, symmetric, sets)
         if columns[c] >= 0:
             short = np.zeros((m, words), dtype=np.uint64)
-            reciprocal(sims, m, lists, short_bound, short_last, symmetric, short)
+            reciprocal(sims, m, lists, values, short_bound, short_last, symmetric, short)
             sets = extended(sets, short, m, strict)
         rows = _weights(sims, sets, m, low, span, minmax, divisor, weight, weight_scale)
         real = np.flatnonzero(probes < m)

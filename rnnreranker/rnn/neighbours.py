@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of, ones
+from rnnreranker.rnn.compiled import compiled, float_of, ones, sixteen
+
+RANKED = 64  # so many values are put in order by counting; bounds of longer lists are found by bisection
 
 
 @compiled()
@@ -83,64 +85,167 @@ def _cut(row, n, size, hint):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped-def]
-    """Neighbour lists in element order, the first k_exp entries of each, and the bounds of lists and short lists."""
-    lists = np.empty((m, length), dtype=np.int32)
-    nearest = np.empty((m, top), dtype=np.int32)
-    bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
-    last, short_last = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    octets = (m + 7) // 8
-    listed = np.zeros(8 * octets, dtype=np.uint8)  # 1 = in the list; read eight at a time to pass over the rest
-    eight = listed.view(np.uint64)
-    held = np.empty(m + 8, dtype=np.float32)  # some to spare: elements are stored first, members kept
-    found = np.empty(m + 8, dtype=np.int32)
-    hint, short_hint, near_hint = np.float32(0), np.float32(0), np.float32(0)
-    for i in range(m):
-        row, entries = sims[i], lists[i]
-        hint, stop = _cut(row, m, length, hint)
-        bound[i], last[i] = hint, stop
-        if stop == m:
-            for j in range(m):
-                listed[j] = row[j] >= hint
+def _floor(row, n, least, most, hint):  # type: ignore[no-untyped-def]
+    """A value that `least` to `most` of row[:n] reach, or NaN where ties or the number of steps stand in the way."""
+    low, high = extremes(row, n)
+    at_low, at_high = n, 1
+    value = hint
+    for _ in range(12):
+        if not low < value < high:
+            value = np.float32((np.float64(low) + np.float64(high)) * 0.5)
+        found = _count(row, n, value)
+        if least <= found <= most:
+            return value
+        if found > most:
+            low, at_low = value, found
         else:
-            for j in range(m):
-                listed[j] = (row[j] > hint) | ((row[j] == hint) & (j <= stop))
-        n = 0
-        for o in range(octets):
-            if eight[o]:
-                for j in range(8 * o, min(8 * o + 8, m)):
-                    found[n], held[n] = j, row[j]
-                    n += listed[j]
-        for e in range(length):
-            entries[e] = found[e]
-        if columns >= length:
-            short_bound[i], short_last[i] = bound[i], last[i]
-        elif columns >= 0:
-            short_hint, stop = _cut(held, length, columns, short_hint)
-            short_bound[i] = short_hint
-            if stop >= 0:
-                stop = entries[stop] if stop < length else m
-            short_last[i] = stop
-        if k_exp == 1:
-            nearest[i, 0] = i
-        else:
-            near_hint, stop = _cut(held, length, top, near_hint)
-            n = 0
-            for e in range(length):
-                if held[e] > near_hint or (held[e] == near_hint and e <= stop):
-                    nearest[i, n] = entries[e]
-                    n += 1
-    return lists, nearest, bound, last, short_bound, short_last
+            high, at_high = value, max(found, 1)
+        # as if counts fell exponentially between the two
+        share = np.log(2.0 * at_low / (least + most)) / np.log(max(at_low / at_high, 1.0 + 1e-6))
+        value = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
+    return np.float32(np.nan)
 
 
 @compiled()
-def reciprocal(sims, m, lists, bound, last, symmetric, sets):  # type: ignore[no-untyped-def]
+def _reaching(row, m, floor, most, marks, found, held):  # type: ignore[no-untyped-def]
+    """How many of row[:m] reach the floor; their positions and values, unless they are more than `most`."""
+    blocks = m // 16
+    n = np.int64(0)
+    for w in range(len(marks)):
+        marks[w] = np.uint64(0)
+    for b in range(blocks):
+        bits = sixteen(row, 16 * b, floor)
+        marks[b >> 2] |= bits << np.uint64(16 * (b & 3))
+    for j in range(16 * blocks, m):
+        marks[j >> 6] |= np.uint64(row[j] >= floor) << np.uint64(j & 63)
+    for w in range(len(marks)):
+        n += np.int64(ones(marks[w]))
+    return n if n > most else _marked(row, marks, found, held)
+
+
+@compiled()
+def _marked(row, marks, found, held):  # type: ignore[no-untyped-def]
+    """How many elements of a row are marked, their positions and values."""
+    n = 0
+    for w in range(len(marks)):
+        rest = marks[w]
+        while rest:
+            bit = rest & (~rest + np.uint64(1))
+            rest ^= bit
+            j = (w << 6) + np.int64(ones(bit - np.uint64(1)))
+            found[n], held[n] = j, row[j]
+            n += 1
+    return n
+
+
+@compiled()
+def _larger(held, width, value):  # type: ignore[no-untyped-def]
+    larger = np.int32(0)
+    for j in range(width):
+        larger = np.int32(larger + np.int32(held[j] > value))
+    return larger
+
+
+@compiled()
+def _ordered(held, n, order):  # type: ignore[no-untyped-def]
+    """Positions of held[:n], at most RANKED values, from the highest to the lowest, equal ones as they stand."""
+    for j in range(n, RANKED):
+        held[j] = -np.inf
+    total = 0
+    if n <= RANKED // 2:  # lengths known to the compiler
+        for e in range(n):
+            larger = _larger(held, RANKED // 2, held[e])
+            order[larger] = e
+            total += larger
+    else:
+        for e in range(n):
+            larger = _larger(held, RANKED, held[e])
+            order[larger] = e
+            total += larger
+    if 2 * total != n * (n - 1):  # some are equal
+        for e in range(n):
+            rank = 0
+            for j in range(n):
+                rank += held[j] > held[e] or (held[j] == held[e] and j < e)
+            order[rank] = e
+
+
+@compiled()
+def neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped-def]
+    """Neighbour lists in element order with their similarities, the first k_exp of each, the bounds of (short) lists.
+
+    For lists of usual length: a value that somewhat more elements reach than the list holds is quickly found, mostly
+    the one of the row before; those elements are put in order, which gives all bounds. Long lists: by bisection.
+    """
+    lists, values = np.empty((m, length), dtype=np.int32), np.empty((m, length), dtype=np.float32)
+    nearest = np.empty((m, top), dtype=np.int32)
+    bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
+    last, short_last = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    marks = np.zeros((m + 63) // 64, dtype=np.uint64)
+    held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.int32)
+    order = np.empty(RANKED, dtype=np.int64)
+    ranked, most = length <= RANKED - 8, RANKED // 2 if length <= RANKED // 2 - 8 else RANKED
+    floor = np.float32(-np.inf) if ranked and m <= most else np.float32(0)
+    short_floor, near_floor = np.float32(0), np.float32(0)
+    for i in range(m):
+        row, n = sims[i], 0
+        if ranked:
+            n = _reaching(row, m, floor, most, marks, found, held)
+            if n < length or n > most:
+                floor = _floor(row, m, length, most, floor)
+                n = _reaching(row, m, floor, most, marks, found, held)
+        if n < length:
+            floor, stop = _cut(row, m, length, floor)
+            marks[:] = 0
+            for j in range(m):
+                marks[j >> 6] |= np.uint64((row[j] > floor) | ((row[j] == floor) & (j <= stop))) << np.uint64(j & 63)
+            n = _marked(row, marks, found, held)
+            bound[i], last[i] = floor, stop
+        if ranked:
+            _ordered(held, n, order)
+            bound[i], last[i] = held[order[length - 1]], found[order[length - 1]]
+        kept = 0
+        for e in range(n):
+            lists[i, kept], values[i, kept] = found[e], held[e]
+            kept += held[e] > bound[i] or (held[e] == bound[i] and found[e] <= last[i])
+            if kept == length:
+                break
+        if columns >= length:
+            short_bound[i], short_last[i] = bound[i], last[i]
+        elif columns == 0:
+            short_bound[i], short_last[i] = np.inf, -1
+        elif columns > 0 and ranked:
+            short_bound[i], short_last[i] = held[order[columns - 1]], found[order[columns - 1]]
+        elif columns > 0:
+            short_floor, stop = _cut(held, n, columns, short_floor)
+            short_bound[i], short_last[i] = short_floor, found[stop] if stop < n else m
+        if k_exp == 1:
+            nearest[i, 0] = i
+        elif ranked:
+            for t in range(top):  # in element order
+                j, place = found[order[t]], t
+                while place > 0 and nearest[i, place - 1] > j:
+                    nearest[i, place] = nearest[i, place - 1]
+                    place -= 1
+                nearest[i, place] = j
+        else:
+            near_floor, stop = _cut(held, n, top, near_floor)
+            kept = 0
+            for e in range(n):
+                if held[e] > near_floor or (held[e] == near_floor and e <= stop):
+                    nearest[i, kept] = found[e]
+                    kept += 1
+    return lists, values, nearest, bound, last, short_bound, short_last
+
+
+@compiled()
+def reciprocal(sims, m, lists, values, bound, last, symmetric, sets):  # type: ignore[no-untyped-def]
     """Set the bits of the elements that have each other in their lists, as bounded."""
     length = lists.shape[1]
     for i in range(m):
         for e in range(length):
             j = lists[i, e]
-            s = sims[i, j]
+            s = values[i, e]
             t = s if symmetric else sims[j, i]
             listed = (s > bound[i]) | ((s == bound[i]) & (j <= last[i]))
             lists_me = (t > bound[j]) | ((t == bound[j]) & (i <= last[j]))
