@@ -59,7 +59,7 @@ def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int
     sizes = np.array([m])
     out = np.full((1, 1 if mix else len(probes), m - mix), -np.inf, dtype=np.float32)
     problem = contexts.score(
-        lambda row, into: np.copyto(into, vectors),
+        lambda row, into: np.ascontiguousarray(vectors, dtype=np.float32),
         vectors.shape[1],
         sizes,
         contexts.Setting.of(params, sizes, mix=mix),
@@ -216,7 +216,7 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
     sizes = np.full(600, 20)
     setting = contexts.Setting.of(RnnParams(), sizes, mix=True)
     out = np.empty((len(sizes), 1, 19), dtype=np.float32)
-    contexts.score(lambda row, into: into.fill(1.0), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
+    contexts.score(lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
     if not seen:
         pytest.skip("numpy does not bring a BLAS of its own here")
     assert set(seen) == {1}

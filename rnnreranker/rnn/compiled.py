@@ -63,7 +63,7 @@ def float_of(typingctx: Any, word: Any) -> Any:
 
 @intrinsic
 def sixteen(typingctx: Any, row: Any, start: Any, floor: Any) -> Any:
-    """Which of row[start : start + 16], float32 and contiguous, are at least `floor`: one bit each, the first lowest."""
+    """Which of row[start : start + 16], contiguous float32, are at least `floor`: a bit each, the first the lowest."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lane, vector = ir.IntType(32), ir.VectorType(ir.FloatType(), 16)

@@ -18,7 +18,7 @@ from rnnreranker.command import cores
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.params import RnnParams
 
-CHUNK_BYTES = 1 << 18  # Gram matrices handed to an engine at once: they stay in the second-level cache
+CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in the second-level cache
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Setting:
         )
 
 
-Load = Callable[[int, np.ndarray], None]  # load(b, rows) fills rows with the vectors of context b
+# load(b, rows) gives the vectors of context b: rows, filled with them, or where they lie already, contiguous float32
+Load = Callable[[int, np.ndarray], np.ndarray]
 
 
 class Engine(Protocol):
@@ -116,7 +117,7 @@ def score(
 ) -> np.ndarray:
     """The `problem` of every context, (B,) float64, after filling `out` (see `Engine`).
 
-    load(b, rows) puts the vectors of context b into rows, (sizes[b], dimension) float32. The bytes of `out` depend on
+    load(b, rows): see `Load`; rows is (sizes[b], dimension) float32. The bytes of `out` depend on
     nothing but the context: not on its neighbours in the batch, the padding, or the number of threads.
     """
     run = use or engine()
@@ -136,11 +137,14 @@ def score(
             for b in range(start, stop):
                 m = int(sizes[b])
                 if m > 1:
-                    context = rows[:m]
-                    load(b, context)
+                    context = load(b, rows[:m])
                     # one product per context, both operands the same array: numpy calls syrk
-                    square = gram[b - start, : m * m].reshape(m, m)
-                    reference.inner_products(context, shift_free=setting.minmax, out=square)
+                    np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
+            if setting.minmax:
+                for c in outweighed(gram[: stop - start], sizes[start:stop]):
+                    m = int(sizes[start + c])
+                    context = load(start + c, rows[:m])
+                    reference.inner_products(context, shift_free=True, out=gram[c, : m * m].reshape(m, m))
             run(gram[: stop - start], sizes[start:stop], setting, probes, out[start:stop], problem[start:stop])
 
     workers = min(threads or cores(), -(-batch // chunk))
@@ -152,6 +156,21 @@ def score(
                 for done in [pool.submit(work) for _ in range(workers)]:
                     done.result()
     return problem
+
+
+def outweighed(gram: np.ndarray, sizes: np.ndarray) -> list[int]:
+    """The contexts in which a constant outweighs the differences, by the rule of `reference.inner_products`.
+
+    gram: as an engine takes it; sizes: (C,).
+    """
+    widest = int(sizes.max(initial=0))
+    if widest < 2:
+        return []
+    ours = gram[:, 1:widest]  # the query and its candidates
+    real = np.arange(1, widest) < sizes[:, None]
+    low, high = np.where(real, ours, np.inf).min(axis=1), np.where(real, ours, -np.inf).max(axis=1)
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    return np.flatnonzero(np.abs(low + high) / 2 > reference.OUTWEIGHS * (high - low)).tolist()
 
 
 _lock = threading.Lock()

@@ -79,25 +79,30 @@ def _score_contexts(  # type: ignore[no-untyped-def]
         if not sound:
             problem[c] = np.nan
             continue
-        low, span, divisor = _scaled(sims, m, minmax, normalize)
+        divisor = np.ones(m)
+        if normalize and not minmax:  # the lists depend on it
+            for i in range(m):
+                d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
+                for j in range(m):
+                    sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
+        symmetric = minmax or not normalize
+        top = max(1, min(k_exp, lengths[c]))
+        lists, values, nearest, bounds, short_bounds, low, span = neighbours(
+            sims, m, lengths[c], columns[c], top, k_exp, minmax
+        )
+        if normalize and minmax:
+            for i in range(m):
+                divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)
         if weight == 1:
             exponent = weight_scale * _largest(sims, m, low, span, minmax, divisor)
             if exponent > exponent_limit:
                 problem[c] = exponent
                 continue
-        symmetric = minmax or not normalize
-        top = max(1, min(k_exp, lengths[c]))
-        lists, values, nearest, bound, last, short_bound, short_last = neighbours(
-            sims, m, lengths[c], columns[c], top, k_exp
-        )
-        words = (m + 63) // 64
-        sets = np.zeros((m, words), dtype=np.uint64)
-        reciprocal(sims, m, lists, values, bound, last, symmetric, sets)
-        if columns[c] >= 0:
-            short = np.zeros((m, words), dtype=np.uint64)
-            reciprocal(sims, m, lists, values, short_bound, short_last, symmetric, short)
-            sets = extended(sets, short, m, strict)
-        rows = _weights(sims, sets, m, low, span, minmax, divisor, weight, weight_scale)
+        own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
+        short = np.zeros_like(own) if columns[c] >= 0 else own[:, :0].copy()
+        reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
+        sets = extended(own, short, m, strict) if columns[c] >= 0 else own
+        rows = _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale)
         real = np.flatnonzero(probes < m)
         jaccard = np.empty((len(real), m))
         _jaccard(rows, nearest, m, probes[real], jaccard)
@@ -107,26 +112,6 @@ def _score_contexts(  # type: ignore[no-untyped-def]
             for r in range(len(real)):
                 for j in range(m):
                     out[c, real[r], j] = jaccard[r, j]
-
-
-@compiled()
-def _scaled(sims, m, minmax, normalize):  # type: ignore[no-untyped-def]
-    """(low, span, divisors of the rows) that turn similarities into what is weighted.
-
-    With min-max both are applied where a weight is made; else the rows are divided here and now: lists depend on it.
-    """
-    low, span, divisor = 0.0, 1.0, np.ones(m)
-    if minmax:
-        low, span = _range(sims, m)
-    if normalize:
-        for i in range(m):
-            d = _divisor(sims, i, m, low, span, minmax, normalize)
-            if minmax:
-                divisor[i] = d
-            else:
-                for j in range(m):
-                    sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
-    return low, span, divisor
 
 
 @compiled()
@@ -152,16 +137,6 @@ def _mix(sims, m, minmax, lam, jaccard, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _range(sims, m):  # type: ignore[no-untyped-def]
-    """The lowest off-diagonal similarity and the distance to the highest; a span of 0 makes all mapped values 0."""
-    low, high = sims[0, 1], sims[0, 1]
-    for i in range(m - 1):  # symmetric: the upper half is enough
-        first, final = extremes(sims[i, i + 1 :], m - i - 1)
-        low, high = min(low, first), max(high, final)
-    return np.float64(low), np.float64(high) - np.float64(low)
-
-
-@compiled()
 def _mapped(similarity, low, span, minmax):  # type: ignore[no-untyped-def]
     value = np.float64(similarity)
     if minmax:
@@ -170,11 +145,11 @@ def _mapped(similarity, low, span, minmax):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _divisor(sims, i, m, low, span, minmax, normalize):  # type: ignore[no-untyped-def]
+def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-def]
     """The maximum of a row, or 1e-8 + its mean; 1 where it cannot divide the row."""
     highest, total, size = -np.inf, 0.0, 0.0
     for j in range(m):
-        s = _mapped(sims[i, j], low, span, minmax)
+        s = _mapped(row[j], low, span, minmax)
         highest = max(highest, s)
         size = max(size, abs(s))
         total += s
@@ -183,41 +158,52 @@ def _divisor(sims, i, m, low, span, minmax, normalize):  # type: ignore[no-untyp
 
 
 @compiled()
-def _weights(sims, sets, m, low, span, minmax, divisor, weight, weight_scale):  # type: ignore[no-untyped-def]
-    """Compressed sparse rows of weights that sum to 1, or are empty; and whether any weight is negative."""
-    words = sets.shape[1]
+def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows of weights that sum to 1, or are empty; and whether any weight is negative.
+
+    own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
+    """
     count = 0
-    for i in range(m):
-        for w in range(words):
-            count += np.int64(ones(sets[i, w]))
+    for word in sets.flat:
+        count += np.int64(ones(word))
     starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    members, values = np.empty(count, dtype=np.int32), np.empty(count)
+    members, weights = np.empty(count, dtype=np.uint32), np.empty(count)
+    row = np.empty(m, dtype=np.float32)
+    inverse = 1.0 / span if span > 0.0 else 0.0
     signed = False
     n = 0
     for i in range(m):
-        start, total = n, 0.0
-        for v in range(words):
-            rest = sets[i, v]
+        start, total, factor = n, 0.0, 1.0 / divisor[i]
+        for e in range(lists.shape[1]):
+            row[lists[i, e]] = values[i, e]
+        for v in range(sets.shape[1]):
+            rest, known = sets[i, v], own[i, v]
             while rest:
                 bit = rest & (~rest + np.uint64(1))
                 rest ^= bit
-                j = (v << 6) + np.int64(ones(bit - np.uint64(1)))
-                value = 1.0
-                if weight != 2:
-                    value = _mapped(sims[i, j], low, span, minmax) / divisor[i]
-                    if weight == 1:
-                        value = np.exp(weight_scale * value) - 1.0
-                signed |= value < 0.0
+                j = np.uint64(v << 6) + ones(bit - np.uint64(1))
                 members[n] = j
-                values[n] = value
-                total += value
+                weights[n] = row[j] if known & bit else sims[i, j]
                 n += 1
+        for e in range(start, n):
+            value = 1.0
+            if weight != 2:
+                value = weights[e]
+                if minmax:
+                    value = min(max((value - low) * inverse, 0.0), 1.0)
+                value *= factor
+                if weight == 1:
+                    value = np.exp(weight_scale * value) - 1.0
+            signed |= value < 0.0
+            weights[e] = value
+            total += value
         if total == 0.0 or not np.isfinite(total):
             n = start
+        factor = 1.0 / total
         for e in range(start, n):
-            values[e] /= total
+            weights[e] *= factor
         starts[i], ends[i] = start, n
-    return starts, ends, members, values, signed
+    return starts, ends, members, weights, signed
 
 
 @compiled()
@@ -231,7 +217,7 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     top = nearest.shape[1]
     chosen = len(probes)
     probe_rows = np.zeros((chosen, m))
-    supports = np.empty((chosen, m), dtype=np.int32)
+    supports = np.empty((chosen, m), dtype=np.uint32)
     widths, totals = np.zeros(chosen, dtype=np.int64), np.zeros(chosen)
     for r in range(chosen):
         for t in range(top):
@@ -257,9 +243,7 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
                     below += min(row[j], probe_rows[r, j])
                     above += max(row[j], probe_rows[r, j])
             else:
-                for s in range(widths[r]):
-                    j = supports[r, s]
-                    below += min(row[j], probe_rows[r, j])
+                below = _shared(row, probe_rows[r], supports[r], widths[r])
                 above = totals[r] + total - below
             usable = above != 0.0 and abs(below) < abs(above) * 3e38
             jaccard[r, i] = below / above if usable else 0.0
@@ -270,6 +254,21 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
                 near = nearest[i, t]
                 for e in range(starts[near], ends[near]):
                     row[members[e]] = 0.0
+
+
+@compiled()
+def _shared(row, other, support, width):  # type: ignore[no-untyped-def]
+    """The sum of minima over the support; every fourth in a sum of its own, so that none waits for the one before."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for s in range(0, width - 3, 4):
+        a, b, c, d = support[s], support[s + 1], support[s + 2], support[s + 3]
+        first += min(row[a], other[a])
+        second += min(row[b], other[b])
+        third += min(row[c], other[c])
+        fourth += min(row[d], other[d])
+    for s in range(width - width % 4, width):
+        first += min(row[support[s]], other[support[s]])
+    return (first + second) + (third + fourth)
 
 
 def _filed_under(stamp: int) -> Any:

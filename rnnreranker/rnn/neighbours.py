@@ -116,8 +116,15 @@ def _reaching(row, m, floor, most, marks, found, held):  # type: ignore[no-untyp
     for b in range(blocks):
         bits = sixteen(row, 16 * b, floor)
         marks[b >> 2] |= bits << np.uint64(16 * (b & 3))
-    for j in range(16 * blocks, m):
-        marks[j >> 6] |= np.uint64(row[j] >= floor) << np.uint64(j & 63)
+    if m < 16:
+        for j in range(m):
+            marks[0] |= np.uint64(row[j] >= floor) << np.uint64(j)
+    elif m % 16:  # the last sixteen again
+        word, place = (m - 16) >> 6, np.uint64((m - 16) & 63)
+        bits = sixteen(row, m - 16, floor)
+        marks[word] |= bits << place
+        if place > 48:
+            marks[word + 1] |= bits >> (np.uint64(64) - place)
     for w in range(len(marks)):
         n += np.int64(ones(marks[w]))
     return n if n > most else _marked(row, marks, found, held)
@@ -132,7 +139,7 @@ def _marked(row, marks, found, held):  # type: ignore[no-untyped-def]
         while rest:
             bit = rest & (~rest + np.uint64(1))
             rest ^= bit
-            j = (w << 6) + np.int64(ones(bit - np.uint64(1)))
+            j = np.uint64(w << 6) + ones(bit - np.uint64(1))
             found[n], held[n] = j, row[j]
             n += 1
     return n
@@ -171,24 +178,33 @@ def _ordered(held, n, order):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped-def]
+def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no-untyped-def]
     """Neighbour lists in element order with their similarities, the first k_exp of each, the bounds of (short) lists.
+
+    With min-max also the lowest off-diagonal similarity and the distance to the highest, else 0 and 1.
 
     For lists of usual length: a value that somewhat more elements reach than the list holds is quickly found, mostly
     the one of the row before; those elements are put in order, which gives all bounds. Long lists: by bisection.
     """
-    lists, values = np.empty((m, length), dtype=np.int32), np.empty((m, length), dtype=np.float32)
-    nearest = np.empty((m, top), dtype=np.int32)
+    lists = np.empty(m * length + 1, dtype=np.uint32)  # one to spare: entries are stored first, kept if they belong
+    values = np.empty(m * length + 1, dtype=np.float32)
+    nearest = np.empty((m, top), dtype=np.uint32)
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     last, short_last = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     marks = np.zeros((m + 63) // 64, dtype=np.uint64)
-    held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.int32)
+    held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     order = np.empty(RANKED, dtype=np.int64)
     ranked, most = length <= RANKED - 8, RANKED // 2 if length <= RANKED // 2 - 8 else RANKED
     floor = np.float32(-np.inf) if ranked and m <= most else np.float32(0)
     short_floor, near_floor = np.float32(0), np.float32(0)
+    lowest, highest = np.float32(np.inf), np.float32(-np.inf)
     for i in range(m):
         row, n = sims[i], 0
+        if minmax:
+            own = row[i]
+            row[i] = row[i - 1] if i else row[1]  # anything but the diagonal
+            low, high = extremes(row, m)
+            row[i], lowest, highest = own, min(lowest, low), max(highest, high)
         if ranked:
             n = _reaching(row, m, floor, most, marks, found, held)
             if n < length or n > most:
@@ -204,12 +220,10 @@ def neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped
         if ranked:
             _ordered(held, n, order)
             bound[i], last[i] = held[order[length - 1]], found[order[length - 1]]
-        kept = 0
+        entry, least, stop = i * length, bound[i], last[i]
         for e in range(n):
-            lists[i, kept], values[i, kept] = found[e], held[e]
-            kept += held[e] > bound[i] or (held[e] == bound[i] and found[e] <= last[i])
-            if kept == length:
-                break
+            lists[entry], values[entry] = found[e], held[e]
+            entry += (held[e] > least) | ((held[e] == least) & (found[e] <= stop))
         if columns >= length:
             short_bound[i], short_last[i] = bound[i], last[i]
         elif columns == 0:
@@ -235,21 +249,30 @@ def neighbours(sims, m, length, columns, top, k_exp):  # type: ignore[no-untyped
                 if held[e] > near_floor or (held[e] == near_floor and e <= stop):
                     nearest[i, kept] = found[e]
                     kept += 1
-    return lists, values, nearest, bound, last, short_bound, short_last
+    lists, values = lists[: m * length].reshape((m, length)), values[: m * length].reshape((m, length))
+    low, span = (np.float64(lowest), np.float64(highest) - np.float64(lowest)) if minmax else (0.0, 1.0)
+    return lists, values, nearest, (bound, last), (short_bound, short_last), low, span
 
 
 @compiled()
-def reciprocal(sims, m, lists, values, bound, last, symmetric, sets):  # type: ignore[no-untyped-def]
-    """Set the bits of the elements that have each other in their lists, as bounded."""
-    length = lists.shape[1]
-    for i in range(m):
-        for e in range(length):
-            j = lists[i, e]
-            s = values[i, e]
+def reciprocal(sims, lists, values, bounds, short_bounds, symmetric, sets, short):  # type: ignore[no-untyped-def]
+    """Set the bits of the elements that have each other in their lists, and of those in each other's short list.
+
+    bounds, short_bounds: (bound, last) of every list. short: as sets, or without columns where there are none.
+    """
+    bound, last = bounds
+    short_bound, short_last = short_bounds
+    for i in range(len(lists)):
+        for e in range(lists.shape[1]):
+            j, s = np.uint64(lists[i, e]), values[i, e]
             t = s if symmetric else sims[j, i]
-            listed = (s > bound[i]) | ((s == bound[i]) & (j <= last[i]))
+            word, bit = j >> np.uint64(6), j & np.uint64(63)
             lists_me = (t > bound[j]) | ((t == bound[j]) & (i <= last[j]))
-            sets[i, j >> 6] |= np.uint64(listed & lists_me) << np.uint64(j & 63)
+            sets[i, word] |= np.uint64(lists_me) << bit
+            if short.size:
+                listed = (s > short_bound[i]) | ((s == short_bound[i]) & (np.int64(j) <= short_last[i]))
+                lists_me = (t > short_bound[j]) | ((t == short_bound[j]) & (i <= short_last[j]))
+                short[i, word] |= np.uint64(listed & lists_me) << bit
 
 
 @compiled()
@@ -267,7 +290,7 @@ def extended(sets, short, m, strict):  # type: ignore[no-untyped-def]
             while rest:
                 bit = rest & (~rest + np.uint64(1))
                 rest ^= bit
-                q = (v << 6) + np.int64(ones(bit - np.uint64(1)))
+                q = np.uint64(v << 6) + ones(bit - np.uint64(1))
                 shared = np.int64(0)
                 for w in range(words):
                     shared += np.int64(ones(short[q, w] & sets[i, w]))

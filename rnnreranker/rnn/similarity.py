@@ -52,9 +52,10 @@ def rnn_similarity(
         raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
     real = _lengths(lengths, len(queries), width)
 
-    def load(row: int, into: np.ndarray) -> None:
+    def load(row: int, into: np.ndarray) -> np.ndarray:
         into[0] = queries[row]
         into[1:] = candidates[row, : len(into) - 1]
+        return into
 
     out = np.full((len(queries), 1, width), -np.inf, dtype=np.float32)
     setting = contexts.Setting.of(params, real + 1, mix=True)
@@ -102,8 +103,13 @@ def jaccard_similarity(
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
     real = _lengths(lengths, batch, width - 1)
 
-    def load(row: int, into: np.ndarray) -> None:
+    as_they_lie = vectors.dtype == np.float32 and vectors.flags.c_contiguous
+
+    def load(row: int, into: np.ndarray) -> np.ndarray:
+        if as_they_lie:
+            return vectors[row, : len(into)]
         into[:] = vectors[row, : len(into)]
+        return into
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
     setting = contexts.Setting.of(params, real + 1, mix=False)
@@ -160,7 +166,7 @@ def _check(problem: np.ndarray, load: contexts.Load, dimension: int, real: np.nd
         raise InputError(f"row {row} of the batch: {reference.too_large(problem[row])}")
     vectors = np.empty((int(real[row]) + 1, dimension), dtype=np.float32)
     with np.errstate(all="ignore"):
-        load(row, vectors)
+        vectors = load(row, vectors)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if not broken.size:
         raise InputError(f"row {row} of the batch: inner products beyond the range of float32; scale the vectors down")
