@@ -189,7 +189,7 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
         "import numpy as np\n"
         "from rnnreranker.rnn import RnnParams, kernel, rnn_similarity\n"
         "rnn_similarity(np.ones((1, 2)), np.ones((1, 3, 2)), RnnParams())\n"
-        "print(sum(kernel._entry.stats.cache_misses.values()))\n"
+        "print(sum(kernel._score_chunk.stats.cache_misses.values()))\n"
     )
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", "NUMBA_CACHE_DIR": str(tmp_path)}
     for misses in ("1", "0"):
@@ -216,7 +216,9 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
     sizes = np.full(600, 20)
     setting = contexts.Setting.of(RnnParams(), sizes, mix=True)
     out = np.empty((len(sizes), 1, 19), dtype=np.float32)
-    contexts.score(lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
+    contexts.score(
+        lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look
+    )
     if not seen:
         pytest.skip("numpy does not bring a BLAS of its own here")
     assert set(seen) == {1}

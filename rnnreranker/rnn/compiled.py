@@ -16,7 +16,9 @@ SOURCES = ("compiled.py", "kernel.py", "neighbours.py")  # everything that ends 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
     """numba.njit as every compiled part uses it: without the interpreter's lock, floats divided as numpy does."""
-    return numba.njit(nogil=True, error_model="numpy", **options)
+    return numba.njit(
+        nogil=True, error_model="numpy", **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | options
+    )
 
 
 def kept(function: Callable[..., None]) -> Any:
@@ -26,9 +28,9 @@ def kept(function: Callable[..., None]) -> Any:
     written it refuses to compile at all, which must not stop us.
     """
     try:
-        return compiled(cache=True)(function)
+        return compiled(cache=True, no_cpython_wrapper=False)(function)
     except RuntimeError:
-        return compiled()(function)
+        return compiled(no_cpython_wrapper=False)(function)
 
 
 def checksum() -> int:

@@ -25,7 +25,7 @@ def score_contexts(
     """Fill `out` for a chunk of contexts; the contract is in `contexts.Engine`."""
     lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
-    _entry(
+    _score_chunk(
         gram.reshape(-1),
         gram.shape[1],
         sizes,
@@ -48,78 +48,12 @@ def score_contexts(
 
 
 @compiled()
-def _score_contexts(  # type: ignore[no-untyped-def]
-    gram,
-    stride,
-    sizes,
-    lengths,
-    columns,
-    k_exp,
-    strict,
-    weight,
-    weight_scale,
-    exponent_limit,
-    largest_square,
-    normalize,
-    minmax,
-    lam,
-    mix,
-    probes,
-    out,
-    problem,
-):
-    for c in range(len(sizes)):
-        m = sizes[c]
-        if m < 2:
-            continue
-        sims = gram[c * stride : c * stride + m * m].reshape((m, m))
-        sound = True
-        for i in range(m):
-            sound &= sims[i, i] <= largest_square  # a vector with NaN or infinity shows on the diagonal
-        if not sound:
-            problem[c] = np.nan
-            continue
-        divisor = np.ones(m)
-        if normalize and not minmax:  # the lists depend on it
-            for i in range(m):
-                d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
-                for j in range(m):
-                    sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
-        symmetric = minmax or not normalize
-        top = max(1, min(k_exp, lengths[c]))
-        lists, values, nearest, bounds, short_bounds, low, span = neighbours(
-            sims, m, lengths[c], columns[c], top, k_exp, minmax
-        )
-        if normalize and minmax:
-            for i in range(m):
-                divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)
-        if weight == 1:
-            exponent = weight_scale * _largest(sims, m, low, span, minmax, divisor)
-            if exponent > exponent_limit:
-                problem[c] = exponent
-                continue
-        own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
-        short = np.zeros_like(own) if columns[c] >= 0 else own[:, :0].copy()
-        reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
-        sets = extended(own, short, m, strict) if columns[c] >= 0 else own
-        rows = _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale)
-        real = np.flatnonzero(probes < m)
-        jaccard = np.empty((len(real), m))
-        _jaccard(rows, nearest, m, probes[real], jaccard)
-        if mix:
-            _mix(sims, m, minmax, lam, jaccard[0], out[c, 0])
-        else:
-            for r in range(len(real)):
-                for j in range(m):
-                    out[c, real[r], j] = jaccard[r, j]
-
-
-@compiled()
 def _largest(sims, m, low, span, minmax, divisor):  # type: ignore[no-untyped-def]
     largest = -np.inf
     for i in range(m):
         for j in range(m):
-            largest = max(largest, _mapped(sims[i, j], low, span, minmax) / divisor[i])
+            s = _mapped(sims[i, j], low, span, minmax) / divisor[i]
+            largest = s if s > largest else largest
     return largest
 
 
@@ -137,10 +71,15 @@ def _mix(sims, m, minmax, lam, jaccard, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _clipped(value):  # type: ignore[no-untyped-def]
+    return (value if value < 1.0 else 1.0) if value > 0.0 else 0.0
+
+
+@compiled()
 def _mapped(similarity, low, span, minmax):  # type: ignore[no-untyped-def]
     value = np.float64(similarity)
     if minmax:
-        value = min(max((value - low) / span, 0.0), 1.0) if span > 0.0 else 0.0
+        value = _clipped((value - low) / span) if span > 0.0 else 0.0
     return value
 
 
@@ -150,8 +89,8 @@ def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-d
     highest, total, size = -np.inf, 0.0, 0.0
     for j in range(m):
         s = _mapped(row[j], low, span, minmax)
-        highest = max(highest, s)
-        size = max(size, abs(s))
+        highest = s if s > highest else highest
+        size = abs(s) if abs(s) > size else size
         total += s
     d = highest if normalize == 1 else 1e-8 + total / m
     return d if size < abs(d) * 3e38 else 1.0
@@ -164,8 +103,9 @@ def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weig
     own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
     """
     count = 0
-    for word in sets.flat:
-        count += np.int64(ones(word))
+    for i in range(m):
+        for v in range(sets.shape[1]):
+            count += np.int64(ones(sets[i, v]))
     starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     members, weights = np.empty(count, dtype=np.uint32), np.empty(count)
     row = np.empty(m, dtype=np.float32)
@@ -190,7 +130,7 @@ def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weig
             if weight != 2:
                 value = weights[e]
                 if minmax:
-                    value = min(max((value - low) * inverse, 0.0), 1.0)
+                    value = _clipped((value - low) * inverse)
                 value *= factor
                 if weight == 1:
                     value = np.exp(weight_scale * value) - 1.0
@@ -216,11 +156,16 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     starts, ends, members, values, signed = rows
     top = nearest.shape[1]
     chosen = len(probes)
-    probe_rows = np.zeros((chosen, m))
+    probe_rows, row = np.empty((chosen, m)), np.empty(m)
     supports = np.empty((chosen, m), dtype=np.uint32)
-    widths, totals = np.zeros(chosen, dtype=np.int64), np.zeros(chosen)
+    widths, totals = np.empty(chosen, dtype=np.int64), np.empty(chosen)
+    for j in range(m):
+        row[j] = 0.0
     for r in range(chosen):
-        for t in range(top):
+        widths[r], totals[r] = 0, 0.0
+        for j in range(m):
+            probe_rows[r, j] = 0.0
+        for t in range(top if probes[r] < m else 0):
             near = nearest[probes[r], t]
             totals[r] += ends[near] > starts[near]
             for e in range(starts[near], ends[near]):
@@ -228,7 +173,6 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
         for j in range(m):
             supports[r, widths[r]] = j
             widths[r] += signed or probe_rows[r, j] != 0.0
-    row = np.zeros(m)
     for i in range(m):
         total = 0.0
         for t in range(top):
@@ -240,15 +184,20 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
             below, above = 0.0, 0.0
             if signed:
                 for j in range(m):
-                    below += min(row[j], probe_rows[r, j])
-                    above += max(row[j], probe_rows[r, j])
+                    a, b = row[j], probe_rows[r, j]
+                    below += a if a < b else b
+                    above += a if a > b else b
             else:
-                below = _shared(row, probe_rows[r], supports[r], widths[r])
+                for s in range(widths[r]):
+                    j = supports[r, s]
+                    a, b = row[j], probe_rows[r, j]
+                    below += a if a < b else b
                 above = totals[r] + total - below
             usable = above != 0.0 and abs(below) < abs(above) * 3e38
             jaccard[r, i] = below / above if usable else 0.0
         if m <= 256:
-            row[:] = 0.0
+            for j in range(m):
+                row[j] = 0.0
         else:
             for t in range(top):
                 near = nearest[i, t]
@@ -256,27 +205,76 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
                     row[members[e]] = 0.0
 
 
-@compiled()
-def _shared(row, other, support, width):  # type: ignore[no-untyped-def]
-    """The sum of minima over the support; every fourth in a sum of its own, so that none waits for the one before."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    for s in range(0, width - 3, 4):
-        a, b, c, d = support[s], support[s + 1], support[s + 2], support[s + 3]
-        first += min(row[a], other[a])
-        second += min(row[b], other[b])
-        third += min(row[c], other[c])
-        fourth += min(row[d], other[d])
-    for s in range(width - width % 4, width):
-        first += min(row[support[s]], other[support[s]])
-    return (first + second) + (third + fourth)
-
-
 def _filed_under(stamp: int) -> Any:
-    def entry(*arguments):  # type: ignore[no-untyped-def]
-        if stamp >= 0:  # always: naming it is what counts, see `checksum`
-            _score_contexts(*arguments)
+    """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
 
-    return kept(entry)
+    def score_chunk(  # type: ignore[no-untyped-def]
+        gram,
+        stride,
+        sizes,
+        lengths,
+        columns,
+        k_exp,
+        strict,
+        weight,
+        weight_scale,
+        exponent_limit,
+        largest_square,
+        normalize,
+        minmax,
+        lam,
+        mix,
+        probes,
+        out,
+        problem,
+    ):
+        for c in range(len(sizes) if stamp >= 0 else 0):
+            m = sizes[c]
+            if m < 2:
+                continue
+            sims = gram[c * stride : c * stride + m * m].reshape((m, m))
+            sound = True
+            for i in range(m):
+                sound &= sims[i, i] <= largest_square  # a vector with NaN or infinity shows on the diagonal
+            if not sound:
+                problem[c] = np.nan
+                continue
+            divisor = np.empty(m)
+            for i in range(m):
+                divisor[i] = 1.0
+            if normalize and not minmax:  # the lists depend on it
+                for i in range(m):
+                    d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
+                    for j in range(m):
+                        sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
+            symmetric = minmax or not normalize
+            top = k_exp if k_exp < lengths[c] else lengths[c]
+            lists, values, nearest, bounds, short_bounds, low, span = neighbours(
+                sims, m, lengths[c], columns[c], top, k_exp, minmax
+            )
+            if normalize and minmax:
+                for i in range(m):
+                    divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)
+            if weight == 1:
+                exponent = weight_scale * _largest(sims, m, low, span, minmax, divisor)
+                if exponent > exponent_limit:
+                    problem[c] = exponent
+                    continue
+            own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
+            short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
+            reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
+            sets = extended(own, short, m, strict) if columns[c] >= 0 else own
+            rows = _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale)
+            jaccard = np.empty((len(probes), m))
+            _jaccard(rows, nearest, m, probes, jaccard)
+            if mix:
+                _mix(sims, m, minmax, lam, jaccard[0], out[c, 0])
+            else:
+                for r in range(len(probes)):
+                    for j in range(m if probes[r] < m else 0):
+                        out[c, r, j] = jaccard[r, j]
+
+    return kept(score_chunk)
 
 
-_entry = _filed_under(checksum())
+_score_chunk = _filed_under(checksum())

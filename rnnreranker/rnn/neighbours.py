@@ -59,11 +59,8 @@ def _cut(row, n, size, hint):  # type: ignore[no-untyped-def]
         middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
         if middle <= low or middle >= high:
             break
-        if guess:  # as if counts fell evenly, or in long rows exponentially; every other step halves, so that it ends
-            if n > 128:
-                share = np.log(at_low / (size - 0.5)) / np.log(at_low / at_high)
-            else:
-                share = (at_low - size + 0.5) / (at_low - at_high)
+        if guess:  # as if counts fell exponentially; every other step halves, so that it ends
+            share = np.log(at_low / (size - 0.5)) / np.log(at_low / at_high)
             even = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
             middle = even if low < even < high else middle
         guess = not guess
@@ -99,9 +96,9 @@ def _floor(row, n, least, most, hint):  # type: ignore[no-untyped-def]
         if found > most:
             low, at_low = value, found
         else:
-            high, at_high = value, max(found, 1)
+            high, at_high = value, found if found else 1
         # as if counts fell exponentially between the two
-        share = np.log(2.0 * at_low / (least + most)) / np.log(max(at_low / at_high, 1.0 + 1e-6))
+        share = np.log(2.0 * at_low / (least + most)) / np.log((at_low + 1e-6) / at_high)
         value = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
     return np.float32(np.nan)
 
@@ -191,7 +188,7 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
     nearest = np.empty((m, top), dtype=np.uint32)
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     last, short_last = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    marks = np.zeros((m + 63) // 64, dtype=np.uint64)
+    marks = np.empty((m + 63) // 64, dtype=np.uint64)
     held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     order = np.empty(RANKED, dtype=np.int64)
     ranked, most = length <= RANKED - 8, RANKED // 2 if length <= RANKED // 2 - 8 else RANKED
@@ -204,7 +201,8 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
             own = row[i]
             row[i] = row[i - 1] if i else row[1]  # anything but the diagonal
             low, high = extremes(row, m)
-            row[i], lowest, highest = own, min(lowest, low), max(highest, high)
+            row[i] = own
+            lowest, highest = low if low < lowest else lowest, high if high > highest else highest
         if ranked:
             n = _reaching(row, m, floor, most, marks, found, held)
             if n < length or n > most:
@@ -212,7 +210,8 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
                 n = _reaching(row, m, floor, most, marks, found, held)
         if n < length:
             floor, stop = _cut(row, m, length, floor)
-            marks[:] = 0
+            for w in range(len(marks)):
+                marks[w] = np.uint64(0)
             for j in range(m):
                 marks[j >> 6] |= np.uint64((row[j] > floor) | ((row[j] == floor) & (j <= stop))) << np.uint64(j & 63)
             n = _marked(row, marks, found, held)
@@ -279,12 +278,15 @@ def reciprocal(sims, lists, values, bounds, short_bounds, symmetric, sets, short
 def extended(sets, short, m, strict):  # type: ignore[no-untyped-def]
     """Each set joined with the short sets of its members that overlap it by more than (or at least) two thirds."""
     words = sets.shape[1]
-    result = sets.copy()
-    size = np.zeros(m, dtype=np.int64)
+    result = np.zeros((m, words), dtype=np.uint64)
+    size = np.empty(m, dtype=np.int64)
     for i in range(m):
+        size[i] = 0
         for w in range(words):
             size[i] += np.int64(ones(short[i, w]))
     for i in range(m):
+        for w in range(words):
+            result[i, w] = sets[i, w]
         for v in range(words):
             rest = sets[i, v]
             while rest:
