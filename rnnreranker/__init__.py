@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
+    from rnnreranker.labels import SoftLabels
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
     from rnnreranker.runs import Run
@@ -25,6 +26,7 @@ _HOMES = {
     "RnnReranker": "rerank",
     "RnnrerankerError": "errors",
     "Run": "runs",
+    "SoftLabels": "labels",
     "UnavailableError": "errors",
     "VectorSource": "vectors",
     "jaccard_similarity": "rnn",
@@ -40,6 +42,7 @@ __all__ = [
     "RnnReranker",
     "RnnrerankerError",
     "Run",
+    "SoftLabels",
     "UnavailableError",
     "VectorSource",
     "jaccard_similarity",
