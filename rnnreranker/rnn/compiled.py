@@ -11,7 +11,7 @@ import numba
 from llvmlite import ir
 from numba.extending import intrinsic
 
-SOURCES = ("compiled.py", "kernel.py", "neighbours.py")  # everything that ends up in the machine code
+SOURCES = ("compiled.py", "kernel.py", "neighbours.py", "selection.py")  # everything that ends up in the machine code
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

@@ -1,8 +1,8 @@
 """The compiled engine: one context at a time, sparse rows, no matrix besides the Gram matrix it is given.
 
-Neighbour lists are not sorted. The n-th highest similarity of a row is found by bisection (vector units are good at
-counting), a list is everything above it, and "i is in the list of j" is one comparison with the bound of j. Sets are
-bit rows, so that overlaps are counted 64 elements at a time. Weights are kept as compressed sparse rows in element
+Rows of similarities are not sorted. What reaches a floor is marked, sixteen values at a time, and only that is put in
+order; a list is everything above its bound, and "i is in the list of j" is one comparison with the bound of j. Sets
+are bit rows, so that overlaps are counted 64 elements at a time. Weights are kept as compressed sparse rows in element
 order, which fixes the order of every sum.
 """
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
-from rnnreranker.rnn.neighbours import extended, extremes, neighbours, reciprocal
+from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
+from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.contexts import Setting

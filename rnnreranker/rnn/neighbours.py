@@ -4,174 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of, ones, sixteen
-
-RANKED = 64  # so many values are put in order by counting; bounds of longer lists are found by bisection
-
-
-@compiled()
-def extremes(row, n):  # type: ignore[no-untyped-def]
-    """The lowest and highest of row[:n], compared as integers in the order of the floats: only those are vectorised."""
-    words = row.view(np.int32)
-    low, high = np.int32(2147483647), np.int32(-2147483648)
-    for j in range(n):
-        word = words[j]
-        word = np.int32(word ^ np.int32(np.int32(word >> np.int32(31)) & np.int32(2147483647)))
-        low = word if word < low else low
-        high = word if word > high else high
-    low = np.int32(low ^ np.int32(np.int32(low >> np.int32(31)) & np.int32(2147483647)))
-    high = np.int32(high ^ np.int32(np.int32(high >> np.int32(31)) & np.int32(2147483647)))
-    return float_of(low), float_of(high)
-
-
-@compiled()
-def _count(row, n, floor):  # type: ignore[no-untyped-def]
-    found = 0
-    for j in range(n):
-        found += row[j] >= floor
-    return found
-
-
-@compiled()
-def _cut(row, n, size, hint):  # type: ignore[no-untyped-def]
-    """(bound, last): the `size` highest of row[:n] are those above bound, and those equal to it up to position last.
-
-    hint: where the bound may be, say that of the row before; it changes the number of steps, not which are chosen.
-    """
-    if size >= n:
-        return np.float32(-np.inf), n
-    if size <= 0:
-        return np.float32(np.inf), -1
-    low, high = extremes(row, n)
-    at_low, at_high = n, _count(row, n, high)
-    if at_high >= size:
-        low = high
-    guess = True
-    if low < hint < high:
-        found = _count(row, n, hint)
-        if found == size:
-            return hint, n
-        if found > size:
-            low, at_low = hint, found
-        else:
-            high, at_high = hint, found
-    while True:
-        middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
-        if middle <= low or middle >= high:
-            break
-        if guess:  # as if counts fell exponentially; every other step halves, so that it ends
-            share = np.log(at_low / (size - 0.5)) / np.log(at_low / at_high)
-            even = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
-            middle = even if low < even < high else middle
-        guess = not guess
-        found = _count(row, n, middle)
-        if found == size:
-            return middle, n
-        if found > size:
-            low, at_low = middle, found
-        else:
-            high, at_high = middle, found
-    wanted = size  # several values equal the bound: the first of them belong
-    for j in range(n):
-        wanted -= row[j] > low
-    j = -1
-    while wanted > 0:
-        j += 1
-        wanted -= row[j] == low
-    return low, j
-
-
-@compiled()
-def _floor(row, n, least, most, hint):  # type: ignore[no-untyped-def]
-    """A value that `least` to `most` of row[:n] reach, or NaN where ties or the number of steps stand in the way."""
-    low, high = extremes(row, n)
-    at_low, at_high = n, 1
-    value = hint
-    for _ in range(12):
-        if not low < value < high:
-            value = np.float32((np.float64(low) + np.float64(high)) * 0.5)
-        found = _count(row, n, value)
-        if least <= found <= most:
-            return value
-        if found > most:
-            low, at_low = value, found
-        else:
-            high, at_high = value, found if found else 1
-        # as if counts fell exponentially between the two
-        share = np.log(2.0 * at_low / (least + most)) / np.log((at_low + 1e-6) / at_high)
-        value = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
-    return np.float32(np.nan)
-
-
-@compiled()
-def _reaching(row, m, floor, most, marks, found, held):  # type: ignore[no-untyped-def]
-    """How many of row[:m] reach the floor; their positions and values, unless they are more than `most`."""
-    blocks = m // 16
-    n = np.int64(0)
-    for w in range(len(marks)):
-        marks[w] = np.uint64(0)
-    for b in range(blocks):
-        bits = sixteen(row, 16 * b, floor)
-        marks[b >> 2] |= bits << np.uint64(16 * (b & 3))
-    if m < 16:
-        for j in range(m):
-            marks[0] |= np.uint64(row[j] >= floor) << np.uint64(j)
-    elif m % 16:  # the last sixteen again
-        word, place = (m - 16) >> 6, np.uint64((m - 16) & 63)
-        bits = sixteen(row, m - 16, floor)
-        marks[word] |= bits << place
-        if place > 48:
-            marks[word + 1] |= bits >> (np.uint64(64) - place)
-    for w in range(len(marks)):
-        n += np.int64(ones(marks[w]))
-    return n if n > most else _marked(row, marks, found, held)
-
-
-@compiled()
-def _marked(row, marks, found, held):  # type: ignore[no-untyped-def]
-    """How many elements of a row are marked, their positions and values."""
-    n = 0
-    for w in range(len(marks)):
-        rest = marks[w]
-        while rest:
-            bit = rest & (~rest + np.uint64(1))
-            rest ^= bit
-            j = np.uint64(w << 6) + ones(bit - np.uint64(1))
-            found[n], held[n] = j, row[j]
-            n += 1
-    return n
-
-
-@compiled()
-def _larger(held, width, value):  # type: ignore[no-untyped-def]
-    larger = np.int32(0)
-    for j in range(width):
-        larger = np.int32(larger + np.int32(held[j] > value))
-    return larger
-
-
-@compiled()
-def _ordered(held, n, order):  # type: ignore[no-untyped-def]
-    """Positions of held[:n], at most RANKED values, from the highest to the lowest, equal ones as they stand."""
-    for j in range(n, RANKED):
-        held[j] = -np.inf
-    total = 0
-    if n <= RANKED // 2:  # lengths known to the compiler
-        for e in range(n):
-            larger = _larger(held, RANKED // 2, held[e])
-            order[larger] = e
-            total += larger
-    else:
-        for e in range(n):
-            larger = _larger(held, RANKED, held[e])
-            order[larger] = e
-            total += larger
-    if 2 * total != n * (n - 1):  # some are equal
-        for e in range(n):
-            rank = 0
-            for j in range(n):
-                rank += held[j] > held[e] or (held[j] == held[e] and j < e)
-            order[rank] = e
+from rnnreranker.rnn.compiled import compiled, ones
+from rnnreranker.rnn.selection import RANKED, cut, extremes, floor_for, marked, ordered, reaching
 
 
 @compiled()
@@ -204,20 +38,20 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
             row[i] = own
             lowest, highest = low if low < lowest else lowest, high if high > highest else highest
         if ranked:
-            n = _reaching(row, m, floor, most, marks, found, held)
+            n = reaching(row, m, floor, most, marks, found, held)
             if n < length or n > most:
-                floor = _floor(row, m, length, most, floor)
-                n = _reaching(row, m, floor, most, marks, found, held)
+                floor = floor_for(row, m, length, most, floor)
+                n = reaching(row, m, floor, most, marks, found, held)
         if n < length:
-            floor, stop = _cut(row, m, length, floor)
+            floor, stop = cut(row, m, length, floor)
             for w in range(len(marks)):
                 marks[w] = np.uint64(0)
             for j in range(m):
                 marks[j >> 6] |= np.uint64((row[j] > floor) | ((row[j] == floor) & (j <= stop))) << np.uint64(j & 63)
-            n = _marked(row, marks, found, held)
+            n = marked(row, marks, found, held)
             bound[i], last[i] = floor, stop
         if ranked:
-            _ordered(held, n, order)
+            ordered(held, n, order)
             bound[i], last[i] = held[order[length - 1]], found[order[length - 1]]
         entry, least, stop = i * length, bound[i], last[i]
         for e in range(n):
@@ -230,7 +64,7 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
         elif columns > 0 and ranked:
             short_bound[i], short_last[i] = held[order[columns - 1]], found[order[columns - 1]]
         elif columns > 0:
-            short_floor, stop = _cut(held, n, columns, short_floor)
+            short_floor, stop = cut(held, n, columns, short_floor)
             short_bound[i], short_last[i] = short_floor, found[stop] if stop < n else m
         if k_exp == 1:
             nearest[i, 0] = i
@@ -242,7 +76,7 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
                     place -= 1
                 nearest[i, place] = j
         else:
-            near_floor, stop = _cut(held, n, top, near_floor)
+            near_floor, stop = cut(held, n, top, near_floor)
             kept = 0
             for e in range(n):
                 if held[e] > near_floor or (held[e] == near_floor and e <= stop):
