@@ -9,6 +9,7 @@ COMMANDS = {
     "search": "topics to candidates, reranked: a run, a table or an evaluation",
     "evaluate": "runs and qrels to measures, differences and tests",
     "pool": "runs to a judgement sheet, and back to qrels",
+    "diagnose": "a run and its vectors to a forecast, without judgements",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }

@@ -1,0 +1,139 @@
+"""`python -m rnnreranker.diagnose`: from a run and its vectors alone, is reranking likely to help?"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.files import check_writable, write_json
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+EPILOG = """examples:
+  python -m rnnreranker.diagnose --run dense.txt --index my-index --topics queries.tsv
+  python -m rnnreranker.diagnose --run bm25.txt --index my-index --topics queries.tsv --output bm25.html
+  python -m rnnreranker.diagnose --run dense.txt --index my-index --encoded-queries queries.npy --preset tas-b
+"""
+SUFFIXES = (".json", ".html")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+    params = _params(args)
+    from rnnreranker.diagnose.measure import diagnose, sampled
+    from rnnreranker.diagnose.report import print_report
+    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+
+    whole = Run.read(args.run)
+    run = sampled(whole, args.sample)
+    index = open_index(args.index)
+    reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)
+    reranker.check(run)
+    queries = _query_vectors(args, index, run)
+    found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample)
+    found["queries"]["run"] = len(whole)
+    found = {"run": Path(args.run).name, "index": args.index, **found}
+    print_report(found)
+    if args.output:
+        path = Path(args.output).expanduser()
+        if path.suffix == ".json":
+            write_json(path, found)
+        else:
+            from rnnreranker.diagnose.page import write_diagnosis
+
+            write_diagnosis(path, found)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("diagnose", "Say from a run and its vectors whether reranking is likely to help.", EPILOG)
+    parser.add_argument("--run", required=True, help="the candidates (TREC or MS MARCO format)")
+    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    parser.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    parser.add_argument(
+        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
+    )
+    parser.add_argument(
+        "--sample", type=command.positive, default=500, help="queries looked at, by a hash of their ids (default: 500)"
+    )
+    parser.add_argument("--output", metavar="FILE.json|.html", help="write everything measured, or a page, there too")
+    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
+    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flags(encoder)
+    rerank = parser.add_argument_group("reranking that is judged")
+    rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
+    command.add_dataclass_flags(rerank, RnnParams)
+    speed = parser.add_argument_group("speed (results do not depend on it)")
+    speed.add_argument("--threads", type=command.positive, help="default: one per core")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    problems = []
+    if args.topics is None and args.encoded_queries is None:
+        problems.append("give --topics (queries to encode) or --encoded-queries FILE.npy (their vectors)")
+    if args.output is not None and Path(args.output).suffix not in SUFFIXES:
+        problems.append(f"--output {args.output}: expected a name that ends in .json or .html")
+    if args.encoded_queries is not None and args.encoder is not None:
+        problems.append("--encoder makes query vectors and --encoded-queries has them: give one of the two")
+    if problems:
+        raise InputError("; ".join(problems))
+    if args.output is not None:
+        check_writable(Path(args.output).expanduser())
+
+
+def _params(args: argparse.Namespace) -> RnnParams:
+    """Flag before preset before default."""
+    params = RnnParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
+        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    return dataclasses.replace(params, **command.given(args, RnnParams))
+
+
+def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVectors:
+    """The vectors of the queries of the run; of topics, those alone are encoded."""
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    topics = load_topics(args.topics) if args.topics else None
+    if topics is not None and (lost := [qid for qid in run if qid not in topics]):
+        raise InputError(
+            f"{args.run}: {len(lost)} of {len(run)} queries are not in {args.topics} (first: {', '.join(lost[:3])}); "
+            "give the topics that the run was made from"
+        )
+    if args.encoded_queries:
+        beside = Path(args.encoded_queries).expanduser().with_suffix(".ids")
+        if topics is None and not beside.is_file():
+            raise InputError(f"{args.encoded_queries}: no {beside.name} beside it; give it or the --topics of its rows")
+        return load_encoded_queries(args.encoded_queries, None if topics is None else tuple(topics))
+    settings = {
+        "pooling": args.pooling,
+        "normalize": args.l2_norm,
+        "max_length": args.max_length,
+        "query_prompt": args.query_prompt,
+    }
+    typed = {name: value for name, value in settings.items() if value is not None}
+    chosen = {qid: text for qid, text in (topics or {}).items() if qid in run}
+    return encode_topics(index, chosen, args.encoder, typed, args.threads)
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

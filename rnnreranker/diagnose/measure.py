@@ -1,0 +1,243 @@
+"""The diagnosis of a run: what its contexts look like, and what reranking would change."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.command import progress
+from rnnreranker.diagnose.contexts import Geometry, geometry
+from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
+from rnnreranker.diagnose.verdict import verdict
+from rnnreranker.errors import InputError
+from rnnreranker.rerank.protocol import order_by_score
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
+
+if TYPE_CHECKING:
+    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors
+
+QUERIES = 500  # of a run that are looked at
+UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantised vectors count as such
+BINS = 12  # of a histogram
+
+
+def sampled(run: Run, count: int = QUERIES) -> Run:
+    """The run of the `count` queries whose SHA-256 is lowest, in the order of the run: the same choice everywhere.
+
+    Raises:
+        InputError: count below 1.
+    """
+    if count < 1:
+        raise InputError(f"sample={count}: expected an integer >= 1")
+    from rnnreranker.runs import Run
+
+    chosen = set(sorted(run.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())[:count])
+    kept = np.array([qid in chosen for qid in run.qids], dtype=bool)
+    lengths = np.diff(run.offsets)
+    entries = np.repeat(kept, lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+    qids = tuple(qid for qid in run.qids if qid in chosen)
+    return Run.from_parts(qids, offsets, run.docids, run.rows[entries], run.scores[entries])
+
+
+def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sample: int = QUERIES) -> dict[str, Any]:
+    """Everything measured and the verdict, as plain values for JSON (docs/diagnose.md explains each).
+
+    Args:
+        run: Q queries; those with at least two candidates with vectors are looked at.
+        query_vectors: a vector for each of its queries, in any order.
+        reranker: its vectors, parameters, threads and rule for candidates without a vector are used.
+        sample: queries looked at, chosen by a hash of their ids.
+
+    Raises:
+        InputError: as `RnnReranker.rerank`; no query with two candidates; sample below 1.
+    """
+    total = len(run)
+    run = sampled(run, sample)
+    reranker.check(run)
+    params, vectors = reranker.params, reranker.vectors
+    places = {qid: row for row, qid in enumerate(query_vectors.qids)}
+    lost = [qid for qid in run.qids if qid not in places]
+    if lost:
+        raise InputError(
+            f"{len(lost)} queries of the run have no vector (first: {lost[0]}); check topics and run match"
+        )
+    if query_vectors.vectors.shape[1] != vectors.dimension:
+        raise InputError(
+            f"query vectors have {query_vectors.vectors.shape[1]} dimensions, the index has {vectors.dimension}; "
+            "encode the queries with the encoder that made the index"
+        )
+    rows = vectors.rows(list(run.docids))
+    state = _Collected(params, vectors.dimension)
+    for number in progress(range(len(run)), unit="queries", what="diagnose"):
+        entries = run.rows[run.offsets[number] : run.offsets[number + 1]]
+        entries = entries[rows[entries] >= 0][: params.context]
+        if len(entries) < 2:
+            continue
+        qid = run.qids[number]
+        query = np.asarray(query_vectors.vectors[places[qid]], dtype=np.float32)
+        context = np.vstack([query[None], vectors.fetch(rows[entries])])
+        if not np.isfinite(context).all():
+            raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
+        state.add(context, run.docids[entries], entries, reranker.threads)
+    if not state.found:
+        raise InputError(
+            "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
+        )
+    measured = state.summary()
+    measured["overlap"] = None if state.unsafe else _overlap(run, reranker.rerank(run, query_vectors), params.context)
+    return {
+        "schema": 1,
+        "queries": {"run": total, "sampled": len(run), "measured": len(state.found)},
+        "params": params.to_dict(),
+        **measured,
+        "verdict": verdict(measured, params),
+    }
+
+
+class _Collected:
+    """What is kept of each context until all have been seen."""
+
+    def __init__(self, params: RnnParams, dimension: int) -> None:
+        self.params = params
+        self.found: list[Geometry] = []
+        self.jaccard: list[np.ndarray] = []
+        self.shares: list[float] = []
+        self.agreement: list[float] = []
+        self.norms: list[np.ndarray] = []
+        self.query_norms: list[float] = []
+        self.hub = (0.0, "")
+        self.unit_sums = np.zeros(dimension)
+        self.sums = np.zeros(dimension)
+        self.same_query = 0.0  # sum of the cosines of pairs from one query, each with itself included
+        self.same_pairs = 0
+        self.times_seen: dict[int, int] = {}
+        self.unsafe = False
+
+    def add(self, context: np.ndarray, docids: np.ndarray, entries: np.ndarray, threads: int | None) -> None:
+        """Measure a context (m, d); docids, entries: names and numbers of its m-1 candidates, in the run's order."""
+        params = self.params
+        found = geometry(context, params)
+        self.found.append(found)
+        candidates = context[1:].astype(np.float64)
+        norms = np.linalg.norm(candidates, axis=1)
+        unit = candidates / np.where(norms > 0, norms, 1.0)[:, None]
+        inside = unit.sum(axis=0)
+        self.norms.append(norms)
+        self.query_norms.append(float(np.linalg.norm(context[0])))
+        self.unit_sums += inside
+        self.sums += candidates.sum(axis=0)
+        self.same_query += float(inside @ inside)
+        self.same_pairs += len(entries) ** 2
+        for entry in entries.tolist():
+            self.times_seen[entry] = self.times_seen.get(entry, 0) + 1
+        largest = int(found.occurrences[1:].argmax()) + 1
+        share = float(found.occurrences[largest]) / (len(context) - 1)
+        if share > self.hub[0]:
+            self.hub = (share, str(docids[largest - 1]))
+        by_similarity = docids[order_by_score(found.similarity, docids)].tolist()
+        self.agreement.append(rank_biased_overlap(docids.tolist(), by_similarity))
+        if params.weight == "exp" and params.weight_scale * found.largest > reference.EXPONENT_LIMIT:
+            self.unsafe = True
+            return
+        jaccard = jaccard_similarity(context[None], params, threads=threads)[0, 0, 1:].astype(np.float64)
+        self.jaccard.append(jaccard)
+        row = found.similarity
+        geometric = row if params.scale == "none" else (row - row.min()) / (np.ptp(row) or 1.0)
+        one, other = (1 - params.lam) * jaccard.std(), params.lam * geometric.std()
+        self.shares.append(float(one / (one + other)) if one + other > 0 else 0.0)
+
+    def summary(self) -> dict[str, Any]:
+        """The measurements over all contexts, except the overlap."""
+        found = self.found
+        norms = np.concatenate(self.norms)
+        count = len(norms)
+        # pairs of the same document from two queries have cosine 1 and say nothing: left out
+        repeats = sum(seen * (seen - 1) for seen in self.times_seen.values())
+        pairs = count**2 - self.same_pairs - repeats
+        cosine = (float(self.unit_sums @ self.unit_sums) - self.same_query - repeats) / pairs if pairs > 0 else None
+        mean_norm = float(norms.mean())
+        sizes = np.concatenate([one.sizes[1:] for one in found])
+        spreads = np.array([one.high - one.low for one in found])
+        levels = np.array([abs(one.level) for one in found])
+        cohesions = [one.cohesion for one in found if one.cohesion is not None]
+        largest = max(one.largest for one in found)
+        norm_range = [
+            min(float(norms.min()), min(self.query_norms)),
+            max(float(norms.max()), max(self.query_norms)),
+        ]
+        jaccard = np.concatenate(self.jaccard) if self.jaccard else np.zeros(0)
+        return {
+            "sets": {
+                "query": _spread(np.array([one.sizes[0] for one in found]), ones=True),
+                "candidates": _spread(sizes, ones=True),
+                "jaccard_zero": None if self.unsafe else _round((jaccard == 0).mean()),
+                "cohesion": _round(np.mean(cohesions)) if cohesions else 0.0,
+            },
+            "hubness": {
+                "skewness": _spread(np.array([one.skewness for one in found])),
+                "largest_hub": {"docid": self.hub[1], "share_of_lists": _round(self.hub[0])},
+            },
+            "anisotropy": {
+                "mean_cosine": None if cosine is None else _round(cosine),
+                "mean_vector": _round(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
+            },
+            "scale": {
+                "lowest": _round(min(one.low for one in found)),
+                "highest": _round(max(one.high for one in found)),
+                "level": _round(levels.mean()),
+                "spread": _spread(spreads),
+                "spread_to_level": _round(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
+                "norms": [_round(value) for value in norm_range],
+                "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
+                "largest_exponent": _round(self.params.weight_scale * largest),
+                "exp_safe": bool(self.params.weight_scale * largest <= reference.EXPONENT_LIMIT),
+                "negative_weights": _round(np.mean([one.negative for one in found])),
+                "jaccard_share": None if self.unsafe else _round(np.mean(self.shares)),
+            },
+            "order": {"agreement": _round(np.mean(self.agreement))},
+        }
+
+
+def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
+    """How far the contexts of two runs of the same entries differ."""
+    rbo, first, ten, moves = [], [], [], []
+    for qid in before:
+        old, new = before.ranked(qid)[:context], after.ranked(qid)[:context]
+        if set(old) != set(new):  # candidates without a vector went below
+            known = set(new)
+            old = [docid for docid in before.ranked(qid) if docid in known]
+        if len(old) < 2:
+            continue
+        places = {docid: place for place, docid in enumerate(new)}
+        rbo.append(rank_biased_overlap(old, new))
+        first.append(old[0] != new[0])
+        ten.append(set(old[:10]) != set(new[:10]))
+        moves.append(np.mean([abs(place - places[docid]) for place, docid in enumerate(old)]))
+    return {
+        "p": PERSISTENCE,
+        "rbo": _spread(np.array(rbo)),
+        "top_1_changed": _round(np.mean(first)),
+        "top_10_changed": _round(np.mean(ten)),
+        "mean_displacement": _round(np.mean(moves)),
+    }
+
+
+def _spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
+    """Mean, quartiles and a histogram; with `ones` the share of the values that are at most 1."""
+    low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    counts, edges = np.histogram(values, bins=BINS) if high > low else (np.array([len(values)]), np.array([low, high]))
+    result: dict[str, Any] = {"mean": _round(values.mean()), "lowest": _round(low)}
+    result |= {name: _round(value) for name, value in zip(("q1", "median", "q3"), quartiles, strict=True)}
+    result |= {"highest": _round(high)}
+    if ones:
+        result["share_at_most_one"] = _round((values <= 1).mean())
+    return result | {"counts": counts.tolist(), "edges": [_round(edge) for edge in edges]}
+
+
+def _round(value: Any) -> float:
+    return round(float(value), 4)

@@ -1,0 +1,62 @@
+"""A diagnosis as rows of text, for the terminal and the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnreranker.tables import print_table
+
+
+def print_report(found: dict[str, Any]) -> None:
+    """Print the table of measurements, then the verdict, on stdout."""
+    print_table(("measured", "value", "meaning"), rows(found))
+    print()
+    print(f"verdict: {found['verdict']['word']}; use --scale {found['verdict']['scale']}")
+    for reason in found["verdict"]["reasons"]:
+        print(f"- {reason}")
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The measurements: name, value, what it means."""
+    sets, hubs, flat, scale = found["sets"], found["hubness"], found["anisotropy"], found["scale"]
+    hub, overlap = hubs["largest_hub"], found["overlap"]
+    made = [
+        ("query's set", _quartiles(sets["query"]), "reciprocal neighbours of the query: quartiles"),
+        ("query's set <= 1", _part(sets["query"]["share_at_most_one"]), "queries with at most one such neighbour"),
+        ("candidates' sets", _quartiles(sets["candidates"]), "the same of each candidate: quartiles"),
+        ("candidates' sets <= 1", _part(sets["candidates"]["share_at_most_one"]), "candidates with at most one"),
+        ("Jaccard 0", _part(sets["jaccard_zero"]), "candidates that share nothing with the query"),
+        ("cohesion", _number(sets["cohesion"]), "how much more than chance neighbours' neighbours are neighbours"),
+        ("hub skewness", _quartiles(hubs["skewness"]), "of how often an element is listed: quartiles over queries"),
+        ("largest hub", _part(hub["share_of_lists"]), f"of its context's lists hold {hub['docid']}"),
+        ("mean cosine", _number(flat["mean_cosine"]), "of candidates of different queries; 0 = isotropic"),
+        ("mean vector", _number(flat["mean_vector"]), "its norm beside the mean norm; 0 = isotropic"),
+        ("similarities", f"{scale['lowest']:.3f} to {scale['highest']:.3f}", "lowest and highest in any context"),
+        ("range", _quartiles(scale["spread"], 3), "highest less lowest of a context: quartiles over queries"),
+        ("range / level", _number(scale["spread_to_level"]), "mean range beside the mean level"),
+        ("norms", "{:.3f} to {:.3f}".format(*scale["norms"]), "unit" if scale["unit_norm"] else "not unit"),
+        ("largest exponent", _number(scale["largest_exponent"]), "of --weight exp; safe to 80"),
+        ("negative weights", _part(scale["negative_weights"]), "of set members"),
+        ("J in the spread", _part(scale["jaccard_share"]), "of the score; the rest is the query's similarity"),
+        ("order agrees", _number(found["order"]["agreement"]), "RBO of the run's order and the vectors'"),
+    ]
+    if overlap is not None:
+        made += [
+            ("RBO", _quartiles(overlap["rbo"], 3), f"before and after, p = {overlap['p']}: quartiles over queries"),
+            ("top 1 changed", _part(overlap["top_1_changed"]), "of the queries"),
+            ("top 10 changed", _part(overlap["top_10_changed"]), "of the queries, in its membership"),
+            ("displacement", _number(overlap["mean_displacement"]), "places, mean over the context"),
+        ]
+    return made
+
+
+def _quartiles(spread: dict[str, Any], digits: int = 1) -> str:
+    return " / ".join(f"{spread[name]:.{digits}f}" for name in ("q1", "median", "q3"))
+
+
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.1f}%"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
