@@ -4,30 +4,202 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from rnnreranker.bench import __main__ as bench
+from rnnreranker.bench import corpus, process, tensors
 from rnnreranker.bench.__main__ import main
+from rnnreranker.bench.corpus import rerank_corpus, write_corpus
+from rnnreranker.bench.figures import in_pairs, judged, quartiles, ratio_of, slope
 from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.errors import InputError
+from rnnreranker.bench.parts import FULL, PARTS, Sizes, missed
+from rnnreranker.bench.synthetic import contexts
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.rnn import RnnParams, reference
 
 ROOT = Path(__file__).resolve().parent.parent
+TINY = Sizes(
+    dimension=8,
+    pairs=2,
+    contexts=(10, 20),
+    growth=(10, 20, 40),
+    files=((5, 20, 10), (4, 10, 10)),
+    corpora=(50, 100),
+    corpus_queries=3,
+    corpus_depth=60,
+    times=1,
+)
+RATIO = ["ratio", "low", "high", "pairs"]
+JUDGED = ["bound", "aim", "verdict"]
+CELLS = {
+    "kernel": ["N", "d", "tau", "scale", "vectors", "gram_us", "kernel_us", *RATIO, *JUDGED],
+    "scale": ["N", "d", "tau", "none_us", "minmax_us", *RATIO, *JUDGED],
+    "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
+    "compile": ["cache", "times", "import_s", "call_s", "processor_s", *JUDGED],
+    "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
+    "files": ["queries", "depth", "context", "d", "times", "read_s", "rerank_s", "write_s", "total_s", *JUDGED],
+    "slope": ["N", "d", "gram_us", "kernel_us", "ratio"],
+    "corpus": ["rows", "d", "queries", "depth", "threads", "first_ms", "warm_ms", "RssAnon_MB", *JUDGED],
+    "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
+    "threads": ["N", "d", "one_us", "two_us", *RATIO],
+    "torch": ["device", "N", "d", "kernel_us", "tensors_us", *RATIO, "apart"],
+}
+ROWS = {"kernel": 16, "scale": 4, "probes": 1, "compile": 2, "memory": 4, "files": 2, "slope": 4, "corpus": 2}
+ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 
-def test_every_setting_is_measured_in_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record, page = tmp_path / "record.json", tmp_path / "page.md"
-    assert main(["--quick", "--pairs", "3", "--json", str(record)]) == 0
-    measured = json.loads(record.read_text(encoding="utf-8"))
-    settings = {(row["candidates"], row["tau"], row["scale"]) for row in measured["kernel"]}
-    assert settings == {(60, tau, scale) for tau in (0.0, 0.5) for scale in ("minmax", "none")}
-    for row in measured["kernel"]:
-        assert row["pairs"] == 3
-        assert row["low"] <= row["ratio"] <= row["high"]
-        assert row["kernel"] > row["gram"] > 0  # the product is a part of the kernel
-    assert "Gram us" in capsys.readouterr().out
-    assert main(["--docs", "--record", str(record), "--page", str(page)]) == 0
-    row = measured["kernel"][0]
-    assert f"| {row['gram']:.0f} | {row['kernel']:.0f} | {row['ratio']:.2f} [" in page.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a whole run with tiny sizes writes; its page and its table are looked at in passing."""
+    path = tmp_path_factory.mktemp("bench") / "record.json"
+
+    def without_compiling(module: str, function: str, environment: dict[str, str] | None = None, **values: Any) -> Any:
+        return process_of_its_own(module, function, {**(environment or {}), "NUMBA_DISABLE_JIT": "1"}, **values)
+
+    process_of_its_own = process.in_fresh_process
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "QUICK", TINY)
+        for room in (process, corpus):
+            patch.setattr(room, "in_fresh_process", without_compiling)
+        assert main(["--quick", "--output", str(path)]) == 0
+    measured: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return measured
+
+
+def test_the_record_names_machine_versions_and_commit(record: dict[str, Any]) -> None:
+    about = ["schema", "machine", "processor", "load", "commit", "versions", "quick", "sizes", "parts"]
+    assert sorted(record) == sorted(about)
+    assert record["quick"] is True
+    assert record["versions"]["numpy"] == np.__version__
+    assert record["sizes"]["contexts"] == [10, 20]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_is_measured(name: str, record: dict[str, Any]) -> None:
+    rows = record["parts"][name]["rows"]
+    assert len(rows) == ROWS[name]
+    for row in rows:
+        assert sorted(row) == sorted(CELLS[name])
+        for cell, value in row.items():
+            if cell.endswith(("_us", "_s", "_ms")):
+                assert value > 0, (cell, row)
+        if "low" in row:
+            assert 0 < row["low"] <= row["ratio"] <= row["high"]
+            assert row["pairs"] == TINY.pairs
+
+
+def test_bounds_belong_to_their_sizes(record: dict[str, Any]) -> None:
+    for name in ("kernel", "probes", "files", "corpus"):  # tiny sizes have none
+        assert {(row["bound"], row["verdict"]) for row in record["parts"][name]["rows"]} == {(None, "")}
+    assert {row["bound"] for row in record["parts"]["scale"]["rows"]} == {1.1}
+    assert [row["bound"] for row in record["parts"]["compile"]["rows"]] == [6.0, 0.5]
+    assert {row["bound"] for row in record["parts"]["memory"]["rows"]} == {16.0}
+
+
+def test_the_whole_table_has_the_sizes_that_are_promised() -> None:
+    assert (FULL.dimension, FULL.pairs, FULL.contexts) == (768, 21, (60, 200, 1000))
+    assert FULL.files == ((6980, 60, 60), (6980, 1000, 60), (6980, 1000, 1000))
+    assert FULL.corpora[-1] == 1_000_000
+
+
+def test_only_some_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(bench, "QUICK", TINY)
+    path = tmp_path / "record.json"
+    arguments = ["--quick", "--only", "slope", "--only", "dtype", "--pairs", "3", "--output", str(path)]
+    assert main(arguments) == 0
+    parts = json.loads(path.read_text(encoding="utf-8"))["parts"]
+    assert list(parts) == ["slope", "dtype"]
+    assert [row["pairs"] for row in parts["dtype"]["rows"]] == [3, 3]
+    lines = capsys.readouterr().out.splitlines()
+    assert "\t".join(CELLS["dtype"]) in lines
+    assert lines[0].startswith("# ")
+
+
+@pytest.mark.parametrize(("flags", "code"), [([], 0), (["--check"], 1)])
+def test_a_missed_bound(
+    flags: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [judged({"N": 60, "ratio": 1.95}, "ratio", 1.9, 1.6), judged({"N": 200, "ratio": 1.0}, "ratio", 1.7)]
+    part = {"title": "made up", "note": "made up.", "rows": rows}
+    monkeypatch.setattr(bench, "measure", lambda names, sizes: {"kernel": part})
+    assert main(["--quick", *flags]) == code
+    shown = capsys.readouterr()
+    assert shown.err == "over its bound: kernel: N 60, ratio 1.95, bound 1.90, aim 1.60, verdict over\n"
+    assert "60\t1.95\t1.90\t1.60\tover" in shown.out
+    assert "200\t1.00\t1.70\t-\tok" in shown.out
+
+
+def test_missed_bounds_are_only_those() -> None:
+    parts = {"kernel": {"rows": [judged({"ratio": 1.9}, "ratio", 1.9, 1.6)]}, "slope": {"rows": [{"ratio": 9.0}]}}
+    assert missed(parts) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "aim", "verdict"),
+    [
+        (1.6, 1.9, 1.6, "aim"),
+        (1.61, 1.9, 1.6, "ok"),
+        (1.9, 1.9, 1.6, "ok"),
+        (1.91, 1.9, 1.6, "over"),
+        (1.0, 1.1, None, "ok"),
+        (1.2, 1.1, None, "over"),
+        (9.0, None, None, ""),
+    ],
+)
+def test_verdicts(value: float, bound: float | None, aim: float | None, verdict: str) -> None:
+    row = judged({"ratio": value}, "ratio", bound, aim)
+    assert row == {"ratio": value, "bound": bound, "aim": aim, "verdict": verdict}
+
+
+def test_quartiles_of_numbers_worked_out_by_hand() -> None:
+    assert quartiles([7.0]) == (7.0, 7.0, 7.0)
+    assert quartiles([4.0, 1.0]) == (1.75, 2.5, 3.25)
+    assert quartiles(list(range(21, 0, -1))) == (6.0, 11.0, 16.0)
+    values = np.random.default_rng(0).standard_normal(22).tolist()
+    np.testing.assert_allclose(quartiles(values), np.percentile(values, [25, 50, 75]))
+
+
+def test_the_ratio_is_that_of_pairs_not_of_medians() -> None:
+    found = ratio_of([(1.0, 10.0), (2.0, 4.0), (3.0, 3.0)])  # ratios 10, 2, 1; medians 2 and 4
+    assert (found.base, found.other, found.ratio, found.low, found.high, found.pairs) == (2.0, 4.0, 2.0, 1.5, 6.0, 3)
+
+
+def test_works_are_measured_in_turn_and_repeated_until_they_last() -> None:
+    now, calls = 0.0, []
+
+    def spend(name: str, seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        calls.append(name)
+
+    found = in_pairs(lambda: spend("a", 0.004), lambda: spend("b", 0.008), 3, lambda: now)
+    repeats = 6  # .02 s is five times .004 s, and one more
+    assert calls == ["a", "b", "a", *(["a"] * repeats + ["b"] * repeats) * 3]
+    np.testing.assert_allclose([found.base, found.other, found.ratio], [0.004, 0.008, 2.0])
+
+
+def test_the_slope_of_a_power() -> None:
+    sizes = [30, 60, 125, 1000]
+    assert slope(sizes, [5 * size**1.5 for size in sizes]) == pytest.approx(1.5)
+    assert slope([1, 10, 100], [1, 100, 100]) == pytest.approx(1.0)  # the line between, not through, the points
+
+
+def test_made_up_vectors() -> None:
+    clustered, again = (contexts("clustered", 2, 60, 64, seed=5) for _ in range(2))
+    assert clustered.shape == (2, 61, 64)
+    assert clustered.dtype == np.float32
+    assert clustered.tobytes() == again.tobytes()
+    assert clustered.tobytes() != contexts("clustered", 2, 60, 64, seed=6).tobytes()
+    np.testing.assert_allclose(np.linalg.norm(clustered, axis=2), 1.0, rtol=1e-5)
+    # random neighbours are mutual too (similarities are symmetric), but only a topic's have neighbours in common
+    shared = [
+        np.sort(reference.jaccard_similarity(made[0], RnnParams(k=10), range(61)), axis=1)[:, -5].mean()
+        for made in (clustered, contexts("random", 2, 60, 64, seed=5))
+    ]
+    assert shared[0] > 1.5 * shared[1]
 
 
 def test_a_run_from_file_to_file() -> None:
@@ -36,9 +208,53 @@ def test_a_run_from_file_to_file() -> None:
     assert min(found.read, found.rerank, found.write) > 0
 
 
-def test_a_record_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "record.json").write_text("{\n1", encoding="utf-8")
-    with pytest.raises(InputError, match=r"record\.json:2: not JSON"):
+def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rnnreranker.bench.corpus.BLOCK", 40)
+    path = write_corpus(tmp_path, 100, 8)
+    matrix = np.load(path)
+    assert (matrix.shape, matrix.dtype) == ((100, 8), np.float16)
+    np.testing.assert_array_equal(matrix[80:], np.roll(matrix[:20], 2, axis=1))
+    found = rerank_corpus(str(path), queries=2, depth=30, threads=1)
+    assert sorted(found) == ["first", "most", "warm"]
+
+
+def test_the_most_memory_while_something_runs() -> None:
+    def work() -> None:
+        held = np.ones(30 * 2**17)  # 30 MB
+        sum(float(held[start : start + 1000].sum()) for start in range(0, held.size, 1000))
+
+    try:
+        before, most = process.most_anonymous(work)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    assert 25 < most - before < 60
+
+
+def test_a_process_that_fails() -> None:
+    with pytest.raises(UnavailableError, match=r"bench\.process\.nothing failed .* AttributeError: .*'nothing'"):
+        process.in_fresh_process("rnnreranker.bench.process", "nothing")
+
+
+def test_the_page_shows_every_part_and_row(tmp_path: Path, record: dict[str, Any]) -> None:
+    path, page = tmp_path / "record.json", tmp_path / "page.md"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert main(["--docs", "--record", str(path), "--page", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    for name, part in record["parts"].items():
+        section = text.partition(f"\n## {part['title']}\n\n{part['note']}\n\n")[2].partition("\n## ")[0]
+        if not part["rows"]:
+            assert section.startswith("Not measured on this machine")
+            continue
+        lines = section.strip().splitlines()
+        assert lines[0] == "| " + " | ".join(part["rows"][0]) + " |", name
+        assert len(lines) == 2 + len(part["rows"])
+        assert len({line.count("|") for line in lines}) == 1
+
+
+@pytest.mark.parametrize(("text", "said"), [("{\n1", r"record\.json:2: not JSON"), ("{}", "not a record of schema 2")])
+def test_a_record_that_is_none(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
         main(["--docs", "--record", str(tmp_path / "record.json"), "--page", str(tmp_path / "page.md")])
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.bench.parts import FULL, PARTS, QUICK, cell, measure, missed
 from rnnreranker.errors import InputError
 
-SIZES = (60, 200, 1000)  # candidates
+SCHEMA = 2  # of the record
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,20 +24,31 @@ def main(argv: Sequence[str]) -> int:
         return _docs(Path(args.record), Path(args.page))
     from rnnreranker.files import check_writable, write_json
 
-    if args.json:
-        check_writable(args.json)
+    if args.output:
+        check_writable(args.output)
     measured = _measure(args)
     _print(measured)
-    if args.json:
-        write_json(args.json, measured)
-    return 0
+    if args.output:
+        write_json(args.output, measured)
+    over = missed(measured["parts"])
+    for line in over:
+        command.say(f"over its bound: {line}")
+    return 1 if args.check and over else 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.parser("bench", "Measure the kernel beside its Gram product, and a run from file to file.")
-    parser.add_argument("--pairs", type=command.positive, default=21, help="pairs of measurements (default: 21)")
-    parser.add_argument("--quick", action="store_true", help="small sizes only: seconds in place of minutes")
-    parser.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    parser = command.parser(
+        "bench",
+        "Measure the kernel beside its Gram product, runs from file to file, and what the cost depends on.",
+        "The whole table takes about a quarter of an hour and 2 GB of temporary files.",
+    )
+    parser.add_argument(
+        "--only", action="append", choices=list(PARTS), metavar="PART", help=f"may be repeated: {', '.join(PARTS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes only: a minute")
+    parser.add_argument("--pairs", type=command.positive, help="pairs of measurements (default: 21, with --quick 5)")
+    parser.add_argument("--output", metavar="FILE", help="write everything that was measured, as JSON")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a bound is missed")
     parser.add_argument("--docs", action="store_true", help="measure nothing, write the page from the record")
     parser.add_argument("--record", default="docs/performance.json", help="default: docs/performance.json")
     parser.add_argument("--page", default="docs/performance.md", help="default: docs/performance.md")
@@ -43,46 +56,43 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
-    from rnnreranker.bench.file_to_file import file_to_file
-    from rnnreranker.bench.kernel import kernel_time
     from rnnreranker.provenance import commit, machine, versions
-    from rnnreranker.rnn import RnnParams
 
-    sizes = SIZES[:1] if args.quick else SIZES
-    settings = [(n, tau, scale) for n in sizes for tau in (0.0, 0.5) for scale in ("minmax", "none")]
-    kernel = [
-        kernel_time(n, 768, RnnParams(k=21, k_exp=3, tau=tau, scale=scale), args.pairs)  # type: ignore[arg-type]
-        for n, tau, scale in command.progress(settings, unit="settings", what="kernel")
-    ]
-    queries = 200 if args.quick else 1000
-    files = [file_to_file(queries, 100, 60, 384, threads) for threads in sorted({1, command.cores()})]
-    return {
-        "schema": 1,
+    sizes = QUICK if args.quick else FULL
+    if args.pairs:
+        sizes = dataclasses.replace(sizes, pairs=args.pairs)
+    about = {
+        "schema": SCHEMA,
         "machine": machine(),
+        "processor": _processor(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # before our own work
         "commit": commit(),
         "versions": versions(),
-        "kernel": [dataclasses.asdict(row) for row in kernel],
-        "file_to_file": [dataclasses.asdict(row) for row in files],
+        "quick": args.quick,
+        "sizes": dataclasses.asdict(sizes),
     }
+    return about | {"parts": measure(args.only or list(PARTS), sizes)}
+
+
+def _processor() -> str:
+    """The model of the processor, as Linux tells it; empty elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def _print(measured: dict[str, Any]) -> None:
     from rnnreranker.tables import print_table
 
-    rows = []
-    for row in measured["kernel"]:
-        times = [f"{row[name]:.0f}" for name in ("gram", "kernel")]
-        ratios = [f"{row[name]:.2f}" for name in ("ratio", "low", "high")]
-        rows.append([row["candidates"], row["dimension"], row["tau"], row["scale"], *times, *ratios])
-    print_table(["N", "d", "tau", "scale", "Gram us", "kernel us", "ratio", "low", "high"], rows)
-    print_table(
-        ["queries", "depth", "context", "d", "threads", "read s", "rerank s", "write s"],
-        [
-            [row[name] for name in ("queries", "depth", "context", "dimension", "threads")]
-            + [f"{row[name]:.2f}" for name in ("read", "rerank", "write")]
-            for row in measured["file_to_file"]
-        ],
-    )
+    print(f"# {measured['machine']}, {measured['processor'] or 'processor unknown'}, load {cell(measured['load'])}")
+    for name, part in measured["parts"].items():
+        print(f"\n# {name}: {part['note']}")
+        if part["rows"]:
+            print_table(list(part["rows"][0]), [[cell(value) for value in row.values()] for row in part["rows"]])
+        else:
+            print("not measured: it is not installed here")
 
 
 def _docs(record: Path, page: Path) -> int:
@@ -93,9 +103,11 @@ def _docs(record: Path, page: Path) -> int:
 
     try:
         measured = json.loads(read_text(record, "record"))
-        write_page(page, render("bench", "performance.md.j2", **measured))
     except json.JSONDecodeError as error:
-        raise InputError(f"{record}:{error.lineno}: not JSON ({error.msg}); measure again with --json") from None
+        raise InputError(f"{record}:{error.lineno}: not JSON ({error.msg}); measure again with --output") from None
+    if not isinstance(measured, dict) or measured.get("schema") != SCHEMA:
+        raise InputError(f"{record}: not a record of schema {SCHEMA}; measure again with --output")
+    write_page(page, render("bench", "performance.md.j2", cell=cell, **measured))
     command.say(f"{page} from {record}")
     return 0
 

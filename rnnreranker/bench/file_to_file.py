@@ -1,21 +1,28 @@
-"""A run from file to file: reading, reranking with vectors in memory, writing; elapsed time of each."""
+"""A run from file to file on one core: reading, reranking with vectors in memory, writing; elapsed time of each."""
 
 from __future__ import annotations
 
-import statistics
+import contextlib
+import os
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from rnnreranker.bench.figures import judged, quartiles
+from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.vectors import QueryVectors, open_vectors
 
 DOCUMENTS = 20_000
+QUERIES = 6980
+BOUNDS = {(60, 60): 3.0, (1000, 60): 12.0, (1000, 1000): 110.0}  # depth, context: seconds of 6,980 queries, d = 768
 
 
 @dataclass(frozen=True)
@@ -32,41 +39,73 @@ class FileToFile:
     write: float
 
 
-def file_to_file(
-    queries: int, depth: int, context: int, dimension: int, threads: int, times: int = 3, seed: int = 0
-) -> FileToFile:
-    """The time that a run of `queries` x `depth` takes, candidates and vectors being random.
+def file_to_file(queries: int, depth: int, context: int, dimension: int, threads: int, times: int = 3) -> FileToFile:
+    """The time that a run of `queries` x `depth` takes, each query's candidates drawn from 20,000 clustered documents.
 
     Args:
         queries, depth: size of the run file, in TREC format.
-        context: candidates reranked.
+        context: candidates reranked; the other parameters are the defaults.
         dimension: of the vectors, float32, in the page cache.
-        threads: of the kernel.
-        times: how often it is measured, after one run that is not counted.
-        seed: of run and vectors.
+        threads: of the kernel; with 1 the whole process keeps to one core, where the system can do that.
+        times: how often it is measured, after a short run that is not counted.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension), dtype=np.float32))
-        (folder / "vectors.ids").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
-        qids = tuple(f"q{number}" for number in range(queries))
-        vectors = QueryVectors(qids, rng.standard_normal((queries, dimension), dtype=np.float32))
-        rows = np.concatenate([rng.choice(DOCUMENTS, depth, replace=False) for _ in range(queries)])
+        np.save(folder / "vectors.npy", contexts("clustered", 1, DOCUMENTS - 1, dimension)[0])
         docids = np.array([f"d{row}" for row in range(DOCUMENTS)], dtype=object)
+        (folder / "vectors.ids").write_text("".join(f"{docid}\n" for docid in docids))
+        qids = tuple(f"q{number}" for number in range(queries))
+        vectors = QueryVectors(qids, contexts("clustered", 1, queries, dimension, seed=1)[0, 1:])
+        rows = np.concatenate([rng.choice(DOCUMENTS, depth, replace=False) for _ in range(queries)])
         scores = np.tile(np.arange(depth, 0, -1, dtype=np.float64), queries)
-        Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows, scores).write(folder / "before.txt")
+        run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows, scores)
+        run.write(folder / "before.txt")
 
         reranker = RnnReranker(open_vectors(folder / "vectors.npy"), RnnParams(context=context), threads=threads)
-        spent = []
-        for _ in range(times + 1):
-            clock = [time.perf_counter()]
-            run = Run.read(folder / "before.txt")
-            clock.append(time.perf_counter())
-            reranked = reranker.rerank(run, vectors)
-            clock.append(time.perf_counter())
-            reranked.write(folder / "after.txt")
-            clock.append(time.perf_counter())
-            spent.append(np.diff(clock))
-    read, rerank, write = (statistics.median(step) for step in zip(*spent[1:], strict=True))
-    return FileToFile(queries, depth, context, dimension, threads, float(read), float(rerank), float(write))
+        with _kept_to(threads):
+            few = min(10, queries)
+            end = few * depth
+            reranker.rerank(
+                Run.from_parts(qids[:few], run.offsets[: few + 1], docids, rows[:end], scores[:end]), vectors
+            )
+            spent = []
+            for _ in range(times):
+                clock = [time.perf_counter()]
+                run = Run.read(folder / "before.txt")
+                clock.append(time.perf_counter())
+                reranked = reranker.rerank(run, vectors)
+                clock.append(time.perf_counter())
+                reranked.write(folder / "after.txt")
+                clock.append(time.perf_counter())
+                spent.append(np.diff(clock).tolist())
+    read, rerank, write = (quartiles(step)[1] for step in zip(*spent, strict=True))
+    return FileToFile(queries, depth, context, dimension, threads, read, rerank, write)
+
+
+def files(settings: list[tuple[int, int, int]], dimension: int) -> list[dict[str, Any]]:
+    """Runs from file to file on one core; settings: (queries, depth, context) each. Long ones are measured once."""
+    rows = []
+    for queries, depth, context in settings:
+        times = 1 if queries * context >= 1_000_000 else 3
+        found = file_to_file(queries, depth, context, dimension, 1, times)
+        row: dict[str, Any] = {"queries": queries, "depth": depth, "context": context, "d": dimension, "times": times}
+        row |= {"read_s": found.read, "rerank_s": found.rerank, "write_s": found.write}
+        row["total_s"] = found.read + found.rerank + found.write
+        bound = BOUNDS.get((depth, context)) if (queries, dimension) == (QUERIES, 768) else None
+        rows.append(judged(row, "total_s", bound))
+    return rows
+
+
+@contextlib.contextmanager
+def _kept_to(threads: int) -> Iterator[None]:
+    """This thread, and those that it starts, on one core when `threads` is 1."""
+    if threads > 1 or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -1,89 +1,145 @@
-"""The similarity kernel against its own Gram product, in pairs, by the processor time of one thread."""
+"""The similarity kernel beside what it is compared with, in pairs, by the processor time of one thread."""
 
 from __future__ import annotations
 
-import statistics
+import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from rnnreranker.rnn import RnnParams, rnn_similarity
+from rnnreranker.bench.figures import Ratio, in_pairs, judged, slope
+from rnnreranker.bench.synthetic import contexts
+from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 from rnnreranker.rnn.contexts import one_blas_thread
 
-SHORTEST = 0.02  # seconds a measurement lasts at least: contexts are repeated until it does
+ELEMENTS = 16_000  # candidates of a batch
+PARAMS = RnnParams(k=21, k_exp=3)
+BOUNDS = {60: (1.9, 1.6), 200: (1.7, 1.45), 1000: (1.35, 1.2)}  # N: times the Gram product, bound and aim
+SCALE_BOUND, PROBES_BOUND = 1.1, 1.4
 
 
-@dataclass(frozen=True)
-class KernelTime:
-    """A row of the table: N candidates of d dimensions, microseconds a query, medians over the pairs.
-
-    ratio, low, high: median, lowest and highest of the pairwise ratios kernel / Gram product.
-    """
-
-    candidates: int
-    dimension: int
-    tau: float
-    scale: str
-    gram: float
-    kernel: float
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-
-
-def kernel_time(candidates: int, dimension: int, params: RnnParams, pairs: int, seed: int = 0) -> KernelTime:
-    """The cost of `rnn_similarity` on one thread, everything included, beside the product X Xᵀ alone.
-
-    Each pair measures one after the other, so that a change of the machine's speed meets both; the time is that of the
-    thread, so that other processes do not count.
+def kernel_time(candidates: int, dimension: int, params: RnnParams, pairs: int, kind: str = "clustered") -> Ratio:
+    """Seconds a query of the product X Xᵀ alone (base) and of `rnn_similarity`, everything included (other).
 
     Args:
-        candidates: N of every query.
-        dimension: of the vectors, which are random, float32.
+        candidates: N of every query; m = N + 1 vectors are multiplied, float32, by numpy's syrk.
+        dimension: of the vectors.
         params: of the similarity.
         pairs: how many times both are measured.
-        seed: of the vectors.
+        kind: of the vectors, see `synthetic.contexts`.
     """
-    rng = np.random.default_rng(seed)
-    batch = max(1, min(256, 60_000 // candidates))
-    queries = rng.standard_normal((batch, dimension), dtype=np.float32)
-    vectors = rng.standard_normal((batch, candidates, dimension), dtype=np.float32)
-    contexts = np.concatenate([queries[:, None], vectors], axis=1)
+    vectors = _batch(kind, candidates, dimension)
     product = np.empty((candidates + 1, candidates + 1), dtype=np.float32)
 
     def gram() -> None:
-        for context in contexts:
+        for context in vectors:
             np.matmul(context, context.T, out=product)
 
-    def kernel() -> None:
-        rnn_similarity(queries, vectors, params, threads=1)
+    return _compare(gram, _similarity(vectors, params), len(vectors), pairs)
 
-    kernel()  # compiles, or loads what was compiled
+
+def kernel(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """The kernel against its Gram product: every N, tau, scale and kind of vectors, with bound and aim."""
+    rows = []
+    for n in sizes:
+        for kind in ("clustered", "random"):
+            for tau in (0.0, 0.5):
+                for scale in ("minmax", "none"):
+                    params = dataclasses.replace(PARAMS, tau=tau, scale=scale)
+                    found = kernel_time(n, dimension, params, pairs, kind)
+                    row = {"N": n, "d": dimension, "tau": tau, "scale": scale, "vectors": kind}
+                    rows.append(judged(row | _shown(found, "gram_us", "kernel_us"), "ratio", *BOUNDS.get(n, (None,))))
+    return rows
+
+
+def scale(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """scale "minmax", the default, against "none"."""
+    rows = []
+    for n in sizes:
+        vectors = _batch("clustered", n, dimension)
+        for tau in (0.0, 0.5):
+            works = [
+                _similarity(vectors, dataclasses.replace(PARAMS, tau=tau, scale=name)) for name in ("none", "minmax")
+            ]
+            found = _compare(works[0], works[1], len(vectors), pairs)
+            row = {"N": n, "d": dimension, "tau": tau} | _shown(found, "none_us", "minmax_us")
+            rows.append(judged(row, "ratio", SCALE_BOUND))
+    return rows
+
+
+def probes(candidates: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """Ten probes of `jaccard_similarity` against one."""
+    vectors = _batch("clustered", candidates, dimension)
+    works = [
+        lambda rows=rows: jaccard_similarity(vectors, PARAMS, probes=rows, threads=1)
+        for rows in ((0,), tuple(range(min(10, candidates + 1))))
+    ]
+    found = _compare(works[0], works[1], len(vectors), pairs)
+    row = {"N": candidates, "d": dimension, "tau": PARAMS.tau} | _shown(found, "one_us", "ten_us")
+    return [judged(row, "ratio", PROBES_BOUND if candidates >= 1000 else None)]
+
+
+def dtype(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """Vectors of float16, which are turned to float32, against float32."""
+    rows = []
+    for n in sizes:
+        vectors = _batch("clustered", n, dimension)
+        half = vectors.astype(np.float16)
+        found = _compare(_similarity(vectors, PARAMS), _similarity(half, PARAMS), len(vectors), pairs)
+        rows.append({"N": n, "d": dimension} | _shown(found, "float32_us", "float16_us"))
+    return rows
+
+
+def threads(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """Two threads against one, by elapsed time: below 1 is faster, .5 is the most that two cores can give."""
+    rows = []
+    for n in sizes:
+        vectors = _batch("clustered", n, dimension)
+        works = [_similarity(vectors, PARAMS, count) for count in (1, 2)]
+        found = _compare(works[0], works[1], len(vectors), pairs, time.perf_counter)
+        rows.append({"N": n, "d": dimension} | _shown(found, "one_us", "two_us"))
+    return rows
+
+
+def growth(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """Cost against N, and in a last row the slopes of the lines through the logarithms, of product and kernel."""
+    rows, found = [], []
+    for n in sizes:
+        found.append(kernel_time(n, dimension, PARAMS, pairs))
+        rows.append({"N": str(n), "d": dimension} | _shown(found[-1], "gram", "kernel"))
+    power = [slope(sizes, [getattr(one, name) for one in found]) for name in ("base", "other")]
+    shown = [
+        {"N": row["N"], "d": row["d"], "gram_us": row["gram"], "kernel_us": row["kernel"], "ratio": row["ratio"]}
+        for row in rows
+    ]
+    return [*shown, {"N": "slope", "d": dimension, "gram_us": power[0], "kernel_us": power[1], "ratio": None}]
+
+
+def _batch(kind: str, candidates: int, dimension: int) -> np.ndarray:
+    return contexts(kind, max(1, min(256, ELEMENTS // candidates)), candidates, dimension)
+
+
+def _similarity(vectors: np.ndarray, params: RnnParams, count: int = 1) -> Callable[[], object]:
+    queries, candidates = np.ascontiguousarray(vectors[:, 0]), np.ascontiguousarray(vectors[:, 1:])
+    return lambda: rnn_similarity(queries, candidates, params, threads=count)
+
+
+def _compare(
+    base: Callable[[], object],
+    other: Callable[[], object],
+    batch: int,
+    pairs: int,
+    clock: Callable[[], float] = time.thread_time,
+) -> Ratio:
+    """Seconds a query of both."""
     with one_blas_thread():
-        repeats = 1 + int(SHORTEST / max(_seconds(gram, 1), 1e-9))
-        measured = [(_seconds(gram, repeats), _seconds(kernel, repeats)) for _ in range(pairs)]
-    each = 1e6 / (batch * repeats)
-    ratios = [with_all / alone for alone, with_all in measured]
-    return KernelTime(
-        candidates=candidates,
-        dimension=dimension,
-        tau=params.tau,
-        scale=params.scale,
-        gram=statistics.median(alone for alone, _ in measured) * each,
-        kernel=statistics.median(with_all for _, with_all in measured) * each,
-        ratio=statistics.median(ratios),
-        low=min(ratios),
-        high=max(ratios),
-        pairs=pairs,
-    )
+        found = in_pairs(base, other, pairs, clock)
+    return dataclasses.replace(found, base=found.base / batch, other=found.other / batch)
 
 
-def _seconds(work: Callable[[], None], repeats: int) -> float:
-    """Processor seconds of this thread."""
-    started = time.thread_time()
-    for _ in range(repeats):
-        work()
-    return time.thread_time() - started
+def _shown(found: Ratio, base: str, other: str) -> dict[str, Any]:
+    """A ratio as cells of a row: microseconds a query, the ratio, its quartiles, the pairs."""
+    times = {base: found.base * 1e6, other: found.other * 1e6}
+    return times | {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}

@@ -1,0 +1,109 @@
+"""From measured seconds to the figures of the table: medians with quartiles, ratios of pairs, a slope, a verdict."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHORTEST = 0.02  # seconds a measurement lasts at least: the work is repeated until it does
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What `pairs` measurements of two works say: median seconds of each, and median and quartiles of the ratios."""
+
+    base: float
+    other: float
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The lower quartile, the median and the upper quartile, interpolated between the two nearest values.
+
+    >>> quartiles([5, 1, 3, 2, 4])
+    (2.0, 3.0, 4.0)
+    """
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        low = math.floor(place)
+        high = min(low + 1, len(ordered) - 1)
+        return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+
+    return at(0.25), at(0.5), at(0.75)
+
+
+def ratio_of(measured: Sequence[tuple[float, float]]) -> Ratio:
+    """The figures of pairs (seconds of the base, seconds of the other).
+
+    >>> ratio_of([(1.0, 2.0), (2.0, 6.0), (1.0, 4.0)])
+    Ratio(base=1.0, other=4.0, ratio=3.0, low=2.5, high=3.5, pairs=3)
+    """
+    low, middle, high = quartiles([other / base for base, other in measured])
+    return Ratio(
+        base=statistics.median(base for base, _ in measured),
+        other=statistics.median(other for _, other in measured),
+        ratio=middle,
+        low=low,
+        high=high,
+        pairs=len(measured),
+    )
+
+
+def in_pairs(
+    base: Callable[[], object],
+    other: Callable[[], object],
+    pairs: int,
+    clock: Callable[[], float] = time.thread_time,
+) -> Ratio:
+    """Both works measured in turn, so that a change of the machine's speed meets both; each is called once before.
+
+    clock: `time.thread_time`, the processor time of this thread, where other processes do not count; or
+    `time.perf_counter` where more than one thread works.
+    """
+    base()
+    other()
+    repeats = 1 + int(SHORTEST / max(_seconds(base, 1, clock), 1e-9))
+    measured = [(_seconds(base, repeats, clock), _seconds(other, repeats, clock)) for _ in range(pairs)]
+    found = ratio_of(measured)
+    return Ratio(found.base / repeats, found.other / repeats, found.ratio, found.low, found.high, pairs)
+
+
+def _seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:
+    started = clock()
+    for _ in range(repeats):
+        work()
+    return clock() - started
+
+
+def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """The slope of the least-squares line through (log size, log cost): the power of N that the cost grows with.
+
+    >>> round(slope([10, 100, 1000], [2, 200, 20000]), 6)
+    2.0
+    """
+    x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
+    middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
+    above = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True))
+    return above / sum((a - middle_x) ** 2 for a in x)
+
+
+def judged(row: dict[str, Any], name: str, bound: float | None, aim: float | None = None) -> dict[str, Any]:
+    """The row with its bound, its aim, and what its value `name` says of them: "aim", "ok", "over", or "" without one.
+
+    >>> judged({"ratio": 1.5}, "ratio", 1.9, 1.6)["verdict"]
+    'aim'
+    """
+    verdict = ""
+    if bound is not None:
+        value = row[name]
+        verdict = "over" if value > bound else "aim" if aim is not None and value <= aim else "ok"
+    return {**row, "bound": bound, "aim": aim, "verdict": verdict}

@@ -1,0 +1,211 @@
+"""The parts of the benchmark: what each is called, what it says, and the sizes that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Rows = list[dict[str, Any]]  # of a part, all with the same cells
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the measured work is. contexts: N; files: (queries, depth, context); corpora: rows."""
+
+    dimension: int
+    pairs: int
+    contexts: tuple[int, ...]
+    growth: tuple[int, ...]
+    files: tuple[tuple[int, int, int], ...]
+    corpora: tuple[int, ...]
+    corpus_queries: int
+    corpus_depth: int
+    times: int  # a fresh process is started
+
+
+FULL = Sizes(
+    dimension=768,
+    pairs=21,
+    contexts=(60, 200, 1000),
+    growth=(30, 60, 125, 250, 500, 1000),
+    files=((6980, 60, 60), (6980, 1000, 60), (6980, 1000, 1000)),
+    corpora=(10_000, 100_000, 1_000_000),
+    corpus_queries=1000,
+    corpus_depth=1000,
+    times=3,
+)
+QUICK = Sizes(
+    dimension=768,
+    pairs=5,
+    contexts=(60, 200),
+    growth=(30, 60, 125),
+    files=((500, 60, 60),),
+    corpora=(1000, 10_000),
+    corpus_queries=50,
+    corpus_depth=200,
+    times=1,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of the benchmark: its title, a sentence on what is measured, and what measures it."""
+
+    title: str
+    note: str
+    measure: Callable[[Sizes], Rows]
+
+
+def _kernel(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import kernel
+
+    return kernel(sizes.contexts, sizes.dimension, sizes.pairs)
+
+
+def _scale(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import scale
+
+    return scale(sizes.contexts, sizes.dimension, sizes.pairs)
+
+
+def _probes(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import probes
+
+    return probes(sizes.contexts[-1], sizes.dimension, sizes.pairs)
+
+
+def _compile(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.process import compiling
+
+    return compiling(sizes.times)
+
+
+def _memory(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.process import memory
+
+    return memory(sizes.contexts[-1], sizes.dimension)
+
+
+def _files(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.file_to_file import files
+
+    return files(list(sizes.files), sizes.dimension)
+
+
+def _slope(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import growth
+
+    return growth(sizes.growth, sizes.dimension, sizes.pairs)
+
+
+def _corpus(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.corpus import corpus
+    from rnnreranker.command import cores
+
+    return corpus(sizes.corpora, sizes.corpus_queries, sizes.corpus_depth, sizes.dimension, cores())
+
+
+def _dtype(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import dtype
+
+    return dtype(sizes.contexts, sizes.dimension, sizes.pairs)
+
+
+def _threads(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.kernel import threads
+
+    return threads(sizes.contexts, sizes.dimension, sizes.pairs)
+
+
+def _torch(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.tensors import tensors
+
+    return tensors(sizes.contexts, sizes.dimension, sizes.pairs)
+
+
+PARTS = {
+    "kernel": Part(
+        "The kernel beside its Gram product",
+        "Everything that `rnn_similarity` does for a query, beside the product X Xᵀ of the same N + 1 vectors alone "
+        "(numpy's syrk, float32), which no implementation can do without.",
+        _kernel,
+    ),
+    "scale": Part("The default scale", 'scale "minmax" against "none".', _scale),
+    "probes": Part("Ten probes", "`jaccard_similarity` of ten probes against one.", _probes),
+    "compile": Part(
+        "The first call",
+        "Elapsed seconds of `import rnnreranker.rnn` and of a first `rnn_similarity` in a fresh process, with an empty "
+        "numba cache and with one that an earlier process filled; and the processor seconds of that call.",
+        _compile,
+    ),
+    "memory": Part(
+        "Memory of a worker",
+        "Anonymous memory (RssAnon) of a fresh process before `jaccard_similarity` of a batch and at most during it; "
+        "what is added, divided by the threads. Input vectors are there before.",
+        _memory,
+    ),
+    "files": Part(
+        "From file to file",
+        "Elapsed seconds to read a run in TREC format, rerank the first candidates of every query with float32 vectors "
+        "in memory, and write it; one core.",
+        _files,
+    ),
+    "slope": Part(
+        "Cost against N",
+        "The last row is the slope of the line through the logarithms: 1 is linear in N, 2 quadratic.",
+        _slope,
+    ),
+    "corpus": Part(
+        "Size of the corpus",
+        "Reranking over a float16 matrix on disk, each size in a fresh process, candidates drawn from all of it: "
+        "elapsed milliseconds a query the first and the second time, and the most anonymous memory.",
+        _corpus,
+    ),
+    "dtype": Part("Type of the vectors", "float16 against float32.", _dtype),
+    "threads": Part(
+        "Threads", "Two threads against one, by elapsed time; .5 is the most that can be gained.", _threads
+    ),
+    "torch": Part(
+        "Tensors",
+        "`rnnreranker.rnn.torch` against the kernel, by elapsed time, one thread each on the processor; `apart` is the "
+        "largest difference of results.",
+        _torch,
+    ),
+}
+
+
+def measure(names: list[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
+    """The named parts in the order of the table: {name: {title, note, rows}}."""
+    from rnnreranker.command import progress
+
+    chosen = [name for name in PARTS if name in names]
+    return {
+        name: {"title": PARTS[name].title, "note": PARTS[name].note, "rows": PARTS[name].measure(sizes)}
+        for name in progress(chosen, unit="parts", what="bench")
+    }
+
+
+def missed(parts: dict[str, dict[str, Any]]) -> list[str]:
+    """One line for every row that is over its bound."""
+    return [
+        f"{name}: " + ", ".join(f"{key} {cell(value)}" for key, value in row.items() if value not in (None, ""))
+        for name, part in parts.items()
+        for row in part["rows"]
+        if row.get("verdict") == "over"
+    ]
+
+
+def cell(value: Any) -> str:
+    """A value as the table shows it.
+
+    >>> [cell(value) for value in (None, 12345, 12345.6, 45.67, 1.2345, 0.00123, "aim")]
+    ['-', '12345', '12346', '45.7', '1.23', '0.0012', 'aim']
+    """
+    if value is None or value == "":
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    if value and abs(value) < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"

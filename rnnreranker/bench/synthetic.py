@@ -1,0 +1,27 @@
+"""Made-up vectors, always the same from the same seed: with neighbourhoods like an encoder's, or none at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+TOPICS = 8  # of a clustered context
+KINDS = ("clustered", "random")
+
+
+def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int = 0) -> np.ndarray:
+    """(batch, candidates + 1, dimension) float32, row 0 the query.
+
+    "random": independent normal entries, so that similarities hold no structure. "clustered": unit vectors; a direction
+    of the context, one of 8 topics (of sizes like 1/1, 1/2, ..., 1/8), and noise of the element in equal parts, so that
+    reciprocal sets are those of the topics.
+    """
+    rng = np.random.default_rng((seed, batch, candidates, dimension))
+    vectors = rng.standard_normal((batch, candidates + 1, dimension), dtype=np.float32)
+    if kind == "clustered":
+        shares = 1 / np.arange(1, TOPICS + 1)
+        topics = rng.standard_normal((batch, TOPICS, dimension), dtype=np.float32)
+        chosen = rng.choice(TOPICS, size=(batch, candidates + 1), p=shares / shares.sum())
+        vectors += np.take_along_axis(topics, chosen[:, :, None], axis=1)
+        vectors += rng.standard_normal((batch, 1, dimension), dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    return vectors
