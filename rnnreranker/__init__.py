@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
-    from rnnreranker.labels import SoftLabels
+    from rnnreranker.labels import LabelParams, SoftLabels, smooth_labels
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
     from rnnreranker.runs import Run
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "InputError": "errors",
+    "LabelParams": "labels",
     "MissingDependencyError": "errors",
     "QueryVectors": "vectors",
     "RnnParams": "rnn",
@@ -32,10 +33,12 @@ _HOMES = {
     "jaccard_similarity": "rnn",
     "open_vectors": "vectors",
     "rnn_similarity": "rnn",
+    "smooth_labels": "labels",
 }
 
 __all__ = [
     "InputError",
+    "LabelParams",
     "MissingDependencyError",
     "QueryVectors",
     "RnnParams",
@@ -48,6 +51,7 @@ __all__ = [
     "jaccard_similarity",
     "open_vectors",
     "rnn_similarity",
+    "smooth_labels",
 ]
 
 

@@ -114,7 +114,9 @@ class SoftLabels:
         missing = [name for name in COLUMNS if name not in table.column_names]
         if missing or described is None:
             what = f"columns {', '.join(missing)}" if missing else "the metadata that says how they were made"
-            raise InputError(f"{path}: no soft labels, it lacks {what}; expected a file of python -m rnnreranker.labels")
+            raise InputError(
+                f"{path}: no soft labels, it lacks {what}; expected a file of python -m rnnreranker.labels"
+            )
         return cls._from_table(table, json.loads(described))
 
     def write(self, path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,154 @@
+"""Similarity of candidates to the positives of their query, and the label distribution of one query from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.labels import targets
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.rnn import RnnParams, jaccard_similarity
+from rnnreranker.rnn.contexts import one_blas_thread
+
+OUTWEIGHED = 8.0  # times the range of a row: beyond that float32 products lose the differences, float64 is taken
+
+
+def smooth_labels(
+    query: np.ndarray,
+    candidates: np.ndarray,
+    positives: Sequence[int],
+    params: RnnParams,
+    label_params: LabelParams | None = None,
+    *,
+    grades: Sequence[float] | None = None,
+) -> np.ndarray:
+    """The target distribution over a query's candidates: (N,) float32 in candidate order, sums to 1.
+
+    Evidence-based label smoothing (paper 000, Algorithm 1): candidates share relevance by their mixed similarity
+    s*(l, c) = lambda s(l, c) + (1 - lambda) J(l, c) to the positives l. All candidates given take part and the query is
+    element 0 of the context; `params.context` is not applied here.
+
+    query: (d,); candidates: (N, d), the positives among them; positives: row numbers of candidates, each once.
+    grades: > 0, one a positive (None = all 1).
+
+    Raises:
+        InputError: shapes that do not fit, no positives, row numbers outside 0..N-1 or twice, grades not above 0, NaN
+            or infinity in a vector.
+
+    >>> import numpy as np
+    >>> query = np.array([1.0, 0.0], dtype=np.float32)
+    >>> near_and_far = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]], dtype=np.float32)
+    >>> smooth_labels(query, near_and_far, [0], RnnParams(k=1), LabelParams(n_max=2)).argsort().tolist()
+    [2, 1, 0]
+    """
+    query, candidates = np.asarray(query), np.asarray(candidates)
+    if query.ndim != 1 or candidates.ndim != 2 or candidates.shape[1:] != query.shape:
+        raise InputError(
+            f"query has shape {query.shape} and candidates {candidates.shape}: expected (d,) and (N, d), one query"
+        )
+    chosen = _positives(positives, len(candidates))
+    weights = _grades(grades, len(chosen))
+    params_of_labels = label_params if label_params is not None else LabelParams()
+    others = np.setdiff1d(np.arange(len(candidates)), chosen)
+    order = np.concatenate([chosen, others])
+    vectors = np.concatenate([query[None], candidates[order]]).astype(np.float32)[None]
+    real = np.ones((1, len(candidates)), dtype=bool)
+    scores = mixed(vectors, len(chosen), params, np.array([len(candidates)]))
+    _, found = from_scores(scores, weights[None], real, params_of_labels)
+    out = np.empty(len(candidates), dtype=np.float32)
+    out[order] = found[0]
+    return out
+
+
+def from_scores(
+    scores: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
+) -> tuple[np.ndarray, np.ndarray]:
+    """Aggregated scores and targets, (B, N) float32 each, where the first R candidates of a row are its positives.
+
+    scores: (B, R, N) with respect to each positive; grades: (B, R); real: (B, N).
+    """
+    raw = targets.aggregated(scores, grades, params.aggregate)
+    by_candidate = np.zeros(raw.shape)
+    by_candidate[:, : grades.shape[1]] = grades
+    labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")
+    found = targets.targets(labels, by_candidate > 0, real, params)
+    return np.where(real, raw, -np.inf).astype(np.float32), found
+
+
+def mixed(
+    vectors: np.ndarray, positives: int, params: RnnParams, lengths: np.ndarray, threads: int | None = None
+) -> np.ndarray:
+    """s*(l, c) of the first candidates, the positives, and every candidate: (B, R, N) float32; 0 for padding.
+
+    vectors: (B, N + 1, d) float32, row 0 = query, then R positives, then the others; lengths: (B,) real candidates.
+    """
+    probes = np.arange(1, positives + 1)
+    if params.lam == 1.0:
+        return geometric(vectors, probes, params, lengths)
+    alike = jaccard(vectors, probes, params, lengths, threads)
+    if params.lam == 0.0:
+        return alike
+    near = geometric(vectors, probes, params, lengths)
+    return (params.lam * near.astype(np.float64) + (1.0 - params.lam) * alike).astype(np.float32)
+
+
+def jaccard(
+    vectors: np.ndarray, probes: np.ndarray, params: RnnParams, lengths: np.ndarray, threads: int | None = None
+) -> np.ndarray:
+    """J(p, c): (B, R, N) float32 without the query's column; 0 for padding."""
+    found = jaccard_similarity(vectors, params, probes=probes, lengths=lengths, threads=threads)[:, :, 1:]
+    return np.where(np.isfinite(found), found, np.float32(0.0))
+
+
+def geometric(vectors: np.ndarray, probes: np.ndarray, params: RnnParams, lengths: np.ndarray) -> np.ndarray:
+    """s(p, c): (B, R, N) float32, mapped over the candidates or divided as `params` says; 0 for padding.
+
+    probes: row numbers of `vectors` (0 = the query).
+    """
+    out = np.zeros((len(vectors), len(probes), vectors.shape[1] - 1), dtype=np.float32)
+    with one_blas_thread():
+        for b, length in enumerate(lengths.tolist()):
+            context = vectors[b, : length + 1]
+            rows = context[probes] @ context.T  # (R, m)
+            low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
+            if params.scale == "minmax":
+                if (np.abs(low + high) / 2 > OUTWEIGHED * (high - low)).any():
+                    rows = context[probes].astype(np.float64) @ context.T.astype(np.float64)
+                    low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
+                rows = (rows - low) / np.where(high > low, high - low, 1.0)
+            elif params.normalize is not None:
+                rows = rows / _divisor(rows, params.normalize)
+            out[b, :, :length] = rows[:, 1:]
+    return out
+
+
+def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
+    """(R, 1): the maximum of each row, or 1e-8 + its mean, the query's column included; 1 where it is 0."""
+    wide = rows.astype(np.float64)
+    found = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
+    return np.where(found == 0.0, 1.0, found)
+
+
+def _positives(positives: Sequence[int], candidates: int) -> np.ndarray:
+    chosen = np.asarray(positives)
+    if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
+        raise InputError(f"positives={positives!r}: expected at least one row number of candidates, such as [0]")
+    outside = chosen[(chosen < 0) | (chosen >= candidates)]
+    if outside.size:
+        raise InputError(f"positive {outside[0]} is no row of candidates: expected 0 to {candidates - 1}")
+    if len(np.unique(chosen)) != len(chosen):
+        raise InputError(f"positives={positives!r}: a row number stands there twice; expected each once")
+    return chosen.astype(np.int64)
+
+
+def _grades(grades: Sequence[float] | None, positives: int) -> np.ndarray:
+    if grades is None:
+        return np.ones(positives)
+    given = np.asarray(grades, dtype=np.float64)
+    if given.shape != (positives,):
+        raise InputError(f"grades has shape {given.shape}: expected ({positives},), one a positive")
+    if not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"grades={grades!r}: expected finite numbers above 0")
+    return given

@@ -1,0 +1,143 @@
+"""Label scores and training targets against the numbers of the authors' implementation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker.labels import LabelParams, smooth_labels
+from rnnreranker.labels.smooth import from_scores, mixed
+from rnnreranker.labels.targets import aggregated, redistributed, transformed
+from rnnreranker.rnn import RnnParams
+
+CASES = ("c01", "c02", "c03", "c05", "c06", "c08", "c10", "c11", "c13", "c15", "c16", "c17", "c19", "c20")
+SETS = ("p1", "p2", "p3")
+
+
+def load(shared: Path, case: str) -> tuple[Any, dict[str, Any]]:
+    z = np.load(next((shared / "golden").glob(f"{case}_*.npz")))
+    return z, json.loads(str(z["params"]))
+
+
+def rnn_params(p: dict[str, Any]) -> RnnParams:
+    return RnnParams(
+        k=p["k"],
+        k_exp=p["k_exp"],
+        tau=p["trust_factor"],
+        lam=p["sim_mixing_coef"],
+        weight=p["weight_func"],
+        weight_scale=p["weight_func_param"],
+        normalize=None if p["normalize"] == "None" else p["normalize"],
+        scale="none",
+    )
+
+
+def context(z: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and vectors of a label context, positives first."""
+    places = {int(docid): vector for docid, vector in zip(z["doc_ids"], z["docs"], strict=True)}
+    places |= {int(docid): vector for docid, vector in zip(z["extra_doc_ids"], z["extra_docs"], strict=True)}
+    ids = z[f"sl_{which}_ids"]
+    return ids, np.stack([places[int(docid)] for docid in ids])
+
+
+def scores_of(z: Any, which: str, params: RnnParams) -> np.ndarray:
+    _, vectors = context(z, which)
+    stacked = np.concatenate([z["query"][None], vectors]).astype(np.float32)[None]
+    return mixed(stacked, len(z[f"sl_{which}_pos_ids"]), params, np.array([len(vectors)]))
+
+
+@pytest.mark.parametrize("which", SETS)
+@pytest.mark.parametrize("case", [case for case in CASES if case != "c13"])
+def test_scores_equal_the_authors(shared: Path, case: str, which: str) -> None:
+    z, p = load(shared, case)
+    found = scores_of(z, which, rnn_params(p))
+    expected = z[f"sl_{which}_final"][:, 1:]
+    sound = np.isfinite(expected)
+    assert sound.any()
+    np.testing.assert_allclose(found[0][sound], expected[sound], rtol=2e-4, atol=2e-5)
+    grades = z[f"sl_{which}_pos_rel"][None].astype(float)
+    for how in ("mean", "max", "sum"):
+        np.testing.assert_allclose(aggregated(found, grades, how)[0], z[f"sl_{which}_{how}"], rtol=2e-4, atol=5e-5)
+    by_candidate = np.zeros((1, found.shape[2]))
+    by_candidate[:, : grades.shape[1]] = grades
+    shared_out = redistributed(
+        aggregated(found, grades, "mean"),
+        by_candidate,
+        by_candidate >= 0,
+        LabelParams(redistribute="fully", compat="coder"),
+        literal=True,
+    )
+    np.testing.assert_allclose(shared_out[0], z[f"sl_{which}_fully"], rtol=5e-4, atol=1e-5)
+
+
+def label_params(config: dict[str, Any]) -> LabelParams:
+    return LabelParams(
+        normalization=config["label_normalization"] or "none",
+        boost=config["boost_factor"],
+        n_max=config["max_inj_relevant"],
+        include_level=config["level"],
+        compat="coder",
+    )
+
+
+@pytest.mark.parametrize("which", SETS)
+@pytest.mark.parametrize("case", CASES)
+def test_targets_equal_the_authors(shared: Path, case: str, which: str) -> None:
+    z, p = load(shared, case)
+    labels = z[f"sl_{which}_mean"].astype(np.float64)[None]
+    ids = z[f"sl_{which}_ids"].tolist()
+    positive = np.isin(ids, z[f"sl_{which}_pos_ids"])[None]
+    compared = 0
+    for name, config in p["train_configs"].items():
+        key = f"tr_{which}_{name}"
+        if f"{key}_ids" not in z.files:
+            continue
+        values = transformed(labels, positive, np.ones_like(positive), label_params(config))[0]
+        expected = dict(zip(z[f"{key}_ids"].tolist(), z[f"{key}_labels"].tolist(), strict=True))
+        found = dict(zip(ids, values.tolist(), strict=True))
+        lost = {docid: value for docid, value in expected.items() if docid not in found and np.isfinite(value)}
+        assert lost == {}
+        np.testing.assert_allclose(
+            [found[docid] for docid in ids], [expected.get(docid, -np.inf) for docid in ids], rtol=3e-3, atol=1e-3
+        )
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("case", ["c01", "c03", "c08", "c15"])
+@pytest.mark.parametrize("which", SETS)
+def test_whole_way_equals_the_authors(shared: Path, case: str, which: str) -> None:
+    z, p = load(shared, case)
+    ids, vectors = context(z, which)
+    grades = z[f"sl_{which}_pos_rel"].tolist()
+    for name in ("r67", "coco"):
+        key = f"tr_{which}_{name}"
+        expected = dict(zip(z[f"{key}_ids"].tolist(), z[f"{key}_target"].tolist(), strict=True))
+        found = smooth_labels(
+            z["query"],
+            vectors,
+            list(range(len(grades))),
+            rnn_params(p),
+            label_params(p["train_configs"][name]),
+            grades=grades,
+        )
+        assert found.sum() == pytest.approx(1.0, abs=1e-5)
+        np.testing.assert_allclose(found, [expected.get(docid, 0.0) for docid in ids.tolist()], rtol=5e-3, atol=1e-4)
+
+
+def test_scores_do_not_depend_on_the_batch() -> None:
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(3, 13, 8)).astype(np.float32)
+    lengths, params, grades = np.array([12, 5, 9]), RnnParams(k=4), np.ones((3, 2))
+    real = np.arange(12) < lengths[:, None]
+    scores, found = from_scores(mixed(vectors, 2, params, lengths), grades, real, LabelParams())
+    for b, length in enumerate(lengths):
+        alone = mixed(vectors[b : b + 1, : length + 1], 2, params, lengths[b : b + 1])
+        one_scores, one = from_scores(alone, grades[:1], real[b : b + 1, :length], LabelParams())
+        assert one.tobytes() == found[b, :length].tobytes()
+        assert one_scores.tobytes() == scores[b, :length].tobytes()
+        assert (found[b, length:] == 0).all()
