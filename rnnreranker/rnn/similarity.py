@@ -119,7 +119,7 @@ def jaccard_similarity(
 
 
 def _vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
-    array = np.asarray(array)
+    array = _array(array, name)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} has type {array.dtype}: expected float32 or float16")
     dimensions = shape.count(",") + 1
@@ -131,8 +131,15 @@ def _vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
     return array
 
 
+def _array(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # nested sequences of different lengths
+        raise InputError(f"{name} cannot be made an array: expected rows of one length") from None
+
+
 def _integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: expected integers")
     return array.astype(np.int64)
