@@ -191,6 +191,7 @@ class _Collected:
                 "highest": _round(max(one.high for one in found)),
                 "level": _round(levels.mean()),
                 "spread": _spread(spreads),
+                "query_spread": _round(np.mean([np.ptp(one.similarity) for one in found])),
                 "spread_to_level": _round(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
                 "norms": [_round(value) for value in norm_range],
                 "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
@@ -230,7 +231,9 @@ def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
 def _spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
     """Mean, quartiles and a histogram; with `ones` the share of the values that are at most 1."""
     low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    counts, edges = np.histogram(values, bins=BINS) if high > low else (np.array([len(values)]), np.array([low, high]))
+    counts, edges = np.array([len(values)]), np.array([low, high])
+    if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be told apart
+        counts, edges = np.histogram(values, bins=BINS)
     result: dict[str, Any] = {"mean": _round(values.mean()), "lowest": _round(low)}
     result |= {name: _round(value) for name, value in zip(("q1", "median", "q3"), quartiles, strict=True)}
     result |= {"highest": _round(high)}

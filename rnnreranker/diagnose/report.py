@@ -33,6 +33,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("mean vector", _number(flat["mean_vector"]), "its norm beside the mean norm; 0 = isotropic"),
         ("similarities", f"{scale['lowest']:.3f} to {scale['highest']:.3f}", "lowest and highest in any context"),
         ("range", _quartiles(scale["spread"], 3), "highest less lowest of a context: quartiles over queries"),
+        ("range of the query", _number(scale["query_spread"]), "of its similarities to a context's candidates, mean"),
         ("range / level", _number(scale["spread_to_level"]), "mean range beside the mean level"),
         ("norms", "{:.3f} to {:.3f}".format(*scale["norms"]), "unit" if scale["unit_norm"] else "not unit"),
         ("largest exponent", _number(scale["largest_exponent"]), "of --weight exp; safe to 80"),

@@ -1,0 +1,285 @@
+"""The diagnosis without judgements: overlap, sets, hubs, scale, verdict, command and page."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker.diagnose import diagnose, rank_biased_overlap, verdict
+from rnnreranker.diagnose.__main__ import main
+from rnnreranker.diagnose.contexts import cohesion, geometry, skewness
+from rnnreranker.diagnose.measure import sampled
+from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import reference
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def on_circle(*degrees: float) -> np.ndarray:
+    """(n, 2) float32 unit vectors."""
+    return np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in degrees], dtype=np.float32)
+
+
+def collection(folder: Path, clustered: bool, queries: int = 12, dimension: int = 384) -> tuple[Run, QueryVectors]:
+    """600 documents on the unit sphere, in groups or not; each query with its 60 nearest. Vectors under `folder`."""
+    rng = np.random.default_rng(5)
+    spots = rng.normal(size=(600, dimension))
+    if clustered:
+        spots = np.repeat(rng.normal(size=(50, dimension)), 12, axis=0) * 0.8 + spots * 0.6
+    asked = spots[:: 600 // queries][:queries] + 0.7 * rng.normal(size=(queries, dimension))
+    spots, asked = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (spots, asked))
+    docids = [f"d{number}" for number in range(600)]
+    np.save(folder / "vectors.npy", spots.astype(np.float32))
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids), encoding="utf-8")
+    scores = asked @ spots.T
+    kept = {f"q{n}": {docids[i]: float(row[i]) for i in np.argsort(-row)[:60]} for n, row in enumerate(scores)}
+    vectors = QueryVectors(tuple(kept), asked.astype(np.float32))
+    np.save(folder / "queries.npy", vectors.vectors)
+    (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in kept), encoding="utf-8")
+    return Run.from_dict(kept), vectors
+
+
+def looked_at(folder: Path, clustered: bool, params: RnnParams | None = None) -> dict[str, Any]:
+    run, queries = collection(folder, clustered)
+    (folder / "queries.npy").rename(folder.parent / f"{folder.name}.npy")  # one matrix in the folder of vectors
+    (folder / "queries.ids").rename(folder.parent / f"{folder.name}.ids")
+    return diagnose(run, queries, RnnReranker(open_vectors(folder), params, threads=1))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.99])
+def test_identical_rankings_overlap_wholly_and_disjoint_ones_not_at_all(p: float) -> None:
+    assert rank_biased_overlap("abcdefg", "abcdefg", p) == pytest.approx(1, abs=1e-12)
+    assert rank_biased_overlap("abc", "xyz", p) == 0
+
+
+def test_overlap_by_hand() -> None:
+    # X = 0, 2, 3: 1 * .729 + (.1 / .9) * (0 + 1 * .81 + 1 * .729) = .729 + .171
+    assert rank_biased_overlap("abc", "bac", 0.9) == pytest.approx(0.9)
+    # X = 1, 1: (1/2) * .25 + 1 * (1 * .5 + .5 * .25) = .125 + .625
+    assert rank_biased_overlap("ab", "ac", 0.5) == pytest.approx(0.75)
+
+
+def test_overlap_weighs_the_top_and_is_symmetric() -> None:
+    top, bottom = rank_biased_overlap("abcdef", "bacdef"), rank_biased_overlap("abcdef", "abcdfe")
+    assert top < bottom < 1
+    assert rank_biased_overlap("abcd", "xbya") == rank_biased_overlap("xbya", "abcd")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p", "said"),
+    [
+        ("ab", "a", 0.9, "rankings of 2 and 1 entries"),
+        ("", "", 0.9, "rankings of 0 and 0"),
+        ("aa", "ab", 0.9, "the first ranking has an entry twice"),
+        ("ab", "bb", 0.9, "the second ranking has an entry twice"),
+        ("ab", "ab", 1.0, "p=1.0: expected a number between 0 and 1"),
+    ],
+)
+def test_overlap_refuses(first: str, second: str, p: float, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        rank_biased_overlap(first, second, p)
+
+
+def test_sets_and_hubs_of_a_small_context() -> None:
+    # Directions 0, 10, 25, 90 and the one nearest element of each: 0 -> 10, 10 -> 0, 25 -> 10, 90 -> 25.
+    found = geometry(on_circle(0, 10, 25, 90), RnnParams(k=1, tau=0))
+    assert found.sizes.tolist() == [1, 1, 0, 0]  # 0 and 10 list each other
+    assert found.occurrences.tolist() == [1, 2, 1, 0]
+    assert found.skewness == 0  # 0, 1, 1, 2 is symmetric
+    assert found.low == pytest.approx(0, abs=1e-6)
+    assert found.high == pytest.approx(math.cos(math.radians(10)))
+    assert found.similarity == pytest.approx([math.cos(math.radians(a)) for a in (10, 25, 90)], abs=1e-6)
+    assert found.cohesion is None
+
+
+def test_skewness_and_cohesion_by_hand() -> None:
+    assert skewness(np.array([0, 0, 0, 4])) == pytest.approx(2 / math.sqrt(3))
+    assert skewness(np.array([3, 3, 3])) == 0
+    groups = np.kron(np.eye(2), np.ones((3, 3))).astype(bool)
+    assert cohesion(groups) == pytest.approx(1 - 6 / 15)  # every path closed; 6 of 15 pairs are linked
+    path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
+    assert cohesion(path) == pytest.approx(0 - 2 / 3)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        RnnParams(),
+        RnnParams(k=6, tau=1.0, variant="paper"),
+        RnnParams(k=7, scale="none", normalize="mean"),
+        RnnParams.preset("tas-b"),
+    ],
+    ids=str,
+)
+def test_sets_are_those_of_the_reference(params: RnnParams) -> None:
+    vectors = np.random.default_rng(1).normal(size=(26, 6)).astype(np.float32)
+    done = reference.steps(vectors, params)
+    sizes = [len(members - {i}) for i, members in enumerate(done.sets)]
+    found = geometry(vectors, params)
+    assert found.sizes.tolist() == sizes
+    assert found.occurrences.tolist() == [
+        sum(j in entries for i, entries in enumerate(done.lists) if i != j) for j in range(26)
+    ]
+    assert found.largest == pytest.approx(done.sims.max(), rel=1e-6)
+
+
+def test_noise_has_little_effect_and_groups_help(tmp_path: Path) -> None:
+    for name in ("noise", "groups"):
+        (tmp_path / name).mkdir()
+    noise, groups = looked_at(tmp_path / "noise", False), looked_at(tmp_path / "groups", True)
+    assert noise["verdict"]["word"] == "little effect"
+    assert "form no groups" in noise["verdict"]["reasons"][0]
+    assert groups["verdict"]["word"] == "likely helps"
+    assert groups["sets"]["cohesion"] > 0.3 > noise["sets"]["cohesion"]
+    assert groups["order"]["agreement"] == 1
+    assert groups["scale"]["unit_norm"]
+
+
+def test_anisotropy_is_that_of_all_pairs(tmp_path: Path) -> None:
+    run, queries = collection(tmp_path, True, queries=3)
+    (tmp_path / "queries.npy").rename(tmp_path.parent / "anisotropy.npy")
+    source = open_vectors(tmp_path)
+    found = diagnose(run, queries, RnnReranker(source, threads=1))
+    ranked = {qid: run.ranked(qid) for qid in run}
+    rows = {docid: source.fetch(source.rows([docid]))[0].astype(np.float64) for qid in run for docid in ranked[qid]}
+    cosines = [rows[a] @ rows[b] for p in run for q in run if p != q for a in ranked[p] for b in ranked[q] if a != b]
+    assert found["anisotropy"]["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-4)
+    mean = np.mean([rows[docid] for qid in run for docid in ranked[qid]], axis=0)
+    assert found["anisotropy"]["mean_vector"] == pytest.approx(np.linalg.norm(mean), abs=1e-4)
+
+
+def test_an_exponential_that_overflows_is_risky_and_not_computed(tmp_path: Path) -> None:
+    found = looked_at(tmp_path, True, RnnParams(scale="none", weight="exp", weight_scale=200))
+    assert found["overlap"] is None
+    assert not found["scale"]["exp_safe"]
+    assert found["verdict"]["word"] == "risky"
+    assert "at most 80" in found["verdict"]["reasons"][0]
+    assert "<h1>Reranking: risky</h1>" in diagnosis({"run": "r", "index": "i", **found})
+
+
+def measured(**changes: float) -> dict[str, Any]:
+    """Measurements on which reranking likely helps, with changes."""
+    values = {"cohesion": 0.4, "agreement": 1.0, "share": 0.3, "negative": 0.0, "rbo": 0.87, **changes}
+    return {
+        "sets": {"cohesion": values["cohesion"]},
+        "scale": {
+            "jaccard_share": values["share"],
+            "negative_weights": values["negative"],
+            "exp_safe": True,
+            "largest_exponent": 2.4,
+            "unit_norm": True,
+            "query_spread": 0.3,
+        },
+        "order": {"agreement": values["agreement"]},
+        "overlap": {"rbo": {"mean": values["rbo"]}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "reason"),
+    [
+        ({}, "likely helps", "form groups"),
+        ({"share": 0.51}, "risky", "J makes 51% of the score's spread"),
+        ({"share": 0.5}, "likely helps", ""),
+        ({"agreement": 0.89}, "risky", "not that of the vectors"),
+        ({"negative": 0.02}, "risky", "2.0% of the set members have negative weights"),
+        ({"cohesion": 0.1}, "little effect", "form no groups"),
+        ({"rbo": 0.99}, "little effect", "all but the same"),
+        ({"rbo": 0.99, "share": 0.6}, "risky", "J makes 60%"),
+    ],
+)
+def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
+    said = verdict(measured(**changes), RnnParams())
+    assert (said["word"], said["scale"]) == (word, "minmax")
+    assert reason in said["reasons"][0]
+    assert said["reasons"][-1].startswith("scale minmax, as it is set")
+
+
+def test_the_sample_does_not_depend_on_the_order_of_the_run() -> None:
+    entries = {f"q{number}": {"a": 2.0, "b": 1.0} for number in range(40)}
+    one = sampled(Run.from_dict(entries), 7)
+    other = sampled(Run.from_dict(dict(reversed(entries.items()))), 7)
+    assert len(one) == 7
+    assert set(one) == set(other)
+    assert one["q" + one.qids[0][1:]] == [("a", 2.0), ("b", 1.0)]
+    assert sampled(Run.from_dict(entries), 100).qids == tuple(entries)
+
+
+def prepared(folder: Path) -> list[str]:
+    """The flags of a command that works."""
+    run, _ = collection(folder, True)
+    index = folder / "index"
+    index.mkdir()
+    for name in ("vectors.npy", "docid"):
+        (folder / name).rename(index / name)
+    run.write(folder / "run.txt")
+    return ["--run", str(folder / "run.txt"), "--index", str(index), "--encoded-queries", str(folder / "queries.npy")]
+
+
+def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = prepared(tmp_path)
+    assert main([*flags, "--sample", "5", "--output", str(tmp_path / "d.json")]) == 0
+    out = capsys.readouterr().out
+    assert "verdict: likely helps; use --scale minmax" in out
+    found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
+    assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
+    assert f"cohesion\t{found['sets']['cohesion']:.3f}\t" in out
+    assert main([*flags, "--preset", "tas-b", "--lam", "0.05", "--output", str(tmp_path / "d.html")]) == 0
+    page = (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert "<h1>Reranking: risky</h1>" in page
+    assert page.count("<svg") == 5
+    assert not re.search(r"https?:|<script|src=|@import", page)
+
+
+def test_page_escapes_names(tmp_path: Path) -> None:
+    found = {"run": "<b>&.txt", "index": "i", **looked_at(tmp_path, True)}
+    assert "Diagnosis of &lt;b&gt;&amp;.txt" in diagnosis(found)
+
+
+def test_bars_fill_the_drawing() -> None:
+    made = bars({"counts": [1, 4], "edges": [0, 1, 2]})
+    assert [bar.height for bar in made] == [HEIGHT / 4, HEIGHT]
+    assert made[1].x == WIDTH / 2
+    assert made[1].label == "1 to 2: 4"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--output", "x.txt"], "--output x.txt: expected a name that ends in .json or .html"),
+        (["--encoder", "minilm"], "give one of the two"),
+        (["--k", "0"], "k=0: expected an integer >= 1"),
+        (["--preset", "tasb"], "did you mean tas-b"),
+        (["--output", "no/such/folder/x.json"], "cannot be written"),
+    ],
+)
+def test_command_refuses(tmp_path: Path, flags: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        main([*prepared(tmp_path), *flags])
+
+
+def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
+    _, run, _, index, _, queries = prepared(tmp_path)
+    with pytest.raises(InputError, match=r"give --topics .* or --encoded-queries"):
+        main(["--run", run, "--index", index])
+    topics = tmp_path / "topics.tsv"
+    topics.write_text("other\ttext\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"12 of 12 queries are not in .*topics\.tsv"):
+        main(["--run", run, "--index", index, "--topics", str(topics)])
+    Run.from_dict({"q0": {"nowhere": 1.0, "d1": 0.5}}).write(tmp_path / "lost.txt")
+    with pytest.raises(InputError, match="1 of 2 docids in the run are not in the index"):
+        main(["--run", str(tmp_path / "lost.txt"), "--index", index, "--encoded-queries", queries])
+    Run.from_dict({"q0": {"d1": 0.5}}).write(tmp_path / "short.txt")
+    with pytest.raises(InputError, match="no query of the run has two candidates"):
+        main(["--run", str(tmp_path / "short.txt"), "--index", index, "--encoded-queries", queries])
+    (tmp_path / "queries.ids").unlink()
+    with pytest.raises(InputError, match=r"no queries\.ids beside it"):
+        main(["--run", run, "--index", index, "--encoded-queries", queries])
