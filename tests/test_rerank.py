@@ -125,6 +125,17 @@ def test_order_and_placement() -> None:
     assert place_below(2.0, np.array([])).size == 0
 
 
+@pytest.mark.parametrize("last", [5e17, -5e17, 1e30, 0.3])
+@pytest.mark.parametrize("scores", [[3.0, 2.0, 2.0], [1e30, 1.0, 0.5], [1e308, 0.0, -1e308], [2.0, 2.0, 2.0]])
+def test_the_rest_stays_below_and_apart_where_float64_cannot_hold_its_differences(
+    last: float, scores: list[float]
+) -> None:
+    below = place_below(last, np.array(scores))
+    assert np.isfinite(below).all()
+    assert below[0] < last
+    np.testing.assert_array_equal(np.sign(np.diff(below)), np.sign(np.diff(scores)))
+
+
 def test_a_wrong_word_for_missing_is_refused() -> None:
     with pytest.raises(InputError, match=r"missing='skp': expected 'error' or 'skip'"):
         RnnReranker(None, missing="skp")  # type: ignore[arg-type]

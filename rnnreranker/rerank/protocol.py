@@ -53,13 +53,21 @@ def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
 
     Returns:
         (n,) float64, non-increasing, all lower than `last_score`; the step down to the first is the difference between
-        the highest and lowest score of the block, or 1 where they are equal.
+        the highest and lowest score of the block, or 1 where they are equal. Where float64 cannot hold these
+        differences at such a height, as beside raw inner products of 1e17, the steps are equal and just large enough.
 
     >>> place_below(0.5, np.array([9.0, 8.0, 8.0])).tolist()
     [-0.5, -1.5, -1.5]
+    >>> place_below(1e17, np.array([9.0, 8.0, 8.0])).tolist()
+    [9.999999999999994e+16, 9.999999999999987e+16, 9.999999999999987e+16]
     """
     if scores.size == 0:
         return scores
-    spread = float(scores[0] - scores[-1])
-    step = spread if spread > 0 else 1.0
-    return last_score - step - (scores[0] - scores)
+    falls = np.diff(scores) < 0
+    with np.errstate(all="ignore"):
+        spread = float(scores[0] - scores[-1])
+        below = last_score - (spread if spread > 0 else 1.0) - (scores[0] - scores)
+        if below[0] < last_score and (np.diff(below)[falls] < 0).all() and np.isfinite(below[-1]):
+            return below
+    unit = max(1.0, 4.0 * float(np.spacing(abs(last_score))))
+    return last_score - unit * np.concatenate([[1], 1 + np.cumsum(falls)])
