@@ -283,3 +283,44 @@ def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
     (tmp_path / "queries.ids").unlink()
     with pytest.raises(InputError, match=r"no queries\.ids beside it"):
         main(["--run", run, "--index", index, "--encoded-queries", queries])
+
+
+def documented() -> dict[str, Any]:
+    return json.loads((DOCS / "diagnose.json").read_text(encoding="utf-8"))
+
+
+def test_figures_of_the_docs_are_those_on_record() -> None:
+    expected = []
+    for name, entry in documented().items():
+        found, gain = entry["diagnosis"], entry["gain"]
+        figures = (
+            found["scale"]["jaccard_share"],
+            found["order"]["agreement"],
+            found["sets"]["cohesion"],
+            found["sets"]["jaccard_zero"],
+            found["hubness"]["skewness"]["mean"],
+            found["anisotropy"]["mean_cosine"],
+            found["overlap"]["rbo"]["mean"],
+        )
+        cells = [*name.split(), found["verdict"]["word"], "-" if gain is None else f"{gain:+.4f}"]
+        expected.append("| " + " | ".join([*cells, *(f"{figure:.2f}" for figure in figures)]) + " |")
+    text = (DOCS / "diagnose.md").read_text(encoding="utf-8")
+    table = text[text.index("| collection |") :].split("\n\n")[0].splitlines()[2:]
+    assert table == expected
+    assert len(table) == 20
+
+
+@pytest.mark.parametrize("name", documented())
+def test_verdicts_on_record_are_those_of_today(name: str) -> None:
+    found = documented()[name]["diagnosis"]
+    said = verdict(found, RnnParams(**found["params"]))
+    assert said == found["verdict"]
+    _, candidates, parameters = name.split()
+    assert said["word"] == ("likely helps" if (candidates, parameters) == ("dense", "default") else "risky")
+
+
+def test_whole_numbers_are_binned_evenly(tmp_path: Path) -> None:
+    edges = looked_at(tmp_path, True)["sets"]["candidates"]["edges"]
+    steps = set(np.diff(edges).tolist())
+    assert len(steps) == 1
+    assert steps.pop().is_integer()

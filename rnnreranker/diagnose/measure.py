@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -233,7 +234,11 @@ def _spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
     low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
     counts, edges = np.array([len(values)]), np.array([low, high])
     if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be told apart
-        counts, edges = np.histogram(values, bins=BINS)
+        bins: int | np.ndarray = BINS
+        if np.issubdtype(values.dtype, np.integer):  # whole numbers: as many of them in every bin
+            step = math.ceil((high - low + 1) / BINS)
+            bins = np.arange(low, high + step + 1, step) - 0.5
+        counts, edges = np.histogram(values, bins=bins)
     result: dict[str, Any] = {"mean": _round(values.mean()), "lowest": _round(low)}
     result |= {name: _round(value) for name, value in zip(("q1", "median", "q3"), quartiles, strict=True)}
     result |= {"highest": _round(high)}

@@ -22,7 +22,7 @@ AGREEMENT = 0.9
 # More than one in a hundred members of sets has a negative weight: J is then no overlap and can leave [0, 1].
 NEGATIVE = 0.01
 # Neighbours of an element are hardly more often neighbours than chance has it: J has no groups to find. Isotropic noise
-# gives 0.01 in 384 dimensions and 0.09 in 32 (0.24 in 8, where directions are few), the five collections 0.26 and above.
+# gives 0.01 in 384 dimensions and 0.09 in 32 (0.24 in 8, where directions are few), collections 0.26 and above.
 COHESION = 0.15
 # The orders before and after are all but the same.
 SAME = 0.98
