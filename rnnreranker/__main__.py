@@ -10,6 +10,7 @@ COMMANDS = {
     "evaluate": "runs and qrels to measures, differences and tests",
     "pool": "runs to a judgement sheet, and back to qrels",
     "diagnose": "a run and its vectors to a forecast, without judgements",
+    "tune": "topics and qrels to parameters, with their value on unseen topics",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }

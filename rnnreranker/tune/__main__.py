@@ -1,0 +1,215 @@
+"""`python -m rnnreranker.tune`: the parameters that suit a query set, and what they are worth on unseen queries."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.rnn import RnnParams
+from rnnreranker.tables import print_table
+
+if TYPE_CHECKING:
+    from rnnreranker.tune.heldout import HeldOut
+    from rnnreranker.tune.objective import Objective
+    from rnnreranker.tune.space import Space
+    from rnnreranker.tune.study import Study
+
+FEW = 50  # topics below which the best of many trials is mostly luck
+SWEEP_NAMES = ("context", "lambda", "grid", "ablations")
+EPILOG = """The value printed is held out: by cross-validation within the query set, or on --test-topics. A parameter
+typed as a flag is held at that value; all others are searched (paper 000's ranges, with scale and weight besides).
+
+examples:
+  python -m rnnreranker.tune --index my-index --topics train.tsv --qrels train.qrels --output my.yaml
+  python -m rnnreranker.tune --index my-index --topics dl19.tsv --qrels dl19.qrels --test-topics dl20.tsv \\
+      --test-qrels dl20.qrels --output my.yaml
+  python -m rnnreranker.search --index my-index --topics test.tsv --preset my.yaml --output run.txt
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.tune.query_set import load_objective
+
+    index = open_index(args.index)
+    objective = load_objective(args, index, args.topics, args.qrels, args.run, args.encoded_queries)
+    space = _space(args).within(objective.contexts.deepest)
+    command.say(f"{command.counted(len(objective.topics), 'topic')} with judgements and candidates")
+    if objective.lacking:
+        command.say(f"{command.counted(objective.lacking, 'judged topic')} without candidates, left out")
+    if len(objective.topics) < FEW:
+        command.say(
+            f"warning: {len(objective.topics)} topics are few (fewer than {FEW}): differences between trials are "
+            "mostly chance; trust the held-out interval, not the value of the best trial"
+        )
+
+    report: dict[str, Any] = {"measure": args.measure, "protocol": args.protocol, "topics": len(objective.topics)}
+    study = None
+    if args.trials:
+        study, held_out = _tuned(args, space, objective, index)
+        _show(held_out, study, args.measure)
+        report |= {"study": dataclasses.asdict(study), "held out": held_out.to_dict(), "seed": args.seed}
+    if args.sweep:
+        from rnnreranker.tune.sweeps import sweep
+
+        found = sweep(args.sweep.split(","), objective, study.params if study else space.fixed)
+        for name, rows in found.items():
+            command.say(f"sweep {name}")
+            print_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+        report["sweeps"] = found
+        if args.plots:
+            from rnnreranker.tune.plots import write_plots
+
+            for path in write_plots(args.plots, found, args.measure, study):
+                command.say(f"picture: {path}")
+    if args.json:
+        from rnnreranker.files import write_json
+
+        write_json(args.json, report)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("tune", "Search the parameters of rNN reranking that suit a query set.", EPILOG)
+    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    what = parser.add_argument_group("query set")
+    what.add_argument("--topics", required=True, help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    what.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
+    what.add_argument("--run", help="candidates (default: retrieved densely)")
+    what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
+    what.add_argument("--hits", type=command.positive, default=100, help="candidates per query (default: 100)")
+    what.add_argument("--max-context", type=command.positive, default=1000, help="largest context (default: 1000)")
+    what.add_argument("--measure", default="nDCG@10", help="what is maximised (default: nDCG@10)")
+    what.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
+
+    held = parser.add_argument_group("held out")
+    held.add_argument("--folds", type=command.positive, default=5, help="of the cross-validation (default: 5)")
+    held.add_argument("--test-topics", help="measure on this query set in place of cross-validation")
+    held.add_argument("--test-qrels", help="its judgements")
+    held.add_argument("--test-run", help="its candidates (default: retrieved densely)")
+
+    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
+    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flags(encoder)
+
+    search = parser.add_argument_group("search")
+    search.add_argument("--trials", type=int, default=200, help="of every study; 0 = sweeps alone (default: 200)")
+    search.add_argument("--space", metavar="FILE.yaml", help="ranges to search in place of the default ones")
+    search.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
+    search.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
+    search.add_argument("--preset", help="parameters to start from and to compare with (default: the default ones)")
+    held_still = parser.add_argument_group("parameters held at a value (all others are searched)")
+    command.add_dataclass_flags(held_still, RnnParams)
+
+    out = parser.add_argument_group("output")
+    out.add_argument(
+        "--output", metavar="FILE.yaml", help="write the parameters found, for `search --preset FILE.yaml`"
+    )
+    out.add_argument("--json", metavar="FILE", help="write studies, held-out values and sweeps to this file")
+    out.add_argument("--sweep", metavar="NAMES", help=f"any of {','.join(SWEEP_NAMES)}: around the parameters found")
+    out.add_argument("--plots", metavar="FOLDER", help="draw the sweeps and the course of the trials there")
+    out.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    problems = []
+    if args.trials < 0:
+        problems.append(f"--trials {args.trials}: expected 0 or more")
+    if not args.trials and not args.sweep:
+        problems.append("--trials 0 leaves nothing to do without --sweep")
+    if not args.trials and args.output:
+        problems.append("--output is what trials find: not with --trials 0")
+    if (args.test_topics is None) != (args.test_qrels is None):
+        problems.append("--test-topics and --test-qrels go together")
+    if args.test_run and not args.test_topics:
+        problems.append("--test-run needs --test-topics and --test-qrels")
+    if args.folds < 2:
+        problems.append(f"--folds {args.folds}: expected 2 or more")
+    if args.plots and not args.sweep:
+        problems.append("--plots draws sweeps: give --sweep")
+    unknown = [name for name in (args.sweep or "").split(",") if args.sweep and name not in SWEEP_NAMES]
+    if unknown:
+        problems.append(f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}")
+    if problems:
+        raise InputError("; ".join(problems))
+    from rnnreranker.evaluate.measures import parse_measures
+    from rnnreranker.files import check_writable
+
+    if len(parse_measures(args.measure)) != 1:
+        raise InputError(f"--measure {args.measure!r}: expected one measure to maximise")
+    for path in (args.output, args.json):
+        if path:
+            check_writable(path)
+
+
+def _space(args: argparse.Namespace) -> Space:
+    """The ranges of --space or the default ones, with the parameters that were typed held still."""
+    from rnnreranker.tune.space import Space
+
+    fixed = RnnParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml"))
+        fixed = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    space = Space.from_yaml(args.space, fixed) if args.space else Space(fixed=fixed)
+    return space.keeping(**command.given(args, RnnParams))
+
+
+def _tuned(args: argparse.Namespace, space: Space, objective: Objective, index: Any) -> tuple[Study, HeldOut]:
+    from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
+    from rnnreranker.tune.preset import write_preset
+    from rnnreranker.tune.query_set import load_objective
+
+    started = time.perf_counter()
+    study = tune(objective, space, args.trials, seed=args.seed, storage=args.storage)
+    if args.test_topics:
+        test = load_objective(args, index, args.test_topics, args.test_qrels, args.test_run)
+        held_out = on_test_set(study, space, test, len(objective.topics))
+    else:
+        held_out = cross_validate(objective, space, args.trials, args.folds, seed=args.seed, storage=args.storage)
+    command.say(f"{study.trials} trials a study, {time.perf_counter() - started:.1f} s")
+    if args.output:
+        about = {
+            "index": args.index,
+            "topics": f"{args.topics} ({len(objective.topics)} judged)",
+            "candidates": args.run or f"dense, {args.hits} hits",
+            "measure": f"{args.measure}, protocol {args.protocol}",
+            "seed": args.seed,
+        }
+        write_preset(args.output, study, held_out, about)
+    return study, held_out
+
+
+def _show(held_out: HeldOut, study: Study, measure: str) -> None:
+    print_table(
+        [f"{measure} held out", "mean"],
+        [
+            ["as retrieved", f"{held_out.base:.4f}"],
+            ["default", f"{held_out.default:.4f}"],
+            ["tuned", f"{held_out.tuned:.4f}"],
+            ["tuned - default", f"{held_out.gain:+.4f} [{held_out.low:+.4f}, {held_out.high:+.4f}]"],
+            ["p (paired t-test)", f"{held_out.p:.3f}"],
+        ],
+    )
+    command.say(f"held out by {held_out.how}, {held_out.topics} topics; best trial on all topics: {study.value:.4f}")
+    command.say("parameters: " + ", ".join(f"{name}={value}" for name, value in study.params.to_dict().items()))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,146 @@
+"""The contexts of a query set with their similarities kept, so that other parameters cost no vectors and no product."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.command import cores, progress
+from rnnreranker.errors import InputError
+from rnnreranker.rerank import RnnReranker
+from rnnreranker.rerank.protocol import order_by_score, place_below
+from rnnreranker.rnn import contexts as batches
+from rnnreranker.rnn import reference
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+MEMORY = 4 << 30  # bytes of similarities that are kept at most
+
+
+class Contexts:
+    """The first candidates of every query and the inner products among them and the query.
+
+    Args:
+        run: Q queries with their candidates.
+        vectors: where the candidates' vectors are; all of them must be there.
+        query_vectors: (d,) float32 for every query of the run.
+        deepest: candidates of a query that are kept: no context can be larger.
+        threads: that compute; None = one per core. Nothing depends on it.
+
+    Raises:
+        InputError: a candidate or query without a vector, vectors that are not finite, or more than 4 GiB of
+            similarities (with the `deepest` that would fit).
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        vectors: VectorSource,
+        query_vectors: QueryVectors,
+        deepest: int,
+        threads: int | None = None,
+    ) -> None:
+        self.run = run
+        self.deepest = deepest
+        self._threads = threads or cores()
+        depths = np.minimum(np.diff(run.offsets), deepest)
+        needed = int((4 * (depths + 1) ** 2).sum())
+        if needed > MEMORY:
+            fits = int(np.sqrt(MEMORY / 4 / max(len(run), 1))) - 1
+            raise InputError(
+                f"{len(run)} queries with {deepest} candidates need {needed / 2**30:.1f} GiB of similarities; "
+                f"expected at most {MEMORY >> 30} GiB: give --max-context {max(fits, 1)} or fewer queries"
+            )
+        RnnReranker(vectors).check(run)
+        self._sizes = (depths + 1).astype(np.int64)
+        self._raw: list[np.ndarray] = []
+        self._shift_free: list[np.ndarray] = []  # the same array unless a constant outweighs the differences
+        places = {qid: place for place, qid in enumerate(query_vectors.qids)}
+        lost = [qid for qid in run if qid not in places]
+        if lost:
+            raise InputError(f"{len(lost)} queries of the run have no vector (first: {', '.join(lost[:3])})")
+        rows = vectors.rows(list(run.docids))
+        with batches.one_blas_thread():
+            for number, qid in enumerate(progress(run.qids, unit="queries", what="similarities")):
+                first = int(run.offsets[number])
+                entries = run.rows[first : first + int(depths[number])]
+                candidates = vectors.fetch(rows[entries])
+                context = np.concatenate([query_vectors.vectors[places[qid]][None], candidates]).astype(np.float32)
+                if not np.isfinite(context).all():
+                    raise InputError(f"query {qid}: its vector or that of a candidate has NaN or infinite values")
+                raw = reference.inner_products(context)
+                far = len(context) > 1 and batches.outweighed(raw.reshape(1, -1), self._sizes[number : number + 1])
+                self._raw.append(raw)
+                self._shift_free.append(reference.inner_products(context, shift_free=True) if far else raw)
+
+    def rerank(self, params: RnnParams, queries: Sequence[int] | None = None) -> Run:
+        """The run of some queries as `RnnReranker` with these parameters orders it.
+
+        Args:
+            params: `context` no larger than `deepest`.
+            queries: their numbers in the run; None = all.
+
+        Raises:
+            InputError: a larger context, or an exponential weight that would overflow.
+        """
+        chosen = np.arange(len(self.run)) if queries is None else np.asarray(queries, dtype=np.int64)
+        if params.context > self.deepest:
+            raise InputError(f"context={params.context}: only {self.deepest} candidates of a query are kept")
+        sizes = np.minimum(self._sizes[chosen], params.context + 1)
+        similarities = self._similarities(params, chosen, sizes)
+        lengths = np.diff(self.run.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.empty(offsets[-1], dtype=np.int32)
+        scores = np.empty(offsets[-1])
+        for place, number in enumerate(chosen.tolist()):
+            first, last = int(self.run.offsets[number]), int(self.run.offsets[number + 1])
+            inside = first + int(sizes[place]) - 1
+            new = similarities[place, : inside - first].astype(np.float64)
+            order = order_by_score(new, self.run.docids[self.run.rows[first:inside]])
+            start, middle, stop = int(offsets[place]), int(offsets[place]) + inside - first, int(offsets[place + 1])
+            rows[start:middle] = self.run.rows[first:inside][order]
+            scores[start:middle] = new[order]
+            rows[middle:stop] = self.run.rows[inside:last]
+            lowest = float(scores[middle - 1]) if middle > start else 0.0
+            scores[middle:stop] = place_below(lowest, self.run.scores[inside:last])
+        qids = tuple(self.run.qids[number] for number in chosen.tolist())
+        return Run.from_parts(qids, offsets, self.run.docids, rows, scores)
+
+    def _similarities(self, params: RnnParams, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """(n, N) float32: s* of the candidates of every chosen query; what stands behind a context is undefined."""
+        widest = int(sizes.max(initial=1))
+        out = np.empty((len(chosen), 1, max(widest - 1, 1)), dtype=np.float32)
+        problem = np.zeros(len(chosen))
+        setting = batches.Setting.of(params, sizes, mix=True)
+        engine, probes = batches.engine(), np.zeros(1, dtype=np.int64)
+        grams = self._shift_free if setting.minmax else self._raw
+        chunk = max(1, batches.CHUNK_BYTES // (4 * widest * widest))
+
+        def work(first: int) -> None:
+            last = min(first + chunk, len(chosen))
+            buffer = np.empty(
+                (last - first, widest * widest), dtype=np.float32
+            )  # engines overwrite what they are given
+            for place in range(first, last):
+                m = int(sizes[place])
+                buffer[place - first, : m * m].reshape(m, m)[:] = grams[int(chosen[place])][:m, :m]
+            engine(buffer, sizes[first:last], setting, probes, out[first:last], problem[first:last])
+
+        starts = range(0, len(chosen), chunk)
+        with np.errstate(all="ignore"), ThreadPoolExecutor(self._threads) as pool:
+            for _ in pool.map(work, starts):
+                pass
+        bad = np.flatnonzero(problem != 0)
+        if bad.size:
+            qid = self.run.qids[int(chosen[bad[0]])]
+            if np.isnan(problem[bad[0]]):
+                raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
+            raise InputError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
+        return out[:, 0]

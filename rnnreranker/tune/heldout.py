@@ -1,0 +1,124 @@
+"""What tuning is worth on topics it has not seen: cross-validated, or on a second query set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.evaluate.comparison import bootstrap_intervals, paired_t_test
+from rnnreranker.rnn import RnnParams
+from rnnreranker.tune.objective import Objective
+from rnnreranker.tune.space import Space
+from rnnreranker.tune.study import Report, Study, search
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Values on topics that took no part in the choice of the parameters; every topic once.
+
+    Attributes:
+        how: "5-fold cross-validation", "2-fold …", or "test set".
+        topics: T, how many.
+        base, default, tuned: means of the retrieved run, of the untuned default, of the tuned parameters.
+        gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
+        p: paired t-test of that difference, two-sided.
+        folds: parameters and value of each fold's study; one for a test set.
+    """
+
+    how: str
+    topics: int
+    base: float
+    default: float
+    tuned: float
+    gain: float
+    low: float
+    high: float
+    p: float
+    folds: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as for JSON."""
+        return asdict(self)
+
+
+def cross_validate(
+    objective: Objective,
+    space: Space,
+    trials: int,
+    folds: int,
+    *,
+    seed: int = 0,
+    storage: str | Path | None = None,
+) -> HeldOut:
+    """Tune on all folds but one and measure on that one, in turn.
+
+    Raises:
+        InputError: as `Objective.folds` and `search`.
+    """
+    tuned, default, base = [], [], []
+    found = []
+    for fold, (train, test) in enumerate(objective.folds(folds)):
+        study = tune(objective, space, trials, topics=train, seed=seed, storage=storage, name=f"fold {fold}")
+        tuned.append(objective.values(study.params, test))
+        default.append(objective.values(space.fixed, test))
+        base.append(objective.base(test))
+        found.append(_fold(study, len(train), tuned[-1], default[-1]))
+    how = f"{folds}-fold cross-validation"
+    return _held_out(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), found)
+
+
+def on_test_set(study: Study, space: Space, test: Objective, trained_on: int) -> HeldOut:
+    """The parameters of a study on another query set."""
+    tuned, default = test.values(study.params), test.values(space.fixed)
+    return _held_out("test set", test.base(), default, tuned, [_fold(study, trained_on, tuned, default)])
+
+
+def tune(
+    objective: Objective,
+    space: Space,
+    trials: int,
+    *,
+    topics: tuple[str, ...] | None = None,
+    seed: int = 0,
+    storage: str | Path | None = None,
+    name: str = "all topics",
+) -> Study:
+    """`search` for the parameters that rank some topics best (None = all)."""
+    chosen = objective.topics if topics is None else topics
+
+    def mean(params: RnnParams, report: Report) -> float:
+        return objective.mean(params, chosen, report)
+
+    return search(mean, space, trials, seed=seed, storage=storage, name=name)
+
+
+def _fold(study: Study, train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+    return {
+        "params": study.params.to_dict(),
+        "train topics": train,
+        "train": study.value,
+        "test topics": len(tuned),
+        "test": float(tuned.mean()),
+        "test default": float(default.mean()),
+    }
+
+
+def _held_out(
+    how: str, base: np.ndarray, default: np.ndarray, tuned: np.ndarray, folds: list[dict[str, Any]]
+) -> HeldOut:
+    low, high = bootstrap_intervals((tuned - default)[None])[0]
+    return HeldOut(
+        how=how,
+        topics=len(tuned),
+        base=float(base.mean()),
+        default=float(default.mean()),
+        tuned=float(tuned.mean()),
+        gain=float((tuned - default).mean()),
+        low=float(low),
+        high=float(high),
+        p=paired_t_test(tuned, default),
+        folds=tuple(folds),
+    )

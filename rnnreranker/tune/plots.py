@@ -1,0 +1,119 @@
+"""Pictures of sweeps and studies, one SVG file each."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.errors import require
+from rnnreranker.files import write_atomically
+from rnnreranker.tune.study import Study
+from rnnreranker.tune.sweeps import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LINE, BAND, SECOND = "#1f5fa8", "#1f5fa833", "#b4552d"
+
+
+def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study: Study | None = None) -> list[Path]:
+    """Draw every sweep, and the course of a study, into a folder; the files written.
+
+    Raises:
+        MissingDependencyError: without matplotlib.
+        InputError: the folder cannot be written.
+    """
+    require("matplotlib", "plots", "'rnnreranker[plots]'")
+    drawn = {"context": _context, "lambda": _lambda, "grid": _grid, "ablations": _ablations}
+    written = []
+    for name, rows in sweeps.items():
+        figure, axes = _figure()
+        drawn[name](axes, rows, measure)
+        written.append(_save(figure, Path(folder) / f"{name}.svg"))
+    if study is not None:
+        figure, axes = _figure()
+        _history(axes, study, measure)
+        written.append(_save(figure, Path(folder) / "trials.svg"))
+    return written
+
+
+def _context(axes: Axes, rows: Rows, measure: str) -> None:
+    sizes = [row["context"] for row in rows]
+    _banded(axes, sizes, rows)
+    axes.set(xscale="log", xlabel="context N", ylabel=measure)
+    cost = axes.twinx()
+    cost.plot(sizes, [row["milliseconds"] for row in rows], color=SECOND, linestyle="--", marker=".")
+    cost.set(yscale="log")
+    cost.set_ylabel("milliseconds a query", color=SECOND)
+
+
+def _lambda(axes: Axes, rows: Rows, measure: str) -> None:
+    values = [row["lam"] for row in rows]
+    axes.fill_between(
+        values, [row["fold_low"] for row in rows], [row["fold_high"] for row in rows], color="#00000014", linewidth=0
+    )
+    _banded(axes, values, rows)
+    axes.set(xlabel="lambda (0 = Jaccard alone, 1 = geometric alone)", ylabel=measure)
+
+
+def _grid(axes: Axes, rows: Rows, measure: str) -> None:
+    sizes, ks = sorted({row["context"] for row in rows}), sorted({row["k"] for row in rows})
+    table = np.full((len(ks), len(sizes)), np.nan)
+    for row in rows:
+        table[ks.index(row["k"]), sizes.index(row["context"])] = row["value"]
+    image = axes.imshow(table, origin="lower", aspect="auto", cmap="viridis")
+    axes.set(xlabel="context N", ylabel="k", xticks=range(len(sizes)), yticks=range(len(ks)))
+    axes.set_xticklabels([str(size) for size in sizes], rotation=45)
+    axes.set_yticklabels([str(k) for k in ks])
+    axes.figure.colorbar(image, ax=axes, label=measure)
+
+
+def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
+    rows = rows[::-1]
+    places = np.arange(len(rows))
+    middle = np.array([row["difference"] for row in rows])
+    reach = np.array(
+        [[row["difference"] - row["difference_low"], row["difference_high"] - row["difference"]] for row in rows]
+    )
+    axes.errorbar(middle, places, xerr=np.maximum(reach.T, 0), fmt="o", color=LINE, capsize=3)
+    axes.axvline(0, color="#888888", linewidth=0.8)
+    axes.set(yticks=places, xlabel=f"{measure}: difference from all parts, 95% interval")
+    axes.set_yticklabels([row["what"] for row in rows])
+
+
+def _history(axes: Axes, study: Study, measure: str) -> None:
+    done = [(number, value) for number, value in enumerate(study.history) if value is not None]
+    numbers, values = [number for number, _ in done], [value for _, value in done]
+    axes.plot(numbers, values, ".", color=LINE)
+    axes.plot(numbers, np.maximum.accumulate(values), color=SECOND)
+    axes.set(xlabel="trial (those ended early left out)", ylabel=f"{measure} on the topics searched")
+
+
+def _banded(axes: Axes, places: list[Any], rows: Rows) -> None:
+    axes.fill_between(places, [row["low"] for row in rows], [row["high"] for row in rows], color=BAND, linewidth=0)
+    axes.plot(places, [row["value"] for row in rows], color=LINE, marker=".")
+
+
+def _figure() -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top"]].set_visible(False)
+    return figure, axes
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    with write_atomically(path) as stream:
+        stream.write(content.getvalue())
+    return path

@@ -1,0 +1,73 @@
+"""A query set to tune on or to test on: candidates, vectors and judgements, from the arguments of the command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.tune.contexts import Contexts
+from rnnreranker.tune.objective import Objective
+
+if TYPE_CHECKING:
+    from rnnreranker.search.indexes import Index
+
+
+def load_objective(
+    args: argparse.Namespace, index: Index, topics: str, qrels: str, run: str | None, encoded: str | None = None
+) -> Objective:
+    """The objective of one query set.
+
+    Args:
+        args: hits, max_context, measure, protocol, threads, encoder and its settings.
+        index: vectors of the documents.
+        topics: file, ir_datasets id, or `pydoc`.
+        qrels: likewise; unjudged topics are left out before anything is encoded.
+        run: candidates; None = retrieve them densely.
+        encoded: a .npy file of query vectors in place of encoding.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.runs import Run
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.search.retrieve import retrieve
+    from rnnreranker.vectors.queries import QueryVectors, load_encoded_queries
+
+    if index.vectors is None:
+        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
+    judgements = load_qrels(qrels)
+    judged = set(judgements["query_id"].tolist())
+    texts = load_topics(topics)
+    chosen = {qid: text for qid, text in texts.items() if qid in judged}
+    if not chosen:
+        raise InputError(f"{qrels}: judges none of the {len(texts)} topics of {topics}")
+    if encoded:
+        every = load_encoded_queries(encoded, tuple(texts))
+        places = {qid: place for place, qid in enumerate(every.qids)}
+        queries = QueryVectors(tuple(chosen), every.vectors[[places[qid] for qid in chosen]])
+    else:
+        settings = {
+            "pooling": args.pooling,
+            "normalize": args.l2_norm,
+            "max_length": args.max_length,
+            "query_prompt": args.query_prompt,
+        }
+        typed = {name: value for name, value in settings.items() if value is not None}
+        queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
+    if run:
+        found = Run.read(run).head(args.hits)
+        found = Run.from_dict({qid: dict(found[qid]) for qid in found if qid in chosen})
+        if not len(found):
+            raise InputError(f"{run}: none of its queries is a judged topic of {topics}")
+    else:
+        found = retrieve(
+            "dense", index, chosen, queries, hits=args.hits, threads=args.threads, batch_size=256, k1=0.9, b=0.4
+        )
+    deepest = min(args.max_context, int(np.diff(found.offsets).max(initial=1)))
+    contexts = Contexts(found, index.vectors, queries, deepest, args.threads)
+    return Objective(contexts, judgements, args.measure, args.protocol)

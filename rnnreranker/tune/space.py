@@ -1,0 +1,160 @@
+"""Search spaces: what values each parameter may take, and what a trial is asked to suggest."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    import optuna
+
+NONE = "none"  # how None is written where a choice may be None
+
+
+@dataclass(frozen=True)
+class Between:
+    """Numbers from `low` to `high`, whole ones for whole bounds, drawn evenly or evenly in the logarithm."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise InputError(f"low {self.low} is above high {self.high}")
+        if self.log and self.low <= 0:
+            raise InputError(f"low {self.low}: expected above 0 with log: true")
+
+
+Choice = tuple[Any, ...]
+
+
+def _searched() -> dict[str, Between | Choice]:
+    """The space of paper 000 for reranking, with `scale` and `weight` besides."""
+    return {
+        "context": Between(40, 1000, log=True),
+        "k": Between(3, 30),
+        "k_exp": Between(1, 20),
+        "tau": Between(0.0, 0.8),
+        "lam": Between(1e-3, 1.0, log=True),
+        "normalize": (None, "max", "mean"),
+        "scale": ("minmax", "none"),
+        "weight": ("linear", "binary"),
+    }
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched: a range or a choice for each field of RnnParams that varies; the others are those of `fixed`.
+
+    Attributes:
+        ranges: field name -> `Between` or the tuple of its values.
+        fixed: the parameters that everything else is taken from.
+    """
+
+    ranges: Mapping[str, Between | Choice] = field(default_factory=_searched)
+    fixed: RnnParams = field(default_factory=RnnParams)
+
+    def __post_init__(self) -> None:
+        known = [entry.name for entry in dataclasses.fields(RnnParams)]
+        for name, values in self.ranges.items():
+            if name not in known:
+                raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
+            ends = (values.low, values.high) if isinstance(values, Between) else values
+            if not ends:
+                raise InputError(f"{name}: no values to choose from")
+            for value in ends:  # each alone is a valid parameter, or this says what is wrong with it
+                try:
+                    dataclasses.replace(self.fixed, **{name: self._cast(name, value)})
+                except InputError as error:
+                    raise InputError(f"search space: {error}") from None
+
+    def within(self, deepest: int) -> Space:
+        """The space for runs of that depth: no context goes beyond it."""
+        ranges = dict(self.ranges)
+        values = ranges.get("context")
+        if isinstance(values, Between):
+            high = min(values.high, deepest)
+            ranges["context"] = Between(min(values.low, high), high, values.log)
+        elif values is not None:
+            ranges["context"] = tuple(sorted({min(value, deepest) for value in values}))
+        fixed = dataclasses.replace(self.fixed, context=min(self.fixed.context, deepest))
+        return Space(ranges, fixed)
+
+    def keeping(self, **values: Any) -> Space:
+        """The space with some parameters held at a value."""
+        return Space(
+            {name: entry for name, entry in self.ranges.items() if name not in values},
+            dataclasses.replace(self.fixed, **values),
+        )
+
+    def suggest(self, trial: optuna.trial.Trial) -> RnnParams:
+        """The parameters of a trial."""
+        drawn: dict[str, Any] = {}
+        for name, values in self.ranges.items():
+            if not isinstance(values, Between):
+                word = trial.suggest_categorical(name, [NONE if value is None else value for value in values])
+                drawn[name] = None if word == NONE and None in values else word
+            elif self._whole(name):
+                drawn[name] = trial.suggest_int(name, int(values.low), int(values.high), log=values.log)
+            else:
+                drawn[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
+        return dataclasses.replace(self.fixed, **drawn)
+
+    def as_trial(self, params: RnnParams) -> dict[str, Any] | None:
+        """The parameters as values of a trial; None where one lies outside the space."""
+        found: dict[str, Any] = {}
+        for name, values in self.ranges.items():
+            value = getattr(params, name)
+            inside = values.low <= value <= values.high if isinstance(values, Between) else value in values
+            if not inside:
+                return None
+            found[name] = NONE if value is None else value
+        return found
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, fixed: RnnParams | None = None) -> Space:
+        """A space from a file: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
+
+        Raises:
+            InputError: no such file, not YAML, unknown names or values out of range, with the file named.
+        """
+        import yaml
+
+        from rnnreranker.files import read_text
+
+        try:
+            content = yaml.safe_load(read_text(path, "search space"))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{path}:{mark.line + 1}" if mark else str(path)
+            raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+        if not isinstance(content, dict) or not content:
+            raise InputError(f"{path}: expected a mapping such as `k: {{low: 3, high: 30}}`")
+        try:
+            return cls({str(name): _entry(str(name), entry) for name, entry in content.items()}, fixed or RnnParams())
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    def _whole(self, name: str) -> bool:
+        return typing.get_type_hints(RnnParams)[name] is int
+
+    def _cast(self, name: str, value: Any) -> Any:
+        return int(value) if self._whole(name) and isinstance(value, float) and value == int(value) else value
+
+
+def _entry(name: str, entry: Any) -> Between | Choice:
+    if isinstance(entry, list):
+        return tuple(None if value == NONE and name == "normalize" else value for value in entry)
+    if isinstance(entry, dict) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}:
+        numbers = [entry["low"], entry["high"]]
+        if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers):
+            return Between(numbers[0], numbers[1], bool(entry.get("log", False)))
+    raise InputError(f"{name}: {entry!r}; expected {{low: …, high: …}} (and log: true), or a list of values")

@@ -1,0 +1,139 @@
+"""Optuna studies over a space: the same trials from the same seed, in one go or after a kill."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.command import progress, say
+from rnnreranker.errors import InputError, require
+from rnnreranker.rnn import RnnParams
+from rnnreranker.tune.space import Space
+
+if TYPE_CHECKING:
+    import optuna
+
+Report = Callable[[int, float], None]
+RANDOM_TRIALS = 20  # drawn at random before the sampler begins to learn, and before anything is pruned
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a search found.
+
+    Attributes:
+        params: of the best trial; among equals the first.
+        value: its objective.
+        trials: how many finished, pruned ones included.
+        pruned: how many were ended early.
+        history: objective of every trial in order, None where it was pruned.
+    """
+
+    params: RnnParams
+    value: float
+    trials: int
+    pruned: int
+    history: tuple[float | None, ...]
+
+
+def search(
+    objective: Callable[[RnnParams, Report], float],
+    space: Space,
+    trials: int,
+    *,
+    seed: int = 0,
+    storage: str | Path | None = None,
+    name: str = "tune",
+) -> Study:
+    """Maximise an objective by the tree-structured Parzen estimator, with median pruning.
+
+    The first trial is the default (where the space has it), so that the result is no worse on the same topics. Every
+    trial draws from a generator of its own, seeded by its number: a study that was killed goes on to the same trials.
+
+    Args:
+        objective: params, report -> value; report(step, value) ends a hopeless trial by raising.
+        space: what is searched.
+        trials: how many in all, those in the storage counted.
+        seed: of the sampler.
+        storage: a journal file to keep trials in, and to go on from; None = memory.
+        name: of the study in the storage.
+
+    Raises:
+        InputError: trials below 1, a storage that cannot be read or holds another space under this name.
+            Also when no trial could be computed.
+        MissingDependencyError: without optuna.
+    """
+    if trials < 1:
+        raise InputError(f"trials={trials}: expected an integer >= 1")
+    optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = _opened(optuna, storage, name)
+    _check_space(study, space, seed)
+    over = optuna.trial.TrialState.RUNNING
+    for trial in study.get_trials(deepcopy=False, states=(over,)):  # of a process that was killed
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    done = len(_finished(optuna, study))
+    if not done:
+        start = space.as_trial(space.fixed)
+        if start:
+            study.enqueue_trial(start, skip_if_exists=True)
+
+    def evaluated(trial: Any) -> float:
+        def report(step: int, value: float) -> None:
+            trial.report(value, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        params = space.suggest(trial)
+        try:
+            return objective(params, report)
+        except InputError as error:  # an exponential weight that overflows on these scores
+            say(f"trial {trial.number} left out: {error}")
+            raise optuna.TrialPruned from None
+
+    for number in progress(range(done, trials), unit="trials", what=name):
+        study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=RANDOM_TRIALS)
+        study.optimize(evaluated, n_trials=1)
+    finished = _finished(optuna, study)[:trials]
+    history = tuple(trial.value if trial.state.name == "COMPLETE" else None for trial in finished)
+    complete = [trial for trial in finished if trial.state.name == "COMPLETE"]
+    if not complete:
+        raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
+    best = max(complete, key=lambda trial: (trial.value, -trial.number))
+    found = space.suggest(optuna.trial.FixedTrial(best.params))
+    return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
+
+
+def _opened(optuna: Any, storage: str | Path | None, name: str) -> optuna.Study:
+    kept = None
+    if storage is not None:
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        try:
+            Path(storage).parent.mkdir(parents=True, exist_ok=True)
+            kept = JournalStorage(JournalFileBackend(str(storage)))
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{storage}: not a journal of trials ({error}); give another --storage") from None
+    logging.getLogger("optuna").setLevel(logging.WARNING)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=RANDOM_TRIALS, n_warmup_steps=1)
+    return optuna.create_study(storage=kept, study_name=name, direction="maximize", pruner=pruner, load_if_exists=True)
+
+
+def _check_space(study: optuna.Study, space: Space, seed: int) -> None:
+    """A journal remembers what it was made for; going on with anything else would mix two searches."""
+    described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed}
+    kept = study.user_attrs
+    for key, value in described.items():
+        if key in kept and kept[key] != value:
+            raise InputError(f"the storage holds trials of another {key} ({kept[key]}); give another --storage")
+        if key not in kept:
+            study.set_user_attr(key, value)
+
+
+def _finished(optuna: Any, study: optuna.Study) -> list[Any]:
+    states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+    return study.get_trials(deepcopy=False, states=states)

@@ -1,0 +1,119 @@
+"""One or two parameters varied while the others stay: what each is worth, and what the context costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.command import progress
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.evaluate.comparison import bootstrap_intervals
+from rnnreranker.rnn import RnnParams
+from rnnreranker.tune.objective import Objective
+
+Rows = list[dict[str, Any]]
+CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
+LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
+NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
+FOLDS = 5
+
+
+def context_sweep(objective: Objective, params: RnnParams) -> Rows:
+    """Effectiveness and processor time against the context N, as in Figures 3 to 9 of paper 000.
+
+    Rows: context, value, low, high (95% bootstrap interval), milliseconds (a query, similarities of the vectors kept).
+    """
+    deepest = objective.contexts.deepest
+    sizes = [size for size in CONTEXTS if size < deepest] + [deepest]
+    rows = []
+    for size in progress(sizes, unit="contexts", what="context"):
+        started = time.process_time()
+        objective.contexts.rerank(dataclasses.replace(params, context=size))
+        spent = time.process_time() - started
+        rows.append(
+            {"context": size, **_row(objective, dataclasses.replace(params, context=size))}
+            | {"milliseconds": 1000 * spent / len(objective.contexts.run)}
+        )
+    return rows
+
+
+def lambda_sweep(objective: Objective, params: RnnParams) -> Rows:
+    """Effectiveness against lambda, with the band of the folds' means.
+
+    Rows: lam, value, low, high, fold_low, fold_high (lowest and highest mean of five parts of the topics).
+    """
+    rows = []
+    for lam in progress(LAMBDAS, unit="values", what="lambda"):
+        values = objective.values(dataclasses.replace(params, lam=lam))
+        parts = [values[fold::FOLDS].mean() for fold in range(min(FOLDS, len(values)))]
+        rows.append({"lam": lam, **_summary(values), "fold_low": float(min(parts)), "fold_high": float(max(parts))})
+    return rows
+
+
+def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
+    """Effectiveness over context N and neighbours k. Rows: context, k, value, low, high."""
+    deepest = objective.contexts.deepest
+    sizes = [size for size in CONTEXTS if size < deepest] + [deepest]
+    pairs = [(size, k) for size in sizes for k in NEIGHBOURS if k < size]
+    rows = []
+    for size, k in progress(pairs, unit="pairs", what="context and k"):
+        rows.append({"context": size, "k": k, **_row(objective, dataclasses.replace(params, context=size, k=k))})
+    return rows
+
+
+def ablation_sweep(objective: Objective, params: RnnParams) -> Rows:
+    """Each part left out in turn. Rows: what, value, low, high, difference, its low and high (against all parts)."""
+    variants = {
+        "all parts": params,
+        "weights all equal": dataclasses.replace(params, weight="binary"),
+        "no extension (tau 0)": dataclasses.replace(params, tau=0.0),
+        "no expansion (k_exp 1)": dataclasses.replace(params, k_exp=1),
+        "Jaccard alone (lambda 0)": dataclasses.replace(params, lam=0.0),
+        "geometric alone (lambda 1)": dataclasses.replace(params, lam=1.0),
+        "raw scale": dataclasses.replace(params, scale="none"),
+        "printed variant": dataclasses.replace(params, variant="paper"),
+    }
+    whole = objective.values(params)
+    rows = []
+    for what, variant in progress(list(variants.items()), unit="variants", what="ablations"):
+        values = objective.values(variant)
+        low, high = bootstrap_intervals((values - whole)[None])[0]
+        rows.append(
+            {"what": what, **_summary(values), "difference": float((values - whole).mean())}
+            | {"difference_low": float(low), "difference_high": float(high)}
+        )
+    return rows
+
+
+SWEEPS: dict[str, Callable[[Objective, RnnParams], Rows]] = {
+    "context": context_sweep,
+    "lambda": lambda_sweep,
+    "grid": grid_sweep,
+    "ablations": ablation_sweep,
+}
+
+
+def sweep(names: Iterable[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
+    """The rows of some sweeps by name.
+
+    Raises:
+        InputError: no such sweep.
+    """
+    names = list(names)
+    for name in names:
+        if name not in SWEEPS:
+            raise InputError(f"sweep {name!r}: {nearest(name, SWEEPS)}")
+    return {name: SWEEPS[name](objective, params) for name in names}
+
+
+def _row(objective: Objective, params: RnnParams) -> dict[str, float]:
+    return _summary(objective.values(params))
+
+
+def _summary(values: np.ndarray) -> dict[str, float]:
+    low, high = bootstrap_intervals(values[None])[0]
+    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
