@@ -124,7 +124,7 @@ def add_dataclass_flags(group: Any, settings: type) -> None:
         if choices:
             options["choices"] = choices
         else:
-            options["type"] = hints[field.name]
+            options["type"] = _reader(hints[field.name])
             options["metavar"] = field.name.upper()
         group.add_argument(flag(field.name), **options)
 
@@ -139,6 +139,19 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
             optional = type(None) in typing.get_args(hints[field.name])
             values[field.name] = None if optional and value == "none" else value
     return values
+
+
+def _reader(hint: Any) -> Any:
+    """What turns a flag's text into a value of the type; an optional number also takes `none`."""
+    members = [member for member in typing.get_args(hint) if member is not type(None)]
+    if not members:
+        return hint
+
+    def read(text: str) -> Any:
+        return text if text == "none" else members[0](text)
+
+    read.__name__ = f"{members[0].__name__} or none"  # argparse names it in its message
+    return read
 
 
 def _choices(hint: Any) -> list[str]:

@@ -23,9 +23,9 @@ class LabelParams:
 
     - "paper": normalise over all candidates, multiply the positives by `boost`, keep the `n_max` highest and every
       positive, drop what is below `include_level`, softmax.
-    - "coder": what the published models were trained with: drop what is below `include_level`, keep the `n_max` highest,
-      normalise over these, round to float16, multiply as many labels as there are positives, from the highest on, by
-      `boost` whether they are positives or not, drop what is below `include_level` again, softmax.
+    - "coder": what the published models were trained with: drop what is below `include_level`, keep the `n_max`
+      highest, normalise over these, round to float16, multiply as many labels as there are positives, from the highest
+      on, by `boost` whether they are positives or not, drop what is below `include_level` again, softmax.
 
     Raises:
         InputError: values out of range, all of them in one message.

@@ -65,7 +65,7 @@ def smooth_labels(
 def from_scores(
     scores: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Aggregated scores and targets, (B, N) float32 each, where the first R candidates of a row are its positives.
+    """Scores, aggregated and redistributed, and targets, (B, N) float32 each, where the first R candidates of a row are its positives.
 
     scores: (B, R, N) with respect to each positive; grades: (B, R); real: (B, N).
     """
@@ -74,7 +74,7 @@ def from_scores(
     by_candidate[:, : grades.shape[1]] = grades
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")
     found = targets.targets(labels, by_candidate > 0, real, params)
-    return np.where(real, raw, -np.inf).astype(np.float32), found
+    return np.where(real, labels, -np.inf).astype(np.float32), found
 
 
 def mixed(
@@ -98,7 +98,7 @@ def jaccard(
     vectors: np.ndarray, probes: np.ndarray, params: RnnParams, lengths: np.ndarray, threads: int | None = None
 ) -> np.ndarray:
     """J(p, c): (B, R, N) float32 without the query's column; 0 for padding."""
-    found = jaccard_similarity(vectors, params, probes=probes, lengths=lengths, threads=threads)[:, :, 1:]
+    found = jaccard_similarity(vectors, params, probes=probes.tolist(), lengths=lengths, threads=threads)[:, :, 1:]
     return np.where(np.isfinite(found), found, np.float32(0.0))
 
 

@@ -1,0 +1,175 @@
+"""The contexts that labels are computed in: the positives of a query, then its other candidates, and their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+BATCH_BYTES = 8 * 2**20  # of vectors held at a time
+Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
+
+
+def positives_of(qrels: pandas.DataFrame, relevant: int = 1) -> dict[str, list[tuple[str, int]]]:
+    """The positives of every query with their grades, in the order of the judgements.
+
+    Args:
+        qrels: columns query_id, doc_id, relevance.
+        relevant: grades from here on are positive; at least 1.
+
+    Raises:
+        InputError: `relevant` below 1, or no judgement reaches it.
+    """
+    if relevant < 1:
+        raise InputError(f"relevant={relevant}: expected a grade >= 1")
+    chosen = qrels[qrels["relevance"] >= relevant]
+    if not len(chosen):
+        raise InputError(f"no judgement has a grade of {relevant} or more; there is nothing to make labels from")
+    found: dict[str, list[tuple[str, int]]] = {}
+    columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
+    for qid, docid, grade in zip(*columns, strict=True):
+        found.setdefault(qid, []).append((docid, int(grade)))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """One query's candidates: positives in the order of the judgements, then the rest in the order of the run.
+
+    docids: all candidates, the first `size` of them are the context; rows: (size,) int64 vector rows;
+    grades: (R,) float64, of the first R candidates; positive: (n,) bool, over all candidates.
+    """
+
+    qid: str
+    docids: list[str]
+    rows: np.ndarray
+    grades: np.ndarray
+    positive: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Contexts with equally many positives R, stacked.
+
+    vectors: (B, N + 1, d) float32, row 0 = query, rows 1..R = positives; what stands behind a context's end is
+    arbitrary; lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool.
+    """
+
+    places: list[int]  # of its contexts in the list they came from
+    vectors: np.ndarray
+    lengths: np.ndarray
+    grades: np.ndarray
+    real: np.ndarray
+
+    @property
+    def positive(self) -> np.ndarray:
+        """(B, N) bool: the first R candidates."""
+        return np.broadcast_to(np.arange(self.real.shape[1]) < self.grades.shape[1], self.real.shape)
+
+
+def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | None) -> tuple[list[Context], int]:
+    """The contexts of the queries of a run that have positives, and how many positives have no vector.
+
+    A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
+    is left out. Without `vectors` the rows are -1, and positives are taken as they are.
+
+    Raises:
+        InputError: a candidate of the run that has no vector.
+    """
+    of_run = _rows_of_run(run, vectors)
+    wanted = sorted({docid for qid in run for docid, _ in judged.get(qid, ())})
+    known = vectors.rows(wanted) if vectors is not None else np.full(len(wanted), 0)
+    of_positives = dict(zip(wanted, known.tolist(), strict=True))
+    found, without = [], 0
+    for place, qid in enumerate(run.qids):
+        pairs = [(docid, grade) for docid, grade in judged.get(qid, ()) if of_positives[docid] >= 0]
+        without += len(judged.get(qid, ())) - len(pairs)
+        if not pairs:
+            continue
+        entries = run.rows[run.offsets[place] : run.offsets[place + 1]]
+        candidates, rows = run.docids[entries].tolist(), of_run[entries]
+        names = {docid for docid, _ in pairs}
+        others = [index for index, docid in enumerate(candidates) if docid not in names]
+        docids = [docid for docid, _ in pairs] + [candidates[index] for index in others]
+        first = np.array([of_positives[docid] for docid, _ in pairs], dtype=np.int64)
+        inside = min(len(pairs), size)
+        found.append(
+            Context(
+                qid,
+                docids,
+                np.concatenate([first, rows[others]])[:size],
+                np.array([grade for _, grade in pairs[:inside]], dtype=np.float64),
+                np.arange(len(docids)) < len(pairs),
+            )
+        )
+    return found, without
+
+
+def batches(contexts: Sequence[Context], vectors: VectorSource, queries: QueryVectors) -> Iterator[Batch]:
+    """The contexts stacked, those with equally many positives together; the vectors of a batch live until the next."""
+    places = {qid: row for row, qid in enumerate(queries.qids)}
+    groups: dict[int, list[int]] = {}
+    for place, context in enumerate(contexts):
+        groups.setdefault(len(context.grades), []).append(place)
+    for members in groups.values():
+        widest = max(contexts[place].size for place in members)
+        at_once = max(1, BATCH_BYTES // (4 * (widest + 1) * vectors.dimension))
+        buffer = np.empty((min(at_once, len(members)), widest + 1, vectors.dimension), dtype=np.float32)
+        for first in range(0, len(members), at_once):
+            chosen = members[first : first + at_once]
+            part = buffer[: len(chosen)]
+            for into, place in zip(part, chosen, strict=True):
+                context = contexts[place]
+                into[0] = queries.vectors[places[context.qid]]
+                vectors.fetch(context.rows, into[1 : context.size + 1])
+            lengths = np.array([contexts[place].size for place in chosen])
+            grades = np.stack([contexts[place].grades for place in chosen])
+            yield Batch(chosen, part, lengths, grades, np.arange(widest) < lengths[:, None])
+
+
+def check_queries(run: Run, judged: Judged, vectors: VectorSource, queries: QueryVectors) -> None:
+    """Look that the queries to label have vectors as long as those of the index.
+
+    Raises:
+        InputError: another dimension, or queries without a vector.
+    """
+    if queries.vectors.shape[1] != vectors.dimension:
+        raise InputError(
+            f"query vectors have {queries.vectors.shape[1]} dimensions, the index has {vectors.dimension}; "
+            "encode the queries with the encoder that made the index"
+        )
+    there = set(queries.qids)
+    lost = [qid for qid in run.qids if judged.get(qid) and qid not in there]
+    if lost:
+        raise InputError(
+            f"{len(lost)} queries of the run have no vector (first: {', '.join(lost[:3])}); check topics and run match"
+        )
+
+
+def _rows_of_run(run: Run, vectors: VectorSource | None) -> np.ndarray:
+    """(V,) int64: the vector row of each distinct docid of the run."""
+    if vectors is None:
+        return np.full(len(run.docids), -1, dtype=np.int64)
+    rows = vectors.rows(run.docids.tolist())
+    lost = np.flatnonzero(rows < 0)
+    if len(lost):
+        shown = ", ".join(map(str, run.docids[lost[:3]]))
+        raise InputError(
+            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
+            "use the index that the run was made from"
+        )
+    return rows

@@ -1,0 +1,204 @@
+"""Every label method on a small collection: what it gives, what is put in, and that batches leave no trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.labels import contexts as contexts_module
+from rnnreranker.labels.labelers import METHODS, make_labeler
+from rnnreranker.labels.targets import aggregated, normalized, redistributed, targets, transformed
+
+PARAMS = RnnParams(k=4, context=12)
+
+
+def collection(tmp_path: Path, queries: int = 7, documents: int = 40) -> tuple[VectorSource, QueryVectors, Run]:
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(documents, 16)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    (tmp_path / "v.ids").write_text("".join(f"d{n:02}\n" for n in range(documents)))
+    asked = random.normal(size=(queries, 16)).astype(np.float32)
+    source = open_vectors(tmp_path / "v.npy")
+    scores, rows = source.search(asked, 20)
+    found = {
+        f"q{n}": {source.docids[row]: float(score) for row, score in zip(rows[n], scores[n], strict=True)}
+        for n in range(queries)
+    }
+    return source, QueryVectors(tuple(found), asked), Run.from_dict(found)
+
+
+def judgements(rows: list[tuple[str, str, int]]) -> pandas.DataFrame:
+    return pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+
+
+def some(run: Run) -> pandas.DataFrame:
+    """One positive a query, two for q1, one for q2 that is no candidate, none for q3."""
+    absent = next(f"d{n:02}" for n in range(40) if f"d{n:02}" not in run.ranked("q2"))
+    rows = [(qid, run.ranked(qid)[2], 1) for qid in run if qid not in ("q2", "q3")]
+    return judgements([*rows, ("q1", run.ranked("q1")[0], 3), ("q2", absent, 1), ("q3", run.ranked("q3")[0], 0)])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_distributions(tmp_path: Path, method: str) -> None:
+    source, queries, run = collection(tmp_path)
+    qrels = some(run)
+    labels = make_labeler(method, source, queries, PARAMS, LabelParams(n_max=5)).infer(run, qrels)
+    assert labels.qids == ("q0", "q1", "q2", "q4", "q5", "q6")
+    for one in labels:
+        assert one.targets.sum() == pytest.approx(1.0, abs=1e-6)
+        assert (one.targets >= 0).all()
+        assert one.targets[one.positive].sum() > 0
+        absent = one.qid == "q2"
+        assert sorted(one.docids) == sorted(run.ranked(one.qid) + (one.docids[:1] if absent else []))
+    assert labels["q1"].docids[:2] == [run.ranked("q1")[2], run.ranked("q1")[0]]
+    assert labels["q1"].positive.tolist() == [True, True] + [False] * 18
+    assert labels["q2"].positive.sum() == 1
+    if method != "hard":
+        assert np.isneginf(labels["q0"].scores[12:]).all()
+        assert (labels["q0"].targets[12:] == 0).all()
+    else:
+        assert labels["q1"].targets[:3].tolist() == [0.25, 0.75, 0.0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_batches_threads_and_the_order_of_queries_leave_no_trace(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, queries, run = collection(tmp_path)
+    qrels = some(run)
+    whole = make_labeler(method, source, queries, PARAMS).infer(run, qrels)
+    monkeypatch.setattr(contexts_module, "BATCH_BYTES", 1)
+    turned = Run.from_dict({qid: dict(run[qid]) for qid in reversed(run.qids)})
+    single = make_labeler(method, source, queries, PARAMS, threads=1).infer(turned, qrels)
+    for one in whole:
+        other = single[one.qid]
+        assert other.docids == one.docids
+        assert other.scores.tobytes() == one.scores.tobytes()
+        assert other.targets.tobytes() == one.targets.tobytes()
+
+
+@pytest.mark.parametrize("method", ["uniform", "query", "geometric", "jaccard"])
+def test_controls_give_positives_the_mass_of_evidence(tmp_path: Path, method: str) -> None:
+    source, queries, run = collection(tmp_path)
+    qrels = some(run)
+    params = LabelParams(n_max=6, mass="evidence")
+    evidence = make_labeler("evidence", source, queries, PARAMS, params).infer(run, qrels)
+    control = make_labeler(method, source, queries, PARAMS, params).infer(run, qrels)
+    for one, other in zip(evidence, control, strict=True):
+        assert other.targets[other.positive].sum() == pytest.approx(one.targets[one.positive].sum(), abs=1e-6)
+    if method == "uniform":
+        rest = control["q0"].targets[1:12]
+        assert rest.min() == rest.max() > 0
+    assert any((one.targets != other.targets).any() for one, other in zip(evidence, control, strict=True))
+
+
+def test_lambda_at_its_ends_is_geometric_and_jaccard(tmp_path: Path) -> None:
+    source, queries, run = collection(tmp_path)
+    for method, lam in (("geometric", 1.0), ("jaccard", 0.0)):
+        end = make_labeler("evidence", source, queries, RnnParams(k=4, context=12, lam=lam)).infer(run, some(run))
+        alone = make_labeler(method, source, queries, PARAMS).infer(run, some(run))
+        assert end.targets.tobytes() == alone.targets.tobytes()
+
+
+def test_a_positive_that_is_no_candidate_displaces_the_last(tmp_path: Path) -> None:
+    source, queries, run = collection(tmp_path)
+    labels = make_labeler("evidence", source, queries, PARAMS).infer(run, some(run))
+    one = labels["q2"]
+    assert one.docids[1:] == run.ranked("q2")
+    assert np.isfinite(one.scores).sum() == 12
+    assert np.isneginf(one.scores[12:]).all()
+
+
+def row(*values: float) -> np.ndarray:
+    return np.array([values])
+
+
+ALL = np.ones((1, 4), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("maxmin", [1.0, 0.5, 0.25, 0.0]),
+        ("max", [1.0, 0.6, 0.4, 0.2]),
+        ("maxminmax", [5.0, 2.5, 1.25, 0.0]),
+        ("none", [5.0, 3.0, 2.0, 1.0]),
+        ("std", [4 / np.sqrt(35 / 16), 2 / np.sqrt(35 / 16), 1 / np.sqrt(35 / 16), 0.0]),
+    ],
+)
+def test_normalisations_by_hand(how: str, expected: list[float]) -> None:
+    np.testing.assert_allclose(normalized(row(5, 3, 2, 1), ALL, how)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("how", ["maxmin", "std", "max", "maxminmax", "none"])
+@pytest.mark.parametrize("compat", ["paper", "coder"])
+def test_equal_labels_give_no_nan(how: str, compat: str) -> None:
+    params = LabelParams(normalization=how, compat=compat, include_level=0.1)  # type: ignore[arg-type]
+    found = targets(row(2, 2, 2, 2), row(1, 0, 0, 0) > 0, ALL, params)
+    assert np.isfinite(found).all()
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_the_papers_order_by_hand() -> None:
+    params = LabelParams(boost=2.0, n_max=2)
+    positive = np.array([[False, False, True, False]])
+    values = transformed(row(5, 3, 2, 1), positive, ALL, params)[0]
+    assert values.tolist() == [1.0, 0.5, 0.5, -np.inf]  # the positive is boosted, and kept past n_max
+    found = targets(row(5, 3, 2, 1), positive, ALL, params)[0]
+    e = np.exp([1.0, 0.5, 0.5])
+    np.testing.assert_allclose(found, [*(e / e.sum()), 0.0], rtol=1e-6)
+
+
+def test_the_published_order_by_hand() -> None:
+    params = LabelParams(boost=2.0, n_max=3, include_level=0.1, compat="coder")
+    positive = np.array([[False, False, True, False]])
+    values = transformed(row(5, 3, 2, 1), positive, ALL, params)[0]
+    np.testing.assert_allclose(values, [2.0, 1 / 3, -np.inf, -np.inf], rtol=1e-3)  # boosts the first, masks the last
+
+
+def test_boost_never_lowers_a_positive() -> None:
+    params = LabelParams(boost=3.0, normalization="none", n_max=None)
+    values = transformed(row(-1, -2, -3, -4), np.array([[True, False, False, False]]), ALL, params)[0]
+    assert values.tolist() == [-1.0, -2.0, -3.0, -4.0]
+
+
+def test_aggregation_and_redistribution_by_hand() -> None:
+    scores = np.array([[[1.0, 0.5, 0.25], [0.5, 1.0, 0.75]]])
+    grades = np.array([[1.0, 2.0]])
+    assert aggregated(scores, grades, "mean")[0].tolist() == [1.0, 1.25, 0.875]
+    assert aggregated(scores, grades, "sum")[0].tolist() == [2.0, 2.5, 1.75]
+    assert aggregated(scores, grades, "max")[0].tolist() == [1.0, 2.0, 1.5]
+    params = LabelParams(redistribute="fully", rho=0.25)
+    given = redistributed(row(9, 3, 1, -5), row(2, 0, 0, 0), ALL, params)[0]
+    assert given.tolist() == [1.5, 0.375, 0.125, 0.0]
+
+
+def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
+    source, queries, run = collection(tmp_path)
+    with pytest.raises(InputError, match="no judgement has a grade of 1 or more"):
+        make_labeler("evidence", source, queries, PARAMS).infer(run, judgements([("q0", "d00", 0)]))
+    with pytest.raises(InputError, match="method evidense: not known; did you mean evidence"):
+        make_labeler("evidense", source, queries)
+    with pytest.raises(InputError, match="needs the vectors"):
+        make_labeler("query", None, None)
+    few = QueryVectors(queries.qids[1:], queries.vectors[1:])
+    with pytest.raises(InputError, match="1 queries of the run have no vector"):
+        make_labeler("evidence", source, few, PARAMS).infer(run, some(run))
+    strange = Run.from_dict({"q0": {"nowhere": 1.0}})
+    with pytest.raises(InputError, match="1 of 1 docids in the run are not in the index"):
+        make_labeler("evidence", source, queries, PARAMS).infer(strange, some(run))
+    with pytest.raises(InputError, match=r"boost=0\.5.*mass='all'"):
+        LabelParams(boost=0.5, mass="all")  # type: ignore[arg-type]
+
+
+def test_a_positive_without_a_vector_is_left_out(tmp_path: Path) -> None:
+    source, queries, run = collection(tmp_path)
+    judged = {"q0": [("nowhere", 1), (run.ranked("q0")[0], 1)], "q1": [("nowhere", 1)]}
+    labels, without = make_labeler("evidence", source, queries, PARAMS).infer_from(run, judged)
+    assert (labels.qids, without) == (("q0",), 2)
+    assert "nowhere" not in labels["q0"].docids
