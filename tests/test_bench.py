@@ -40,7 +40,19 @@ CELLS = {
     "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
     "compile": ["cache", "times", "import_s", "call_s", "processor_s", *JUDGED],
     "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
-    "files": ["queries", "depth", "context", "d", "times", "read_s", "rerank_s", "write_s", "total_s", *JUDGED],
+    "files": [
+        "queries",
+        "depth",
+        "context",
+        "d",
+        "times",
+        "read_s",
+        "rerank_s",
+        "write_s",
+        "total_s",
+        "processor_s",
+        *JUDGED,
+    ],
     "slope": ["N", "d", "gram_us", "kernel_us", "ratio"],
     "corpus": ["rows", "d", "queries", "depth", "threads", "first_ms", "warm_ms", "RssAnon_MB", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
@@ -205,7 +217,7 @@ def test_made_up_vectors() -> None:
 def test_a_run_from_file_to_file() -> None:
     found = file_to_file(queries=5, depth=20, context=10, dimension=8, threads=1, times=1)
     assert (found.queries, found.depth, found.context, found.threads) == (5, 20, 10, 1)
-    assert min(found.read, found.rerank, found.write) > 0
+    assert min(found.read, found.rerank, found.write, found.processor) > 0
 
 
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

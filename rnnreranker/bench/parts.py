@@ -148,7 +148,7 @@ PARTS = {
     "files": Part(
         "From file to file",
         "Elapsed seconds to read a run in TREC format, rerank the first candidates of every query with float32 vectors "
-        "in memory, and write it; one core.",
+        "in memory, and write it; one core. Then the processor seconds of all three.",
         _files,
     ),
     "slope": Part(
