@@ -143,6 +143,32 @@ def test_noise_has_little_effect_and_groups_help(tmp_path: Path) -> None:
     assert groups["scale"]["unit_norm"]
 
 
+@pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=5, scale="none", lam=0.3)], ids=str)
+def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> None:
+    run, queries = collection(tmp_path, True, queries=1)
+    (tmp_path / "queries.npy").rename(tmp_path.parent / f"one-{params.k}.npy")
+    source = open_vectors(tmp_path)
+    found = diagnose(run, queries, RnnReranker(source, params, threads=1))
+    before = run.ranked("q0")
+    done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
+    jaccard, geometric = reference.jaccard(done.expanded, 0)[1:], reference.geometric(done, params)
+    assert found["sets"]["jaccard_zero"] == pytest.approx((jaccard == 0).mean(), abs=1e-4)
+    assert found["sets"]["query"]["median"] == len(done.sets[0] - {0})
+    one, other = (1 - params.lam) * jaccard.std(), params.lam * geometric.std()
+    assert found["scale"]["jaccard_share"] == pytest.approx(one / (one + other), abs=2e-4)
+    scores = reference.mix(geometric, jaccard, params.lam)
+    after = [before[i] for i in np.argsort(-scores, kind="stable")]
+    moved = [abs(place - after.index(docid)) for place, docid in enumerate(before)]
+    assert found["overlap"]["mean_displacement"] == pytest.approx(np.mean(moved), abs=0.05)
+    assert found["overlap"]["rbo"]["mean"] == pytest.approx(rank_biased_overlap(before, after), abs=1e-3)
+    assert found["overlap"]["top_10_changed"] == float(set(before[:10]) != set(after[:10]))
+    hub = found["hubness"]["largest_hub"]
+    element = before.index(hub["docid"]) + 1
+    times = [sum(j in entries for i, entries in enumerate(done.lists) if i != j) for j in range(1, len(before) + 1)]
+    assert times[element - 1] == max(times)
+    assert hub["share_of_lists"] == pytest.approx(max(times) / len(before), abs=1e-4)
+
+
 def test_anisotropy_is_that_of_all_pairs(tmp_path: Path) -> None:
     run, queries = collection(tmp_path, True, queries=3)
     (tmp_path / "queries.npy").rename(tmp_path.parent / "anisotropy.npy")

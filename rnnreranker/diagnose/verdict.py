@@ -72,7 +72,8 @@ def _little(measured: dict[str, Any]) -> list[str]:
     reasons = []
     if cohesion < COHESION:
         reasons.append(
-            f"candidates form no groups: cohesion {cohesion:.2f} (limit {COHESION}, chance 0), so J orders by accident"
+            f"candidates form no groups: cohesion {cohesion:.2f} (limit {COHESION}, chance 0), so what J moves it "
+            "moves by accident: expect little gain"
         )
     if overlap is not None and overlap["rbo"]["mean"] > SAME:
         reasons.append(f"before and after are all but the same: RBO {overlap['rbo']['mean']:.3f} (limit {SAME})")
