@@ -1,0 +1,299 @@
+"""Tuning: kept similarities against the reranker, spaces, studies that go on after a kill, values on unseen topics."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate import evaluate
+from rnnreranker.tune import Contexts, Objective, Space, search
+from rnnreranker.tune.__main__ import main
+from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
+from rnnreranker.tune.preset import write_preset
+from rnnreranker.tune.space import Between
+from rnnreranker.tune.sweeps import sweep
+
+TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
+
+
+class QuerySet:
+    """Made-up documents in clusters; a topic's relevant documents are those of its cluster."""
+
+    def __init__(self, folder: Path, shift: float = 0.0) -> None:
+        rng = np.random.default_rng(4)
+        centres = rng.normal(size=(4, DIMENSION)) * 1.5
+        cluster = np.arange(DOCUMENTS) % 4
+        vectors = (centres[cluster] + rng.normal(size=(DOCUMENTS, DIMENSION))).astype(np.float32)
+        queries = (centres[np.arange(TOPICS) % 4] + rng.normal(size=(TOPICS, DIMENSION)) * 1.5).astype(np.float32)
+        if shift:  # a constant added to every inner product
+            vectors = np.hstack([vectors, np.full((DOCUMENTS, 1), shift, dtype=np.float32)])
+            queries = np.hstack([queries, np.full((TOPICS, 1), shift, dtype=np.float32)])
+        folder.mkdir()
+        np.save(folder / "vectors.npy", vectors)
+        self.docids = [f"d{number:02d}" for number in range(DOCUMENTS)]
+        (folder / "docid").write_text("".join(f"{docid}\n" for docid in self.docids))
+        self.folder = folder
+        self.qids = tuple(f"q{number:02d}" for number in range(TOPICS))
+        self.vectors = open_vectors(folder)
+        self.queries = QueryVectors(self.qids, queries)
+        scores = queries.astype(np.float64) @ vectors.astype(np.float64).T
+        table = {
+            qid: dict(sorted(zip(self.docids, row.tolist(), strict=True), key=lambda pair: -pair[1])[:25])
+            for qid, row in zip(self.qids, scores, strict=True)
+        }
+        self.run = Run.from_dict(table)
+        rows = [
+            (qid, docid, int(place % 4 == number % 4))
+            for number, qid in enumerate(self.qids)
+            for place, docid in enumerate(self.docids)
+        ]
+        self.qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+
+    def objective(self, deepest: int = 20) -> Objective:
+        contexts = Contexts(self.run, self.vectors, self.queries, deepest)
+        return Objective(contexts, self.qrels, "nDCG@10", "binary")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> QuerySet:
+    return QuerySet(tmp_path_factory.mktemp("tune") / "index")
+
+
+SMALL = Space({"k": Between(2, 8), "lam": Between(0.0, 1.0), "scale": ("minmax", "none")}, RnnParams(context=20))
+
+
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+@pytest.mark.parametrize(
+    "params",
+    [
+        RnnParams(context=20),
+        RnnParams(context=7, k=3, tau=0.0),
+        RnnParams(context=20, scale="none", normalize="max", lam=0.3),
+        RnnParams(context=1),
+    ],
+)
+def test_kept_similarities_give_the_run_of_the_reranker(tmp_path: Path, params: RnnParams, shift: float) -> None:
+    made = QuerySet(tmp_path / "index", shift)
+    contexts = Contexts(made.run, made.vectors, made.queries, 20)
+    ours = contexts.rerank(params)
+    theirs = RnnReranker(made.vectors, params).rerank(made.run, made.queries)
+    assert ours.qids == theirs.qids
+    for qid in ours:
+        assert [docid for docid, _ in ours[qid]] == [docid for docid, _ in theirs[qid]]
+        np.testing.assert_allclose([s for _, s in ours[qid]], [s for _, s in theirs[qid]], rtol=1e-5, atol=1e-6)
+
+
+def test_a_part_of_the_queries_is_reranked_as_in_the_whole(made: QuerySet) -> None:
+    contexts = Contexts(made.run, made.vectors, made.queries, 20, threads=2)
+    whole, part = contexts.rerank(RnnParams(context=15)), contexts.rerank(RnnParams(context=15), [7, 2])
+    assert part.qids == ("q07", "q02")
+    assert {qid: part[qid] for qid in part} == {qid: whole[qid] for qid in part}
+
+
+def test_what_contexts_refuse(made: QuerySet) -> None:
+    contexts = Contexts(made.run, made.vectors, made.queries, 10)
+    with pytest.raises(InputError, match="context=11: only 10 candidates of a query are kept"):
+        contexts.rerank(RnnParams(context=11))
+    with pytest.raises(InputError, match="11 queries of the run have no vector"):
+        Contexts(made.run, made.vectors, QueryVectors(("q00",), made.queries.vectors[:1]), 10)
+    with pytest.raises(InputError, match=r"q\S+: .*exp"):
+        Contexts(made.run, made.vectors, made.queries, 10).rerank(
+            RnnParams(context=10, scale="none", weight="exp", weight_scale=1e3)
+        )
+
+
+def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
+    objective, params = made.objective(), RnnParams(context=20, k=5)
+    reranked = RnnReranker(made.vectors, params).rerank(made.run, made.queries)
+    scores = evaluate(reranked, made.qrels, "nDCG@10", "binary")
+    expected = dict(zip(scores.topics, scores.per_topic("nDCG@10").tolist(), strict=True))
+    assert dict(zip(objective.topics, objective.values(params).tolist(), strict=True)) == pytest.approx(expected)
+    told: list[tuple[int, float]] = []
+    mean = objective.mean(params, objective.topics, lambda step, value: told.append((step, value)))
+    assert mean == pytest.approx(scores.mean("nDCG@10"))
+    assert [step for step, _ in told] == [0, 1, 2, 3]
+    assert told[-1][1] == mean
+    assert objective.base().mean() == pytest.approx(evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10"))
+
+
+def test_folds_test_every_topic_once(made: QuerySet) -> None:
+    objective = made.objective()
+    folds = objective.folds(5)
+    assert sorted(qid for _, test in folds for qid in test) == sorted(made.qids)
+    for train, test in folds:
+        assert not set(train) & set(test)
+        assert len(train) + len(test) == TOPICS
+    assert objective.topics != tuple(sorted(objective.topics))  # no particular order
+    with pytest.raises(InputError, match="13 folds of 12 topics"):
+        objective.folds(13)
+
+
+def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown parameter lamda, did you mean lam"):
+        Space({"lamda": Between(0, 1)})
+    with pytest.raises(InputError, match=r"search space: tau=1.5: expected a number in \[0, 1\]"):
+        Space({"tau": Between(0.0, 1.5)})
+    with pytest.raises(InputError, match="low 3 is above high 2"):
+        Between(3, 2)
+    file = tmp_path / "space.yaml"
+    file.write_text("k: {low: 3, high: 30}\nlam: {low: 0.001, high: 1, log: true}\nnormalize: [none, max]\n")
+    space = Space.from_yaml(file)
+    assert space.ranges == {"k": Between(3, 30), "lam": Between(0.001, 1, True), "normalize": (None, "max")}
+    file.write_text("k: 3\n")
+    with pytest.raises(InputError, match=r"space.yaml: k: 3; expected \{low: …, high: …\}"):
+        Space.from_yaml(file)
+
+
+def test_a_space_fits_the_depth_of_a_run() -> None:
+    space = Space().within(25)
+    assert space.ranges["context"] == Between(25, 25, True)
+    assert space.fixed.context == 25
+    assert Space().keeping(k=7).within(100).fixed.k == 7
+    assert "k" not in Space().keeping(k=7).ranges
+
+
+def _toy(params: RnnParams, report: object) -> float:
+    return -((params.k - 6) ** 2) - (params.lam - 0.4) ** 2 + (params.scale == "minmax")
+
+
+def test_a_search_finds_the_best_and_begins_with_the_default() -> None:
+    found = search(_toy, SMALL, 60, seed=1)
+    assert found.params.k == 6
+    assert found.params.scale == "minmax"
+    assert abs(found.params.lam - 0.4) < 0.15
+    assert found.value == max(value for value in found.history if value is not None)
+    inside = dataclasses.replace(SMALL.fixed, k=5)
+    first = search(_toy, Space(SMALL.ranges, inside), 1, seed=1)
+    assert first.params == inside
+
+
+def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
+    whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.journal")
+    calls = 0
+
+    def dies(params: RnnParams, report: object) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 12:
+            raise KeyboardInterrupt
+        return _toy(params, report)
+
+    parts = tmp_path / "parts.journal"
+    with pytest.raises(KeyboardInterrupt):
+        search(dies, SMALL, 30, seed=3, storage=parts)
+    assert search(_toy, SMALL, 30, seed=3, storage=parts) == whole
+    assert search(_toy, SMALL, 30, seed=4) != whole
+    with pytest.raises(InputError, match="the storage holds trials of another seed"):
+        search(_toy, SMALL, 30, seed=4, storage=parts)
+
+
+def test_hopeless_trials_end_early() -> None:
+    reports = 0
+
+    def slow(params: RnnParams, report: object) -> float:
+        nonlocal reports
+        value = _toy(params, report)
+        for step in range(4):
+            reports += 1
+            report(step, value)  # type: ignore[operator]
+        return value
+
+    found = search(slow, SMALL, 60, seed=0)
+    assert found.pruned > 0
+    assert reports < 4 * 60
+    assert found.history.count(None) == found.pruned
+
+
+def test_trials_that_cannot_be_computed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    def refuses(params: RnnParams, report: object) -> float:
+        if params.scale == "none":
+            raise InputError("the exponential weight would overflow")
+        return _toy(params, report)
+
+    assert search(refuses, SMALL, 20, seed=0).params.scale == "minmax"
+    assert "left out: the exponential weight would overflow" in capsys.readouterr().err
+
+
+def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
+    objective = made.objective()
+    held_out = cross_validate(objective, SMALL, 8, folds=3, seed=0)
+    by_hand = []
+    for (train, test), fold in zip(objective.folds(3), held_out.folds, strict=True):
+        study = tune(objective, SMALL, 8, topics=train, seed=0)
+        assert fold["params"] == study.params.to_dict()
+        by_hand.append(objective.values(study.params, test))
+    assert held_out.tuned == pytest.approx(np.concatenate(by_hand).mean())
+    assert held_out.default == pytest.approx(objective.values(SMALL.fixed).mean())
+    assert held_out.base == pytest.approx(objective.base().mean())
+    assert held_out.gain == pytest.approx(held_out.tuned - held_out.default)
+    assert held_out.low <= held_out.gain <= held_out.high
+    other = on_test_set(tune(objective, SMALL, 8, seed=0), SMALL, objective, TOPICS)
+    assert other.tuned >= other.default  # the same topics: the default was among the trials
+
+
+def test_the_preset_is_read_back(made: QuerySet, tmp_path: Path) -> None:
+    objective = made.objective()
+    study, held_out = tune(objective, SMALL, 5, seed=0), cross_validate(objective, SMALL, 3, folds=2)
+    write_preset(tmp_path / "found.yaml", study, held_out, {"topics": "made up\nhere"})
+    assert RnnParams.from_yaml(tmp_path / "found.yaml") == study.params
+    text = (tmp_path / "found.yaml").read_text()
+    assert "# topics: made up here\n" in text
+    assert f"tuned {held_out.tuned:.4f}, default {held_out.default:.4f}" in text
+
+
+def test_sweeps(made: QuerySet) -> None:
+    objective, params = made.objective(), RnnParams(context=20, k=5)
+    found = sweep(["context", "lambda", "grid", "ablations"], objective, params)
+    assert [row["context"] for row in found["context"]] == [10, 20]
+    assert found["context"][-1]["value"] == pytest.approx(objective.values(params).mean())
+    assert found["lambda"][-1]["value"] == pytest.approx(found["ablations"][5]["value"])  # lambda 1
+    assert found["lambda"][-1]["fold_low"] <= found["lambda"][-1]["value"] <= found["lambda"][-1]["fold_high"]
+    assert {(row["context"], row["k"]) for row in found["grid"]} == {
+        (size, k) for size in (10, 20) for k in (3, 5, 7, 10, 15) if k < size
+    }
+    assert found["ablations"][0]["difference"] == 0
+    with pytest.raises(InputError, match="sweep 'lamda': did you mean lambda"):
+        sweep(["lamda"], objective, params)
+
+
+def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "queries.npy", made.queries.vectors)
+    (tmp_path / "queries.ids").write_text("".join(f"{qid}\n" for qid in made.qids))
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in made.qids))
+    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in made.qrels.itertuples(index=False)]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv")]
+    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
+    flags += ["--trials", "4", "--folds", "2", "--k-exp", "2", "--protocol", "binary"]
+    flags += ["--output", str(tmp_path / "my.yaml"), "--json", str(tmp_path / "my.json")]
+    assert main([*flags, "--sweep", "context,ablations", "--plots", str(tmp_path / "plots")]) == 0
+    printed = capsys.readouterr()
+    assert "warning: 12 topics are few" in printed.err
+    report = json.loads((tmp_path / "my.json").read_text())
+    assert f"tuned\t{report['held out']['tuned']:.4f}" in printed.out
+    assert RnnParams.from_yaml(tmp_path / "my.yaml").k_exp == 2
+    assert report["study"]["trials"] == 4
+    for name in ("context", "ablations", "trials"):
+        assert (tmp_path / "plots" / f"{name}.svg").read_text().count("<path") > 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--trials", "0"], "--trials 0 leaves nothing to do without --sweep"),
+        (["--test-topics", "x"], "--test-topics and --test-qrels go together"),
+        (["--sweep", "contxt"], "--sweep contxt: expected some of context,lambda,grid,ablations"),
+        (["--folds", "1"], "--folds 1: expected 2 or more"),
+        (["--measure", "nDCG@10 RR@10"], "expected one measure to maximise"),
+    ],
+)
+def test_what_the_command_refuses(flags: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        main(["--index", "i", "--topics", "t", "--qrels", "q", *flags])
