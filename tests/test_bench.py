@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +220,27 @@ def test_a_run_from_file_to_file() -> None:
     found = file_to_file(queries=5, depth=20, context=10, dimension=8, threads=1, times=1)
     assert (found.queries, found.depth, found.context, found.threads) == (5, 20, 10, 1)
     assert min(found.read, found.rerank, found.write, found.processor) > 0
+
+
+def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    made_up = types.ModuleType(tensors.MODULE)
+
+    def rnn_similarity(queries: Any, candidates: Any, params: RnnParams) -> Any:
+        found = [
+            reference.rnn_similarity(q.numpy(), c.numpy(), params) for q, c in zip(queries, candidates, strict=True)
+        ]
+        return torch.from_numpy(np.array(found) + 0.25)
+
+    made_up.rnn_similarity = rnn_similarity  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, tensors.MODULE, made_up)
+    monkeypatch.setattr(tensors, "devices", lambda: ["cpu"])
+    monkeypatch.setattr(tensors, "ELEMENTS", 20)
+    threads = torch.get_num_threads()
+    (row,) = tensors.tensors((10,), 8, 1)
+    assert torch.get_num_threads() == threads
+    assert sorted(row) == sorted(CELLS["torch"])
+    assert row["apart"] == pytest.approx(0.25, abs=1e-5)
 
 
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

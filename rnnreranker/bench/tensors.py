@@ -48,7 +48,7 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
                     return rnn_similarity(q, c, PARAMS, threads=1)
 
                 def with_tensors(placed: list[Any] = placed) -> np.ndarray:
-                    return similarity(*placed, PARAMS).cpu().numpy()
+                    return torch.as_tensor(similarity(*placed, PARAMS)).cpu().numpy()
 
                 found = in_pairs(with_kernel, with_tensors, pairs, time.perf_counter)
                 apart = np.abs(with_kernel() - with_tensors())
