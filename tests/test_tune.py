@@ -16,6 +16,7 @@ from rnnreranker.evaluate import evaluate
 from rnnreranker.tune import Contexts, Objective, Space, search
 from rnnreranker.tune.__main__ import main
 from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
+from rnnreranker.tune.leave_out import draw, leave_one_out, read_collections
 from rnnreranker.tune.preset import write_preset
 from rnnreranker.tune.space import Between
 from rnnreranker.tune.sweeps import sweep
@@ -263,6 +264,38 @@ def test_sweeps(made: QuerySet) -> None:
         sweep(["lamda"], objective, params)
 
 
+def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
+    other = QuerySet(tmp_path / "index", shift=3.0)
+    objectives = {"a": made.objective(), "b": other.objective(15), "c": made.objective(10)}
+    space = Space({"k": Between(2, 8), "lam": Between(0.0, 1.0)}, RnnParams(context=20))
+    found = leave_one_out(objectives, space, 6, seed=2)
+    settings = [space.fixed, *draw(space, 5, seed=2)]
+    assert len({params.k for params in settings}) > 1
+
+    def gain(name: str, params: RnnParams) -> float:
+        objective = objectives[name]
+        fitting = dataclasses.replace(params, context=min(20, objective.contexts.deepest))
+        return float((objective.values(fitting) - objective.base()).mean())
+
+    for row in found:
+        means = [np.mean([gain(name, params) for name in objectives if name != row.name]) for params in settings]
+        assert row.params == settings[int(np.argmax(means))]
+        assert row.chosen == pytest.approx(gain(row.name, row.params))
+        assert row.default == pytest.approx(gain(row.name, space.fixed))
+        assert row.default_low <= row.default <= row.default_high
+    with pytest.raises(InputError, match="1 collection: expected at least two"):
+        leave_one_out({"a": objectives["a"]}, space, 3)
+
+
+def test_collections_are_checked_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "sets.yaml"
+    file.write_text("one: {index: i, topic: t, qrels: q}\ntwo: {index: i, topics: t, qrels: q, protocol: binary}\n")
+    with pytest.raises(InputError, match=r"one: unknown key topic, did you mean topics.*; one: no topics"):
+        read_collections(file)
+    file.write_text("two: {index: i, topics: t, qrels: q, protocol: binary}\n")
+    assert read_collections(file) == {"two": {"index": "i", "topics": "t", "qrels": "q", "protocol": "binary"}}
+
+
 def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "queries.npy", made.queries.vectors)
     (tmp_path / "queries.ids").write_text("".join(f"{qid}\n" for qid in made.qids))
@@ -290,6 +323,7 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--trials", "0"], "--trials 0 leaves nothing to do without --sweep"),
         (["--test-topics", "x"], "--test-topics and --test-qrels go together"),
         (["--sweep", "contxt"], "--sweep contxt: expected some of context,lambda,grid,ablations"),
+        (["--collections", "sets.yaml"], "--index is for one query set: not with --collections"),
         (["--folds", "1"], "--folds 1: expected 2 or more"),
         (["--measure", "nDCG@10 RR@10"], "expected one measure to maximise"),
     ],

@@ -38,6 +38,8 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     _check(args)
+    if args.collections:
+        return _leave_one_out(args)
 
     from rnnreranker.search.indexes import open_index
     from rnnreranker.tune.query_set import load_objective
@@ -82,16 +84,22 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("tune", "Search the parameters of rNN reranking that suit a query set.", EPILOG)
-    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    parser.add_argument("--index", help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
     what = parser.add_argument_group("query set")
-    what.add_argument("--topics", required=True, help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
-    what.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
+    what.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    what.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
     what.add_argument("--run", help="candidates (default: retrieved densely)")
     what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
     what.add_argument("--hits", type=command.positive, default=100, help="candidates per query (default: 100)")
     what.add_argument("--max-context", type=command.positive, default=1000, help="largest context (default: 1000)")
     what.add_argument("--measure", default="nDCG@10", help="what is maximised (default: nDCG@10)")
     what.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
+
+    what.add_argument(
+        "--collections",
+        metavar="FILE.yaml",
+        help="several query sets (name: {index: …, topics: …, qrels: …}): choose on all but one, measure on that one",
+    )
 
     held = parser.add_argument_group("held out")
     held.add_argument("--folds", type=command.positive, default=5, help="of the cross-validation (default: 5)")
@@ -126,6 +134,17 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
     problems = []
+    single = {"--index": args.index, "--topics": args.topics, "--qrels": args.qrels}
+    if args.collections:
+        more = single | {
+            "--run": args.run,
+            "--output": args.output,
+            "--sweep": args.sweep,
+            "--test-topics": args.test_topics,
+        }
+        problems += [f"{name} is for one query set: not with --collections" for name, value in more.items() if value]
+    else:
+        problems += [f"{name} is missing" for name, value in single.items() if not value]
     if args.trials < 0:
         problems.append(f"--trials {args.trials}: expected 0 or more")
     if not args.trials and not args.sweep:
@@ -165,6 +184,41 @@ def _space(args: argparse.Namespace) -> Space:
         fixed = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
     space = Space.from_yaml(args.space, fixed) if args.space else Space(fixed=fixed)
     return space.keeping(**command.given(args, RnnParams))
+
+
+def _leave_one_out(args: argparse.Namespace) -> int:
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.tune.leave_out import leave_one_out, read_collections
+    from rnnreranker.tune.query_set import load_objective
+
+    objectives = {}
+    for name, entry in read_collections(args.collections).items():
+        own = argparse.Namespace(**vars(args))
+        own.protocol, own.encoder = entry.get("protocol", args.protocol), entry.get("encoder", args.encoder)
+        index = open_index(entry["index"])
+        objectives[name] = load_objective(own, index, entry["topics"], entry["qrels"], entry.get("run"))
+    found = leave_one_out(objectives, _space(args), args.trials, args.seed)
+    print_table(
+        [args.measure, "topics", "as retrieved", "default gains", "chosen elsewhere gains"],
+        [
+            [
+                row.name,
+                row.topics,
+                f"{row.base:.4f}",
+                f"{row.default:+.4f} [{row.default_low:+.4f}, {row.default_high:+.4f}]",
+                f"{row.chosen:+.4f} [{row.chosen_low:+.4f}, {row.chosen_high:+.4f}]",
+            ]
+            for row in found
+        ],
+    )
+    if args.json:
+        from rnnreranker.files import write_json
+
+        rows = [dataclasses.asdict(row) for row in found]
+        write_json(
+            args.json, {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
+        )
+    return 0
 
 
 def _tuned(args: argparse.Namespace, space: Space, objective: Objective, index: Any) -> tuple[Study, HeldOut]:
