@@ -11,6 +11,7 @@ COMMANDS = {
     "pool": "runs to a judgement sheet, and back to qrels",
     "diagnose": "a run and its vectors to a forecast, without judgements",
     "tune": "topics and qrels to parameters, with their value on unseen topics",
+    "labels": "a run and sparse judgements to soft labels for training",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }

@@ -35,7 +35,7 @@ class Labeler(Protocol):
 class HardLabeler:
     """The judgements as they are: the positives share all probability in proportion to their grades.
 
-    Needs no vectors; `dropped` counts nothing here.
+    Needs no vectors.
     """
 
     name = "hard"
@@ -52,7 +52,11 @@ class HardLabeler:
         contexts, without = contexts_of(run, judged, 2**31 - 1, None)
         scores = [context.grades.astype(np.float32) for context in contexts]
         found = [(context.grades / context.grades.sum()).astype(np.float32) for context in contexts]
-        return assembled(contexts, scores, found, {"method": self.name, "relevant": self.relevant}), without
+        return assembled(contexts, scores, found, self.describe()), without
+
+    def describe(self) -> dict[str, Any]:
+        """What goes into the metadata of the labels."""
+        return {"method": self.name, "relevant": self.relevant}
 
 
 class VectorLabeler(ABC):

@@ -65,9 +65,10 @@ def smooth_labels(
 def from_scores(
     scores: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, aggregated and redistributed, and targets, (B, N) float32 each, where the first R candidates of a row are its positives.
+    """Scores, aggregated and redistributed, and targets: (B, N) float32 each.
 
-    scores: (B, R, N) with respect to each positive; grades: (B, R); real: (B, N).
+    The first R candidates of a row are its positives. scores: (B, R, N) with respect to each positive; grades: (B, R);
+    real: (B, N).
     """
     raw = targets.aggregated(scores, grades, params.aggregate)
     by_candidate = np.zeros(raw.shape)

@@ -1,0 +1,239 @@
+"""`python -m rnnreranker.labels`: a run and sparse judgements to soft labels, exports, an audit page, pictures."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.labels.labelers import METHODS
+from rnnreranker.labels.params import PRESETS, LabelParams
+from rnnreranker.labels.shards import BACKENDS, SHARD, Work, make_labels
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.labels.soft import SoftLabels
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+EPILOG = """examples:
+  python -m rnnreranker.labels --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
+      --output labels.parquet
+  python -m rnnreranker.labels ... --method uniform --output uniform.parquet
+  python -m rnnreranker.labels ... --output labels.parquet --audit 50
+
+A job that was killed goes on where it stopped when the same command is given again.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+    params, label_params = _params(args)
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.labels.contexts import positives_of
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+
+    judged = positives_of(load_qrels(args.qrels), args.relevant)
+    run = Run.read(args.run).head(args.depth)
+    topics = _topics(args)
+    index = open_index(args.index) if args.index else None
+    begun = time.perf_counter()
+    queries = _queries(args, index, topics, [qid for qid in run if qid in judged])
+    encoded = time.perf_counter()
+    vectors = index.dense if index is not None and args.method != "hard" else None
+    work = Work(args.method, vectors, params, label_params, args.relevant)
+    labels = make_labels(
+        args.output,
+        work,
+        run,
+        judged,
+        queries,
+        backend=args.backend,
+        jobs=args.jobs,
+        cluster=args.cluster,
+        shard_size=args.shard_size,
+    )
+    spent = time.perf_counter() - encoded
+    _export(args, labels, topics, index)
+    without = labels.metadata["positives_without_vector"]
+    command.say(
+        f"{args.output}: {command.counted(len(labels), 'query', 'queries')}, {len(labels.docids)} candidates; "
+        f"query vectors {encoded - begun:.2f} s, labels {spent:.2f} s, {len(labels) / spent:.0f} queries/s"
+        + (f"; {command.counted(without, 'positive')} without a vector left out" if without else "")
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("labels", "Make soft relevance labels for the candidates of a run.", EPILOG)
+    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
+    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
+    parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
+    parser.add_argument("--method", choices=METHODS, default="evidence", help="default: evidence")
+    parser.add_argument("--index", help="where vectors come from: folder, `pydoc`, prebuilt index (not for hard)")
+    parser.add_argument("--topics", help="query texts: file (qid<TAB>text), ir_datasets id, `pydoc` or `pydoc/train`")
+    parser.add_argument(
+        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
+    )
+    parser.add_argument(
+        "--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)"
+    )
+    parser.add_argument("--depth", type=command.positive, default=1000, help="candidates kept (default: 1000)")
+
+    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
+    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flags(encoder)
+
+    labels = parser.add_argument_group("from similarities to labels")
+    labels.add_argument("--label-preset", choices=sorted(PRESETS), help="what a published model was trained with")
+    command.add_dataclass_flags(labels, LabelParams)
+    similarity = parser.add_argument_group("similarity")
+    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    command.add_dataclass_flags(similarity, RnnParams)
+
+    speed = parser.add_argument_group("work (labels do not depend on it)")
+    speed.add_argument("--backend", choices=BACKENDS, default="threads", help="default: threads")
+    speed.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler or Ray head (default: start one here)")
+    speed.add_argument("--jobs", type=command.positive, help="shards at the same time (default: one per core)")
+    speed.add_argument(
+        "--shard-size", type=command.positive, default=SHARD, metavar="QUERIES", help=f"default: {SHARD}"
+    )
+
+    out = parser.add_argument_group("other forms")
+    out.add_argument("--tsv", metavar="FILE", help="qid<TAB>docid<TAB>score")
+    out.add_argument("--qrels-output", metavar="FILE", help="TREC qrels; a query's largest target becomes --highest")
+    out.add_argument("--highest", type=command.positive, default=100, help="grade for --qrels-output (default: 100)")
+    out.add_argument("--listwise", metavar="FILE.parquet", help="query, docs, labels for sentence-transformers")
+    out.add_argument("--list-size", type=command.positive, default=16, help="documents a query there (default: 16)")
+    out.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    out.add_argument("--audit", type=command.positive, metavar="N", help="page with N queries' proposed positives")
+    out.add_argument("--audit-output", metavar="FILE.html", help="default: OUTPUT.audit.html")
+    out.add_argument("--plots", metavar="DIR", help="pictures of scores and label mass by rank")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    problems = []
+    if args.method != "hard" and not args.index:
+        problems.append(f"--method {args.method} needs --index (where vectors come from)")
+    if args.method != "hard" and not (args.topics or args.encoded_queries):
+        problems.append(f"--method {args.method} needs --topics or --encoded-queries (vectors of the queries)")
+    if (args.listwise or args.audit) and not args.topics:
+        problems.append("--listwise and --audit need --topics (texts of the queries)")
+    if (args.listwise or args.audit) and not (args.index or args.documents):
+        problems.append("--listwise and --audit need --index or --documents (texts of the documents)")
+    if args.audit_output and not args.audit:
+        problems.append("--audit-output goes with --audit N")
+    if args.listwise and args.list_size < 2:
+        problems.append(f"--list-size {args.list_size}: expected at least 2")
+    if args.cluster and args.backend not in ("dask", "ray"):
+        problems.append("--cluster goes with --backend dask or ray")
+    if problems:
+        raise InputError("; ".join(problems))
+    from rnnreranker.files import check_writable
+
+    for path in (args.output, args.tsv, args.qrels_output, args.listwise, args.audit_output):
+        if path:
+            check_writable(path)
+
+
+def _params(args: argparse.Namespace) -> tuple[RnnParams, LabelParams]:
+    """Flag before preset before default."""
+    params, label_params = RnnParams(), LabelParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
+        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    if args.label_preset:
+        label_params = LabelParams.preset(args.label_preset)
+    return (
+        dataclasses.replace(params, **command.given(args, RnnParams)),
+        dataclasses.replace(label_params, **command.given(args, LabelParams)),
+    )
+
+
+def _topics(args: argparse.Namespace) -> dict[str, str]:
+    if not args.topics:
+        return {}
+    from rnnreranker.data.topics import load_topics
+
+    return load_topics(args.topics)
+
+
+def _queries(
+    args: argparse.Namespace, index: Index | None, topics: Mapping[str, str], wanted: Sequence[str]
+) -> QueryVectors | None:
+    """The vectors of the queries to label; None for the method `hard`."""
+    if index is None or args.method == "hard":
+        return None
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    if args.encoded_queries:
+        return load_encoded_queries(args.encoded_queries, tuple(topics) or None)
+    lost = [qid for qid in wanted if qid not in topics]
+    if lost:
+        raise InputError(
+            f"{args.topics}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
+            f"{', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    options = {
+        "pooling": args.pooling,
+        "normalize": args.l2_norm,
+        "max_length": args.max_length,
+        "query_prompt": args.query_prompt,
+    }
+    typed = {name: value for name, value in options.items() if value is not None}
+    return encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, typed, args.jobs)
+
+
+def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, str], index: Index | None) -> None:
+    from rnnreranker.labels import export
+
+    if args.tsv:
+        export.write_tsv(labels, args.tsv)
+    if args.qrels_output:
+        export.write_qrels(labels, args.qrels_output, args.highest)
+    if args.listwise:
+        wanted = {one.docids[place] for one in labels for place in export.best(one.targets, args.list_size)}
+        export.write_listwise(labels, args.listwise, topics, texts_for(wanted, index, args.documents), args.list_size)
+    if args.audit:
+        from rnnreranker.labels.audit import proposals, write_audit
+
+        found = proposals(labels, args.audit)
+        wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
+        path = Path(args.audit_output or f"{args.output}.audit.html")
+        write_audit(path, found, topics, texts_for(wanted, index, args.documents), labels.metadata)
+        print(path)
+    if args.plots:
+        from rnnreranker.labels.plots import write_plots
+
+        for path in write_plots(labels, args.plots):
+            print(path)
+
+
+def texts_for(docids: Iterable[str], index: Index | None, documents: str | None) -> dict[str, str]:
+    """The texts of documents, by docid: from `documents` where given, else from the index; some may have none."""
+    wanted = set(docids)
+    if documents:
+        from rnnreranker.data.documents import load_documents
+
+        found = command.progress(load_documents(documents), unit="documents", what="read")
+        return {document.docid: document.text for document in found if document.docid in wanted}
+    if index is None or index.dense is None:
+        return {}
+    from rnnreranker.index.texts import texts_of
+
+    return texts_of(index.dense, sorted(wanted))
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

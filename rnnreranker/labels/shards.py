@@ -1,0 +1,214 @@
+"""Labels for many queries: shards in a side folder, made in parallel by joblib, put together at the end.
+
+The side folder's name holds a fingerprint of everything the labels depend on, and a shard's file appears whole or not
+at all: a run that was killed goes on where it stopped, and a run with other settings never meets its shards. The final
+file holds the shards one after the other: the same bytes however often the work was interrupted and whoever did it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rnnreranker import __version__
+from rnnreranker.command import cores, progress
+from rnnreranker.errors import InputError, require
+from rnnreranker.files import fingerprint
+from rnnreranker.labels.contexts import Judged
+from rnnreranker.labels.labelers import make_labeler
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+BACKENDS = ("threads", "loky", "dask", "ray")
+SHARD = 2048  # queries
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all shards of one job share.
+
+    vectors: the folder or file of the vectors, opened by whoever makes a shard; None for the method `hard`.
+    """
+
+    method: str
+    vectors: Path | None
+    params: RnnParams
+    label_params: LabelParams
+    relevant: int
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some queries of the job, and the file that their labels go to."""
+
+    path: Path
+    run: Run
+    judged: Judged
+    queries: QueryVectors | None
+
+
+def make_labels(
+    output: str | Path,
+    work: Work,
+    run: Run,
+    judged: Judged,
+    queries: QueryVectors | None,
+    *,
+    backend: Literal["threads", "loky", "dask", "ray"] = "threads",
+    jobs: int | None = None,
+    cluster: str | None = None,
+    shard_size: int = SHARD,
+) -> SoftLabels:
+    """The labels of the run's queries that have positives, after writing them to `output`.
+
+    Args:
+        output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
+        work: what to compute.
+        run: candidates.
+        judged: positives by query, see `contexts.positives_of`.
+        queries: a vector for every query to label; None for the method `hard`.
+        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must
+            see the same files.
+        jobs: shards made at the same time; None = one per core.
+        cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
+        shard_size: queries a shard; the file does not depend on it.
+
+    Raises:
+        InputError: queries without candidates in common with the judgements, or as `VectorLabeler.infer`.
+        MissingDependencyError: a backend that is not installed.
+    """
+    output = Path(output)
+    chosen = [place for place, qid in enumerate(run.qids) if judged.get(qid)]
+    if not chosen:
+        raise InputError(
+            f"no query of the run has a positive (run: {', '.join(run.qids[:3])}; judged: "
+            f"{', '.join(list(judged)[:3])}); give the judgements of these queries"
+        )
+    base = _describe(work)
+    name = fingerprint(base, *_contents(run, judged, queries))
+    folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
+    folder.mkdir(parents=True, exist_ok=True)
+    shards = [
+        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries)
+        for number, first in enumerate(range(0, len(chosen), shard_size))
+    ]
+    missing = [shard for shard in shards if not shard.path.is_file()]
+    if missing:
+        make_shard(work, missing[0])  # compiles, and shows bad input before workers start
+        _make(work, missing[1:], backend, jobs or cores(), cluster)
+    labels = _assemble(output, [shard.path for shard in shards], base | {"input": name})
+    shutil.rmtree(folder)
+    return labels
+
+
+def make_shard(work: Work, shard: Shard) -> int:
+    """The number of labelled queries, after writing the file of a shard."""
+    vectors = _opened(work.vectors) if work.vectors is not None else None
+    labeler = make_labeler(
+        work.method, vectors, shard.queries, work.params, work.label_params, relevant=work.relevant, threads=1
+    )
+    labels, without = labeler.infer_from(shard.run, shard.judged)
+    dataclasses.replace(labels, metadata={"positives_without_vector": without}).write(shard.path)
+    return len(labels)
+
+
+def _make(work: Work, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
+    if not shards:
+        return
+    import joblib
+
+    with _backend(backend, cluster) as name, joblib.parallel_config(backend=name, n_jobs=jobs):
+        calls = (joblib.delayed(make_shard)(work, shard) for shard in shards)
+        if backend in ("threads", "loky"):
+            done = joblib.Parallel(return_as="generator_unordered")(calls)
+            for _ in progress(done, unit="shards", total=len(shards), what="labels"):
+                pass
+        else:
+            joblib.Parallel()(calls)
+
+
+@contextlib.contextmanager
+def _backend(backend: str, cluster: str | None) -> Iterator[str]:
+    """The name that joblib knows a backend by, while a connection to its cluster is open."""
+    if backend == "dask":
+        distributed = require("distributed", "--backend dask", "'rnnreranker[cluster]'")
+        with distributed.Client(cluster) if cluster else distributed.Client(dashboard_address=None):
+            yield "dask"
+    elif backend == "ray":
+        ray = require("ray", "--backend ray", "ray")
+        from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
+
+        ray.init(address=cluster, ignore_reinit_error=True)
+        register_ray()
+        yield "ray"
+    elif backend in BACKENDS:
+        yield "threading" if backend == "threads" else backend
+    else:
+        raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
+
+
+def _shard(path: Path, run: Run, places: Sequence[int], judged: Judged, queries: QueryVectors | None) -> Shard:
+    """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors
+
+    entries = np.concatenate([np.arange(run.offsets[place], run.offsets[place + 1]) for place in places])
+    lengths = [int(run.offsets[place + 1] - run.offsets[place]) for place in places]
+    distinct, rows = np.unique(run.rows[entries], return_inverse=True)
+    qids = tuple(run.qids[place] for place in places)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    part = Run.from_parts(qids, offsets, run.docids[distinct], rows, run.scores[entries])
+    vectors = None
+    if queries is not None:
+        where = {qid: row for row, qid in enumerate(queries.qids)}
+        there = [qid for qid in qids if qid in where]
+        vectors = QueryVectors(tuple(there), queries.vectors[[where[qid] for qid in there]])
+    return Shard(path, part, {qid: judged[qid] for qid in qids}, vectors)
+
+
+def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> SoftLabels:
+    parts = [SoftLabels.read(path) for path in paths]
+    without = sum(part.metadata["positives_without_vector"] for part in parts)
+    labels = SoftLabels.joined(parts, metadata | {"positives_without_vector": without, "queries": sum(map(len, parts))})
+    labels.write(output)
+    return labels
+
+
+def _describe(work: Work) -> dict[str, Any]:
+    """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
+    from rnnreranker.vectors import QueryVectors
+
+    vectors = _opened(work.vectors) if work.vectors is not None else None
+    nobody = QueryVectors((), np.empty((0, vectors.dimension), dtype=np.float32)) if vectors is not None else None
+    labeler = make_labeler(work.method, vectors, nobody, work.params, work.label_params, relevant=work.relevant)
+    described = labeler.describe()
+    return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
+
+
+def _contents(run: Run, judged: Judged, queries: QueryVectors | None) -> Iterator[Any]:
+    yield [list(run.qids), run.docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
+    yield run.offsets.tobytes()
+    yield run.rows.tobytes()
+    if queries is not None:
+        yield list(queries.qids)
+        yield queries.vectors.tobytes()
+
+
+@lru_cache(maxsize=2)
+def _opened(path: Path) -> VectorSource:
+    from rnnreranker.vectors import open_vectors
+
+    return open_vectors(path)

@@ -1,0 +1,199 @@
+"""Label jobs that are killed, spread over workers, or lose one, against undisturbed ones: byte for byte."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
+from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.labels.contexts import positives_of
+from rnnreranker.labels.shards import Shard, Work, make_labels, make_shard
+
+ROOT = Path(__file__).resolve().parent.parent
+QUERIES = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of a small job: v.npy, v.ids, q.npy, q.ids, run.txt, qrels.txt."""
+    folder = tmp_path_factory.mktemp("job")
+    rng = np.random.default_rng(3)
+    documents = rng.normal(size=(200, 16)).astype(np.float32)
+    queries = rng.normal(size=(QUERIES, 16)).astype(np.float32)
+    np.save(folder / "v.npy", documents)
+    np.save(folder / "q.npy", queries)
+    (folder / "v.ids").write_text("".join(f"d{n}\n" for n in range(len(documents))))
+    (folder / "q.ids").write_text("".join(f"q{n}\n" for n in range(QUERIES)))
+    (folder / "topics.tsv").write_text("".join(f"q{n}\tquery {n}\n" for n in range(QUERIES)))
+    scores = queries @ documents.T
+    best = np.argsort(-scores, axis=1)[:, :40]
+    run = {f"q{n}": {f"d{d}": float(scores[n, d]) for d in best[n]} for n in range(QUERIES)}
+    Run.from_dict(run).write(folder / "run.txt")
+    lines = [f"q{n} 0 d{best[n, n % 30]} 1\n" for n in range(QUERIES)] + [f"q{n} 0 d{n} 2\n" for n in range(0, 9, 3)]
+    (folder / "qrels.txt").write_text("".join(dict.fromkeys(lines)))
+    return folder
+
+
+def job(folder: Path) -> tuple[Work, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    work = Work("evidence", folder / "v.npy", RnnParams(k=4, context=20), LabelParams(), 1)
+    judged = positives_of(load_qrels(folder / "qrels.txt"))
+    return work, Run.read(folder / "run.txt"), judged, load_encoded_queries(folder / "q.npy")
+
+
+def undisturbed(folder: Path, tmp_path: Path) -> bytes:
+    work, run, judged, queries = job(folder)
+    make_labels(tmp_path / "whole.parquet", work, run, judged, queries)
+    return (tmp_path / "whole.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(("backend", "size"), [("threads", 7), ("threads", 1), ("loky", 20)])
+def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
+    work, run, judged, queries = job(folder)
+    out = tmp_path / "parts.parquet"
+    make_labels(out, work, run, judged, queries, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    assert out.read_bytes() == undisturbed(folder, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import rnnreranker.labels.shards as shards
+from test_labels_shards import job
+made = shards.make_shard
+def slowly(work, shard):
+    time.sleep(0.05)
+    return made(work, shard)
+shards.make_shard = slowly
+shards.make_labels(Path({out!r}), *job(Path({folder!r})), jobs=2, shard_size=1)
+"""
+
+
+def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "killed.parquet"
+    code = SLOW.format(tests=str(ROOT / "tests"), out=str(out), folder=str(folder))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    finished: list[int] = []
+    chance = random.Random()
+    for _ in range(3):
+        process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+        goal = (finished[-1] if finished else 0) + chance.randint(1, 6)
+        while count(tmp_path) < goal and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(chance.random() * 0.1)
+        assert process.poll() is None, "the job ended before it was killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not out.exists()
+        finished.append(count(tmp_path))
+    assert finished == sorted(finished)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.parts/0*.parquet")}
+    assert len(kept) >= 3
+    work, run, judged, queries = job(folder)
+    made: list[Path] = []
+    with pytest.MonkeyPatch.context() as patch:
+
+        def counted(work: Work, shard: Shard) -> int:
+            made.append(shard.path)
+            return make_shard(work, shard)
+
+        patch.setattr("rnnreranker.labels.shards.make_shard", counted)
+        make_labels(out, work, run, judged, queries, jobs=2, shard_size=1)
+    assert not set(made) & set(kept)
+    assert len(made) + len(kept) == QUERIES
+    assert out.read_bytes() == undisturbed(folder, tmp_path)
+
+
+def count(folder: Path) -> int:
+    return len(list(folder.glob("*.parts/0*.parquet")))
+
+
+def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rnnreranker[cluster]'")
+    work, run, judged, queries = job(folder)
+    out = tmp_path / "dask.parquet"
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = next(iter(cluster.workers.values())).pid
+        import threading
+
+        def kill_when_started() -> None:
+            while count(tmp_path) < 3:
+                time.sleep(0.002)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_when_started)
+        killer.start()
+        make_labels(
+            out, work, run, judged, queries, backend="dask", jobs=2, cluster=client.scheduler.address, shard_size=1
+        )
+        killer.join(timeout=30)
+        assert not killer.is_alive()
+    assert out.read_bytes() == undisturbed(folder, tmp_path)
+
+
+def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp_path: Path) -> None:
+    work, run, judged, queries = job(folder)
+    out = tmp_path / "x.parquet"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            make_labels(out, work, run, judged, queries, shard_size=7)
+    other = Work("evidence", work.vectors, work.params, LabelParams(boost=3.0), 1)
+    labels = make_labels(out, other, run, judged, queries, shard_size=7)
+    assert labels.metadata["labels"]["boost"] == 3.0
+    whole = SoftLabels.read(tmp_path / "x.parquet")
+    make_labels(tmp_path / "y.parquet", other, run, judged, queries)
+    assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
+    assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
+
+
+def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> None:
+    work, run, judged, queries = job(folder)
+    made = make_labels(tmp_path / "x.parquet", work, run, judged, queries)
+    found = SoftLabels.read(tmp_path / "x.parquet").metadata
+    assert found == made.metadata
+    assert found["rnn"] == work.params.to_dict()
+    assert found["labels"] == work.label_params.to_dict() | {"mass": "own"}
+    assert found["method"] == "evidence"
+    assert found["queries"] == QUERIES
+    assert len(found["index"]) >= 8
+    assert set(found["versions"]) == {"rnnreranker", "numpy"}
+
+
+def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, run, judged, queries = job(folder)
+    with pytest.raises(InputError, match="no query of the run has a positive"):
+        make_labels(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingDependencyError, match="ray is needed for --backend ray"):
+        make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
+
+
+def test_files_that_are_no_labels(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such label file"):
+        SoftLabels.read(tmp_path / "no.parquet")
+    (tmp_path / "text.parquet").write_text("hello")
+    with pytest.raises(InputError, match="not a parquet file"):
+        SoftLabels.read(tmp_path / "text.parquet")
+    pandas.DataFrame({"qid": ["a"]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="lacks columns docids, scores, targets, positive"):
+        SoftLabels.read(tmp_path / "other.parquet")
