@@ -45,9 +45,11 @@ def _context(axes: Axes, rows: Rows, measure: str) -> None:
     sizes = [row["context"] for row in rows]
     _banded(axes, sizes, rows)
     axes.set(xscale="log", xlabel="context N", ylabel=measure)
+    axes.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
+    axes.minorticks_off()
     cost = axes.twinx()
     cost.plot(sizes, [row["milliseconds"] for row in rows], color=SECOND, linestyle="--", marker=".")
-    cost.set(yscale="log")
+    cost.set_ylim(bottom=0)
     cost.set_ylabel("milliseconds a query", color=SECOND)
 
 
