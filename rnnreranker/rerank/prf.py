@@ -1,0 +1,158 @@
+"""Vector pseudo-relevance feedback with Pyserini's own classes: a new query vector, candidates ranked by it."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.rerank.context import ContextReranker
+from rnnreranker.rerank.settings import NOT_NEGATIVE, check, context_setting, setting
+
+if TYPE_CHECKING:
+    from rnnreranker.vectors import VectorSource
+
+MODULE = "pyserini.search.faiss._prf"
+CLASSES = ("DenseVectorPrf", "DenseVectorAveragePrf", "DenseVectorRocchioPrf")
+DEPTH = "candidates that feedback comes from (default of prf-rocchio: 5)"
+
+
+@dataclass(frozen=True)
+class PrfAverageParams:
+    """Settings of average PRF; depth 3 is that of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
+
+    prf_depth: int = setting(3, DEPTH)
+    context: int = context_setting()
+
+    def __post_init__(self) -> None:
+        check(self, {"prf_depth": 1, "context": 1})
+
+
+@dataclass(frozen=True)
+class PrfRocchioParams:
+    """Settings of Rocchio PRF; the defaults are those of Pyserini's reproduction of Li et al.
+
+    It calls them "Rocchio PRF 5 A0.4 B0.6": depth 5, alpha .4, beta .6, no negative feedback. The flags
+    of Pyserini have other defaults: alpha .9, beta .1, topk 3.
+    """
+
+    prf_depth: int = setting(5, DEPTH)
+    rocchio_alpha: float = setting(0.4, "weight of the query vector")
+    rocchio_beta: float = setting(0.6, "weight of the mean of the first --rocchio-topk vectors")
+    rocchio_gamma: float = setting(0.1, "weight of the mean of the last --rocchio-bottomk vectors, taken off")
+    rocchio_topk: int = setting(5, "of the --prf-depth candidates, so many from the top count for")
+    rocchio_bottomk: int = setting(0, "and so many from the bottom against (0 = none)")
+    context: int = context_setting()
+
+    def __post_init__(self) -> None:
+        whole = {"prf_depth": 1, "rocchio_topk": 1, "rocchio_bottomk": 0, "context": 1}
+        check(self, whole, dict.fromkeys(("rocchio_alpha", "rocchio_beta", "rocchio_gamma"), NOT_NEGATIVE))
+
+
+@dataclass(frozen=True, eq=False)
+class _Feedback:
+    """What Pyserini's classes look at in a search result, whose own class is called differently in its versions."""
+
+    vectors: np.ndarray  # (d,) float32
+
+
+class _PrfReranker(ContextReranker):
+    params: PrfAverageParams | PrfRocchioParams
+    rule: Any  # Pyserini's object
+
+    def scores(self, query: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """(n,) float64: inner products of the candidates with the new query vector."""
+        feedback = [_Feedback(vector) for vector in candidates[: self.params.prf_depth]]
+        new = np.asarray(self.rule.get_prf_q_emb(query, feedback), dtype=np.float32)  # as Pyserini searches with it
+        # einsum, not BLAS: a row's sum does not depend on where the row stands, so equal vectors tie
+        return np.einsum("nd,d->n", candidates.astype(np.float64), new.astype(np.float64))
+
+
+class PrfAverageReranker(_PrfReranker):
+    """Inner products with the mean of the query vector and those of its first `prf_depth` candidates.
+
+    Args and Raises: as `ContextReranker`, and those of `pyserini_prf`.
+    """
+
+    name = "prf-average"
+
+    def __init__(
+        self,
+        vectors: VectorSource,
+        params: PrfAverageParams | None = None,
+        *,
+        missing: Literal["error", "skip"] = "error",
+    ) -> None:
+        super().__init__(vectors, params if params is not None else PrfAverageParams(), missing=missing)
+        self.rule = pyserini_prf()["DenseVectorAveragePrf"]()
+
+
+class PrfRocchioReranker(_PrfReranker):
+    """Inner products with alpha q + beta mean(first topk) - gamma mean(last bottomk) of `prf_depth` candidates.
+
+    Args and Raises: as `ContextReranker`, and those of `pyserini_prf`.
+    """
+
+    name = "prf-rocchio"
+
+    def __init__(
+        self,
+        vectors: VectorSource,
+        params: PrfRocchioParams | None = None,
+        *,
+        missing: Literal["error", "skip"] = "error",
+    ) -> None:
+        given = params if params is not None else PrfRocchioParams()
+        super().__init__(vectors, given, missing=missing)
+        numbers = (given.rocchio_alpha, given.rocchio_beta, given.rocchio_gamma)
+        self.rule = pyserini_prf()["DenseVectorRocchioPrf"](*numbers, given.rocchio_topk, given.rocchio_bottomk)
+
+
+@functools.cache
+def pyserini_prf() -> dict[str, Any]:
+    """Pyserini's feedback classes by name, without its imports: those of the module would start Java.
+
+    The class definitions are taken from the installed module's file and run with numpy alone;
+    where Pyserini has been imported already, they are those of the module.
+
+    Raises:
+        MissingDependencyError: Pyserini is not installed.
+        UnavailableError: this version of Pyserini has them elsewhere, or they need more than numpy.
+    """
+    if (module := sys.modules.get(MODULE)) is not None and all(hasattr(module, name) for name in CLASSES):
+        return {name: getattr(module, name) for name in CLASSES}
+    spec = importlib.util.find_spec("pyserini")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDependencyError(
+            "pyserini is needed for --rerank prf-average and prf-rocchio: pip install pyserini"
+        )
+    path = Path(next(iter(spec.submodule_search_locations))).joinpath(*MODULE.split(".")[1:]).with_suffix(".py")
+    try:
+        found = _classes(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, SyntaxError, NameError) as error:
+        reason = f"no feedback classes that can be used ({error})"
+        raise UnavailableError(f"{path}: {reason}; install pyserini 1.x or 2.x") from None
+    lost = [name for name in CLASSES if name not in found]
+    if lost:
+        raise UnavailableError(f"{path}: no class {', '.join(lost)} in this version; install pyserini 1.x or 2.x")
+    return found
+
+
+def _classes(source: str, path: str) -> dict[str, Any]:
+    """The classes of CLASSES that a module's source defines, made without its imports."""
+    wanted: list[ast.stmt] = [
+        node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name in CLASSES
+    ]
+    names: dict[str, Any] = {"__name__": __name__, "np": np}
+    flags = __future__.annotations.compiler_flag  # type hints stay text: they name classes that were not imported
+    code = compile(ast.Module(wanted, type_ignores=[]), path, "exec", flags=flags, dont_inherit=True)
+    exec(code, names)  # installed code, as an import would run it
+    return {name: names[name] for name in CLASSES if name in names}
