@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from rnnreranker.errors import RnnrerankerError
@@ -109,14 +109,16 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def add_dataclass_flags(group: Any, settings: type) -> None:
+def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) -> None:
     """One flag per field of a settings dataclass, so that the dataclass stays the only home of names and defaults.
 
     Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
-    `metadata["help"]`.
+    `metadata["help"]`. Fields in `skip` get none.
     """
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
+        if field.name in skip:
+            continue
         options: dict[str, Any] = {"default": None, "dest": field.name}
         default = "none" if field.default is None else field.default
         options["help"] = f"{field.metadata.get('help', '')} (default: {default})".strip().replace("%", "%%")
