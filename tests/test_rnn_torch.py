@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from rnnreranker import rnn
+from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
+from rnnreranker.search.__main__ import main as search
 
 NEAR = {"rtol": 1e-4, "atol": 1e-6}
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device here")
@@ -246,3 +248,59 @@ def test_tensors_on_two_devices_are_refused_unless_a_device_is_given() -> None:
         rnn_similarity(vectors[:, 0].cuda(), vectors[:, 1:], RnnParams())
     found = rnn_similarity(vectors[:, 0].cuda(), vectors[:, 1:], RnnParams(), device="cpu")
     assert torch.equal(found, rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams()))
+
+
+class Vectors:
+    """A VectorSource over an array."""
+
+    exact = True
+    fingerprint = "array"
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors, self.dimension = vectors, vectors.shape[1]
+        self.docids: Sequence[str] = [f"d{row}" for row in range(len(vectors))]
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        return np.array([int(docid[1:]) for docid in docids], dtype=np.int64)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return self.vectors[rows]
+
+    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> Any:
+        raise AssertionError("reranking does not search")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])
+def test_a_reranker_on_a_device_gives_the_run_of_the_default_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    source, queries = Vectors(rng.standard_normal((90, 16)).astype(np.float32)), rng.standard_normal((6, 16))
+    entries = {
+        f"q{q}": {f"d{row}": float(100 - place) for place, row in enumerate(rng.permutation(90)[: 5 + 12 * q])}
+        for q in range(6)
+    }
+    run, given = Run.from_dict(entries), QueryVectors(tuple(entries), queries.astype(np.float32))
+    params = RnnParams(context=40)
+    expected = RnnReranker(source, params).rerank(run, given)
+    used = []
+    monkeypatch.setattr(
+        "rnnreranker.rnn.torch.rnn_similarity", lambda *a, **b: used.append(b["device"]) or rnn_similarity(*a, **b)
+    )
+    found = RnnReranker(source, params, device=device).rerank(run, given)
+    assert set(used) == {device}
+    for qid in run:
+        before, after = expected[qid], found[qid]
+        np.testing.assert_allclose([score for _, score in after], [score for _, score in before], **NEAR)
+        known = dict(before)
+        assert sorted(known) == sorted(docid for docid, _ in after)
+        for (docid, score), (other, _) in zip(before, after, strict=True):
+            assert docid == other or abs(known[other] - score) <= 1e-6
+
+
+def test_a_device_that_is_not_there_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="no CUDA device; use device='cpu'"):
+        RnnReranker(Vectors(np.ones((2, 2), dtype=np.float32)), device="cuda")
+    with pytest.raises(InputError, match="no CUDA device; use device='cpu'"):
+        search(["--index", "no-such-index", "--query", "a", "--device", "cuda"])
+    with pytest.raises(InputError, match="--device says where rnn computes: not with --rerank none"):
+        search(["--index", "no-such-index", "--query", "a", "--device", "cpu", "--rerank", "none"])

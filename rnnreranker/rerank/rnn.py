@@ -31,9 +31,11 @@ class RnnReranker:
             in their order.
         threads: worker threads; None = one per core. Results do not depend on it.
         missing: what to do with candidates that have no vector: "error", or "skip" = put them below the reranked ones.
+        device: None = the compiled kernel, on the processor; "cuda", "cuda:1", "mps" or "cpu" = tensors there, see
+            `rnnreranker.rnn.torch`. Scores agree at relative 1e-4 or absolute 1e-6.
 
     Raises:
-        InputError: `missing` is neither.
+        InputError: `missing` is neither, or this machine lacks the device.
     """
 
     name = "rnn"
@@ -45,6 +47,7 @@ class RnnReranker:
         *,
         threads: int | None = None,
         missing: Literal["error", "skip"] = "error",
+        device: str | None = None,
     ) -> None:
         if missing not in ("error", "skip"):
             raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
@@ -52,6 +55,11 @@ class RnnReranker:
         self.params = params if params is not None else RnnParams()
         self.threads = threads
         self.missing = missing
+        self.device = device
+        if device is not None:
+            from rnnreranker.rnn.torch import usable_device
+
+            usable_device(device)
 
     def rerank(self, run: Run, query_vectors: QueryVectors) -> Run:
         """The run with the context of every query in descending order of s*, ties by docid.
@@ -163,6 +171,11 @@ class RnnReranker:
         else:
             candidates = np.zeros((*real.shape, fetched.shape[1]), dtype=np.float32)
             candidates[real] = fetched
+        if self.device is not None:
+            from rnnreranker.rnn import torch
+
+            found = torch.rnn_similarity(queries, candidates, self.params, lengths=lengths, device=self.device)
+            return found.cpu().numpy()[real]
         return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)[real]
 
 

@@ -75,7 +75,8 @@ def main(argv: Sequence[str]) -> int:
 
         before = Path(args.run).name if args.run else args.retriever
         show_evaluation(base, reranked, qrels, args.measures, args.protocol, (before, f"+ {args.rerank}"))
-    steps = ("query vectors", "retrieval", "reranking")  # each with the loading of what it needs
+    last = f"reranking on {args.device}" if args.device else "reranking"
+    steps = ("query vectors", "retrieval", last)  # each with the loading of what it needs
     spent = (f"{step} {after - before:.2f} s" for step, before, after in zip(steps, times, times[1:], strict=False))
     command.say(f"{command.counted(len(base), 'query', 'queries')} on cpu: {', '.join(spent)}")
     return 0
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     rerank.add_argument("--rerank", choices=RERANKERS, default="rnn", help="default: rnn")
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
+    rerank.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
     command.add_dataclass_flags(rerank, RnnParams)
 
     out = parser.add_argument_group("output")
@@ -145,10 +147,16 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--explain-output needs --explain QID (which query)")
     if args.explain is not None and args.rerank != "rnn":
         problems.append(f"--explain shows what rnn does: not with --rerank {args.rerank}")
+    if args.device is not None and args.rerank != "rnn":
+        problems.append(f"--device says where rnn computes: not with --rerank {args.rerank}")
     if args.tag is not None and args.tag.split() != [args.tag]:
         problems.append(f"--tag {args.tag!r}: expected a word without white space")
     if problems:
         raise InputError("; ".join(problems))
+    if args.device is not None:
+        from rnnreranker.rnn.torch import usable_device
+
+        usable_device(args.device)
     if args.output:
         from rnnreranker.files import check_writable
 
@@ -231,7 +239,7 @@ def _open(args: argparse.Namespace, params: RnnParams, given: Run | None) -> tup
     source = index.vectors if args.rerank != "none" or _retrieves_with_vectors(args) else None
     if args.rerank == "none" or source is None:
         return index, None
-    reranker = RnnReranker(source, params, threads=args.threads, missing=args.missing)
+    reranker = RnnReranker(source, params, threads=args.threads, missing=args.missing, device=args.device)
     if given is not None:
         reranker.check(given)
     return index, reranker
