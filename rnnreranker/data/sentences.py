@@ -1,0 +1,77 @@
+"""Text to sentences, by rules that fit on a page: English and Chinese."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from rnnreranker.errors import InputError
+
+Language = Literal["en", "zh"]
+LANGUAGES = ("en", "zh")
+
+_CLOSING = "\"'”’»)\\]」』】）"
+_CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》〉])|\n+")
+_ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-9À-ÖØ-Þ])|\n\s*\n")
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*$")
+_ABBREVIATIONS = frozenset(
+    """
+    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. sr. jr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
+    hon. vs. v. cf. e.g. i.e. etc. al. approx. c. ca. no. nos. vol. pp. p. ch. fig. figs. eq. sec. ed. eds. inc. ltd.
+    co. corp. bros. dept. univ. jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. op. cit. viz.
+    """.split()
+)
+_INITIAL = re.compile(r"(?:[A-Za-z]\.)+$")  # J.  U.S.  a.m.
+
+
+def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
+    """The sentences of a text: (start, end) character positions, in order, white space at both ends left out.
+
+    English: a sentence ends after `.`, `!`, `?` or `…` and the quotes or brackets that close there, where white space
+    and then a capital letter, a digit, or an opening quote or bracket follows; not after an abbreviation of the list
+    or after initials (`J.`, `U.S.`); a blank line ends one too. Chinese: after `。`, `；`, `！` or `？` (the last two
+    full width or not) and what closes there, outside titles (`《…！》`), and at a line break. A straight double quote closes where one is open.
+
+    Args:
+        text: any text.
+        language: "en" or "zh"; None = "zh" where a tenth or more of the characters are Chinese, else "en".
+
+    Raises:
+        InputError: another language.
+
+    >>> [text[a:b] for text in ["Dr. No sat. He said: \\"Yes!\\" It was 3.5 m."] for a, b in spans(text)]
+    ['Dr. No sat.', 'He said: "Yes!"', 'It was 3.5 m.']
+    """
+    if language not in (*LANGUAGES, None):
+        raise InputError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
+    if language is None:
+        language = "zh" if len(_HAN.findall(text)) * 10 >= max(len(text), 1) else "en"
+    end = _CHINESE_END if language == "zh" else _ENGLISH_END
+    found = []
+    start = 0
+    for match in end.finditer(text):
+        if language == "en" and _abbreviated(text[start : match.end()]):
+            continue
+        cut = match.end()
+        if text[start:cut].endswith('"') and text.count('"', start, cut) % 2:
+            cut -= 1  # it opens the next sentence
+        found.append((start, cut))
+        start = cut
+    found.append((start, len(text)))
+    trimmed = [_trim(text, first, last) for first, last in found]
+    return [(first, last) for first, last in trimmed if first < last]
+
+
+def _abbreviated(sentence: str) -> bool:
+    """Whether the full stop at the end of what would be a sentence belongs to its last word."""
+    if not sentence.endswith("."):
+        return False
+    match = _LAST_WORD.search(sentence)
+    word = match.group() if match else ""
+    return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))

@@ -1,0 +1,100 @@
+"""TripClick: health queries with relevance from clicks, from the files that its owner hands out on request.
+
+Names: `tripclick` (documents); `tripclick-GROUP-SPLIT` (topics) with head, torso or tail (by the frequency of the
+query) and train, val or test; `tripclick-GROUP-SPLIT-KIND` (qrels) with raw (clicked or not) or dctr (grades 0-3 from
+the document click-through rate; head only). `tripclick-GROUP` is its test topics, and qrels of no kind are raw ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rnnreranker.errors import InputError, UnavailableError
+
+GROUPS = ("head", "torso", "tail")
+SPLITS = ("train", "val", "test")
+KINDS = ("raw", "dctr")
+NAMES = tuple(f"tripclick-{group}-{split}" for group in GROUPS for split in SPLITS)
+VARIABLE = "TRIPCLICK_HOME"
+HOW = (
+    "ask for the TripClick IR Benchmark at https://tripdatabase.github.io/tripclick (an agreement is signed), then "
+    f"unpack benchmark.tar.gz and set {VARIABLE} to its folder `benchmark`, or put benchmark.tar.gz into "
+)
+_NAME = re.compile(rf"tripclick-({'|'.join(GROUPS)})(?:-({'|'.join(SPLITS)}))?(?:-({'|'.join(KINDS)}))?")
+
+
+def is_name(name: str) -> bool:
+    """Whether the name is one of TripClick's here (ir_datasets ids, `tripclick/val/head`, are not)."""
+    return name == "tripclick" or name.startswith("tripclick-")
+
+
+def source(name: str, part: str) -> str:
+    """What holds a part of TripClick: a file or folder of the release, else the ir_datasets id that reads the archive.
+
+    Args:
+        name: as above.
+        part: "documents", "topics" or "qrels".
+
+    Raises:
+        InputError: a name that TripClick does not have.
+        UnavailableError: no release here, or one without this part.
+    """
+    match = _NAME.fullmatch(name)
+    if name != "tripclick" and not match:
+        raise InputError(f"{name}: expected tripclick, or tripclick-GROUP-SPLIT[-KIND] as in tripclick-head-val-dctr")
+    if part == "documents":
+        group, split, kind = "", "", ""
+    elif not match:
+        raise InputError(f"tripclick: has {part} by group; expected a name as {NAMES[2]}")
+    else:
+        group, split, kind = match[1], match[2] or "test", match[3] or "raw"
+        if part == "qrels" and kind == "dctr" and group != "head":
+            raise InputError(f"{name}: DCTR grades exist for head only; expected tripclick-{group}-{split}-raw")
+    relative = {
+        "documents": "documents",
+        "topics": f"topics/topics.{group}.{split}.txt",
+        "qrels": f"qrels/qrels.{kind}.{group}.{split}.txt",
+    }[part]
+    for folder in folders():
+        if (folder / relative).exists():
+            return str(folder / relative)
+    if part != "qrels" or split != "test":  # ir_datasets knows no judgements of the test topics
+        known = _archive_id(part, group, split, kind)
+        if (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
+            return known
+    tried = [str(folder / relative) for folder in folders()]
+    missing = f"; looked for {' and '.join(tried)}" if tried else ""
+    raise UnavailableError(f"{name}: the {part} are not here{missing}; {HOW}{_irds_home() / 'tripclick'}")
+
+
+def folders() -> list[Path]:
+    """Where unpacked releases may stand: TRIPCLICK_HOME (or its `benchmark`), and what ir_datasets unpacked."""
+    found = []
+    named = os.environ.get(VARIABLE)
+    if named:
+        home = Path(named).expanduser()
+        found.append(home / "benchmark" if (home / "benchmark").is_dir() else home)
+    local = _irds_home() / "tripclick"
+    found += [local / "benchmark", local / "topics_and_qrels" / "benchmark"]
+    return [folder for folder in found if folder.is_dir() or (named and folder == found[0])]
+
+
+def document_files(folder: Path) -> Iterator[Path]:
+    """The document files of a release in the order of their numbers: docs_grp_0.txt, docs_grp_1.txt, …, docs_grp_10.txt."""
+    found = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
+    if not found:
+        raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
+    yield from sorted(found, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
+
+
+def _archive_id(part: str, group: str, split: str, kind: str) -> str:
+    if part == "documents":
+        return "tripclick"
+    return f"tripclick/{split}/{group}" + ("/dctr" if part == "qrels" and kind == "dctr" else "")
+
+
+def _irds_home() -> Path:
+    return Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
