@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.rnn import RnnParams, contexts, reference
 from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
 from rnnreranker.search.__main__ import main as search
 
@@ -86,6 +87,24 @@ def test_contexts_of_usual_size_meet_the_kernel(scale: Any) -> None:
     vectors, params = vectors_of(5, 60, 64), RnnParams(scale=scale, k=21, tau=0.3)
     expected = rnn.rnn_similarity(vectors[:, 0].numpy(), vectors[:, 1:].numpy(), params)
     np.testing.assert_allclose(rnn_similarity(vectors[:, 0], vectors[:, 1:], params).numpy(), expected, **NEAR)
+
+
+@pytest.mark.parametrize("seed", range(1, 40, 2))
+def test_only_the_rounding_of_inner_products_sets_it_apart(seed: int) -> None:
+    # the engine of the other functions, given products that are summed in float64 and rounded once, as here
+    vectors, _, params = draw(seed)
+    if params.weight == "exp" and params.normalize == "mean":  # overflows in some of these contexts
+        params = dataclasses.replace(params, normalize="max")
+    wide = vectors.astype(np.float64)
+    gram = (wide @ wide.transpose(0, 2, 1)).astype(np.float32)
+    sizes = np.full(len(vectors), vectors.shape[1])
+    expected = np.full((len(vectors), 1, vectors.shape[1] - 1), -np.inf, dtype=np.float32)
+    problem = np.zeros(len(vectors))
+    setting = contexts.Setting.of(params, sizes, mix=True)
+    contexts.engine()(gram.reshape(len(gram), -1), sizes, setting, np.zeros(1, dtype=np.int64), expected, problem)
+    assert not problem.any()
+    found = rnn_similarity(vectors[:, 0], vectors[:, 1:], params)
+    np.testing.assert_allclose(found.numpy(), expected[:, 0], rtol=1e-6, atol=1e-7)
 
 
 def test_a_constant_that_outweighs_the_differences_is_taken_off() -> None:

@@ -32,7 +32,7 @@ class RnnReranker:
         threads: worker threads; None = one per core. Results do not depend on it.
         missing: what to do with candidates that have no vector: "error", or "skip" = put them below the reranked ones.
         device: None = the compiled kernel, on the processor; "cuda", "cuda:1", "mps" or "cpu" = tensors there, see
-            `rnnreranker.rnn.torch`. Scores agree at relative 1e-4 or absolute 1e-6.
+            `rnnreranker.rnn.torch`. Scores agree at relative 1e-4 or absolute 1e-6, except by near ties.
 
     Raises:
         InputError: `missing` is neither, or this machine lacks the device.
