@@ -10,8 +10,10 @@ COMMANDS = {
     "evaluate": "runs and qrels to measures, differences and tests",
     "pool": "runs to a judgement sheet, and back to qrels",
     "diagnose": "a run and its vectors to a forecast, without judgements",
+    "recover": "topics with several positives to how well one finds the others",
     "tune": "topics and qrels to parameters, with their value on unseen topics",
     "labels": "a run and sparse judgements to soft labels for training",
+    "negatives": "a run and judgements to hard negatives without likely positives",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }

@@ -1,0 +1,141 @@
+"""`python -m rnnreranker.recover`: would labels made from one positive point at the positives nobody judged?"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.rnn import RnnParams
+from rnnreranker.tables import print_table
+
+EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
+candidates, which are then ranked by similarity to the query and to the visible positive. No training: if hidden
+positives are not found here, soft labels cannot teach them.
+
+example:
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --relevant 2
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    if args.json:
+        from rnnreranker.files import check_writable
+
+        check_writable(args.json)
+    from rnnreranker.recover.rankings import visible_positives
+    from rnnreranker.recover.report import recover
+
+    params = dataclasses.replace(_preset(args), **command.given(args, RnnParams))
+    loaded = _load(args)
+    found = recover(
+        visible_positives(*loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads)
+    )
+    command.say(
+        f"{command.counted(found.queries, 'query', 'queries')}, {found.cases} visible positives, "
+        f"{found.hidden} hidden positives against {found.negatives} judged negatives"
+    )
+    print_table(
+        ["similarity to", "measure", "value", "minus query", "p (Holm)"],
+        [
+            [
+                row["scorer"],
+                row["measure"],
+                f"{row['value']:.4f}",
+                f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]" if "difference" in row else "-",
+                f"{row['p_holm']:.3f}" if "p_holm" in row else "-",
+            ]
+            for row in found.rows
+        ],
+    )
+    print_table(
+        ["filter", "discarded", "hidden positives removed", "true negatives lost"],
+        [
+            [row["filter"], f"{row['discarded']:.3f}", f"{row['positives']:.3f}", f"{row['negatives']:.3f}"]
+            for row in found.filters
+        ],
+    )
+    if args.json:
+        from rnnreranker.files import write_json
+
+        write_json(
+            args.json,
+            {"params": params.to_dict(), "relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()},
+        )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("recover", "Hide positives and see what finds them again; no training.", EPILOG)
+    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    parser.add_argument("--topics", required=True, help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
+    parser.add_argument("--run", help="candidates (default: retrieved densely)")
+    parser.add_argument(
+        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
+    )
+    parser.add_argument("--relevant", type=command.positive, default=1, help="lowest grade of a positive (default: 1)")
+    parser.add_argument(
+        "--unjudged", choices=("skip", "negative"), default="skip", help="candidates without a judgement"
+    )
+    parser.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
+    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
+    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
+    return parser
+
+
+def _preset(args: argparse.Namespace) -> RnnParams:
+    if not args.preset:
+        return RnnParams()
+    return (
+        RnnParams.from_yaml(args.preset) if args.preset.endswith((".yaml", ".yml")) else RnnParams.preset(args.preset)
+    )
+
+
+def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
+    """Run, qrels, document vectors and query vectors."""
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.search.retrieve import retrieve
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    index = open_index(args.index)
+    if index.vectors is None:
+        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
+    qrels = load_qrels(args.qrels)
+    texts = load_topics(args.topics)
+    run = Run.read(args.run) if args.run else None
+    judged = set(qrels["query_id"].tolist())
+    chosen = {qid: text for qid, text in texts.items() if qid in judged and (run is None or qid in run)}
+    if not chosen:
+        raise InputError(f"{args.qrels}: judges none of the {len(texts)} topics of {args.topics} that have candidates")
+    if args.encoded_queries:
+        queries = load_encoded_queries(args.encoded_queries, tuple(texts))
+    else:
+        settings = {"pooling": args.pooling, "normalize": args.l2_norm, "max_length": args.max_length}
+        settings["query_prompt"] = args.query_prompt
+        typed = {name: value for name, value in settings.items() if value is not None}
+        queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
+    if run is None:
+        context = args.context or RnnParams().context
+        run = retrieve(
+            "dense", index, chosen, queries, hits=context, threads=args.threads, batch_size=256, k1=0.9, b=0.4
+        )
+    return run, qrels, index.vectors, queries
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

@@ -1,0 +1,86 @@
+"""How well scores put hidden positives above judged negatives, and what a filter removes of both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnreranker.negatives.filters import Pool, suspicion
+from rnnreranker.recover.rankings import Visible
+from rnnreranker.rerank.protocol import order_by_score
+
+MEASURES = ("AP", "P@m", "AUC")
+FILTERS = ("rnn", "margin", "max-score")
+
+
+def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:
+    """AP, precision at m (m = the number of hidden positives) and AUC of one ranking; ties by docid, in AUC halved.
+
+    scores: (n,); hidden: (n,) bool, some of each.
+
+    >>> found = ranking_measures(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), ["a", "b", "c"])
+    >>> [round(value, 4) for value in found.values()]
+    [0.8333, 0.5, 0.5]
+    """
+    order = order_by_score(scores, np.array(docids, dtype=object))
+    ranked = hidden[order]
+    m = int(ranked.sum())
+    precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
+    positives, negatives = scores[hidden], np.sort(scores[~hidden])
+    below = np.searchsorted(negatives, positives, side="left")
+    level = np.searchsorted(negatives, positives, side="right") - below
+    return {
+        "AP": float(precision[ranked].sum() / m),
+        "P@m": float(ranked[:m].sum() / m),
+        "AUC": float((below + level / 2).sum() / (m * len(negatives))),
+    }
+
+
+def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
+    """What each filter removes when all discard the same share of the judged candidates.
+
+    Rows: filter, rate (asked), discarded (reached: equal doubts stay together, on the kept side), positives (share of
+    the hidden positives removed: the gain) and negatives (share of the true negatives lost: the price).
+
+    A filter's threshold is one for all queries, as a user would set it. A case counts 1 / (cases of its query), so that
+    a query counts as often as it has judged candidates, as where each query has one known positive.
+    """
+    rows: list[dict[str, float | str]] = []
+    hidden = np.concatenate([case.hidden for case in cases])
+    number = Counter(case.qid for case in cases)
+    weights = np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
+    for how in FILTERS:
+        doubts = np.concatenate([suspicion(as_pool(case), how)[0] for case in cases])
+        falling = np.argsort(-doubts, kind="stable")
+        reached = np.cumsum(weights[falling]) / weights.sum()
+        for rate in rates:
+            first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(doubts) - 1)
+            away = doubts > doubts[falling[first_kept]]
+            rows.append(
+                {
+                    "filter": how,
+                    "rate": rate,
+                    "discarded": _share(away, weights, np.ones(len(away), dtype=bool)),
+                    "positives": _share(away, weights, hidden),
+                    "negatives": _share(away, weights, ~hidden),
+                }
+            )
+    return rows
+
+
+def _share(away: np.ndarray, weights: np.ndarray, among: np.ndarray) -> float:
+    return float(weights[away & among].sum() / weights[among].sum())
+
+
+def as_pool(case: Visible) -> Pool:
+    """A case as the pool that a filter looks at: the visible positive and the judged candidates."""
+    return Pool(
+        case.qid,
+        (case.positive,),
+        case.docids,
+        np.array([case.positive_score]),
+        case.raw,
+        case.scores["mixed"][None],
+    )

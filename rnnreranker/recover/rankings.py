@@ -1,0 +1,132 @@
+"""One judged positive stays visible, the others are hidden among the candidates: what each similarity says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels.smooth import geometric, jaccard
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+UNJUDGED = ("skip", "negative")
+SCORERS = ("query", "geometric", "jaccard", "mixed")
+
+
+@dataclass(frozen=True, eq=False)
+class Visible:
+    """One query with one of its positives visible, and its other judged candidates.
+
+    docids: n of them, in the order of the run; hidden: (n,) bool, the positives among them; scores: name of a scorer ->
+    (n,) float64: inner product with the query; similarity to the visible positive, inner product mapped as the
+    parameters say; Jaccard; and the mixture of both. positive_score: inner product of query and visible positive;
+    raw: (n,) float64, that of the query and the candidates, unmapped.
+    """
+
+    qid: str
+    positive: str
+    docids: tuple[str, ...]
+    hidden: np.ndarray
+    scores: dict[str, np.ndarray]
+    positive_score: float
+    raw: np.ndarray
+
+
+def visible_positives(
+    run: Run,
+    qrels: pandas.DataFrame,
+    vectors: VectorSource,
+    queries: QueryVectors,
+    params: RnnParams,
+    *,
+    relevant: int = 1,
+    unjudged: str = "skip",
+    threads: int | None = None,
+) -> Iterator[Visible]:
+    """Every positive of every query in turn, where it leaves a hidden positive and a judged negative to tell apart.
+
+    The first `params.context` candidates of a query are its context; all take part in the similarities, only judged
+    ones are ranked, unless unjudged ones count as negatives. A positive outside of the context is neither visible nor
+    hidden.
+
+    Args:
+        run: candidates.
+        qrels: columns query_id, doc_id, relevance.
+        vectors: of the candidates.
+        queries: a vector for every query that is used.
+        params: rNN parameters.
+        relevant: grades from here on are positive.
+        unjudged: "skip" leaves unjudged candidates out of the ranking; "negative" is for complete judgements.
+        threads: None = one per core; nothing depends on it.
+
+    Raises:
+        InputError: candidates or queries without a vector, `relevant` below 1, another word for `unjudged`.
+    """
+    if relevant < 1:
+        raise InputError(f"relevant={relevant}: expected a grade >= 1")
+    if unjudged not in UNJUDGED:
+        raise InputError(f"unjudged={unjudged!r}: {nearest(unjudged, UNJUDGED)}")
+    grades: dict[str, dict[str, int]] = {}
+    columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
+    for qid, docid, grade in zip(*columns, strict=True):
+        grades.setdefault(qid, {})[docid] = int(grade)
+    places = {qid: row for row, qid in enumerate(queries.qids)}
+    for qid in run.qids:
+        judged = grades.get(qid, {})
+        docids = run.ranked(qid)[: params.context]
+        known = np.array([docid in judged or unjudged == "negative" for docid in docids], dtype=bool)
+        positive = np.array([judged.get(docid, 0) >= relevant for docid in docids], dtype=bool)
+        if positive.sum() < 2 or not (known & ~positive).any():
+            continue
+        if qid not in places:
+            raise InputError(f"query {qid} has no vector; check that topics and run match")
+        yield from _of_query(qid, docids, known, positive, vectors, queries.vectors[places[qid]], params, threads)
+
+
+def _of_query(
+    qid: str,
+    docids: list[str],
+    known: np.ndarray,
+    positive: np.ndarray,
+    vectors: VectorSource,
+    query: np.ndarray,
+    params: RnnParams,
+    threads: int | None,
+) -> Iterator[Visible]:
+    rows = vectors.rows(docids)
+    if (rows < 0).any():
+        raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the index; use the run's own index")
+    context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
+    lengths = np.array([len(docids)])
+    probes = np.flatnonzero(positive) + 1
+    alike = jaccard(context, probes, params, lengths, threads)[0].astype(np.float64)
+    near = geometric(context, probes, params, lengths)[0].astype(np.float64)
+    to_query = geometric(context, np.zeros(1, dtype=np.int64), params, lengths)[0, 0].astype(np.float64)
+    raw = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
+    mixed = params.lam * near + (1.0 - params.lam) * alike
+    for row, place in enumerate((probes - 1).tolist()):
+        others = known.copy()
+        others[place] = False
+        yield Visible(
+            qid,
+            docids[place],
+            tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
+            positive[others],
+            {
+                "query": to_query[others],
+                "geometric": near[row, others],
+                "jaccard": alike[row, others],
+                "mixed": mixed[row, others],
+            },
+            float(raw[place]),
+            raw[others],
+        )

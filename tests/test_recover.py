@@ -1,0 +1,169 @@
+"""Hidden positives: rankings measured by hand, what is ranked and what is not, filters at equal rates, the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.recover import Visible, recover, visible_positives
+from rnnreranker.recover.__main__ import main
+from rnnreranker.recover.measures import filtered, ranking_measures
+from rnnreranker.rnn import jaccard_similarity
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def test_measures_by_hand() -> None:
+    scores, hidden = np.array([0.9, 0.8, 0.8, 0.1, 0.5]), np.array([False, True, False, True, False])
+    found = ranking_measures(scores, hidden, ["a", "b", "c", "d", "e"])  # order a b c e d
+    assert found["AP"] == pytest.approx((1 / 2 + 2 / 5) / 2)
+    assert found["P@m"] == pytest.approx(1 / 2)
+    assert found["AUC"] == pytest.approx((1.5 + 0) / 6)  # b: above e, level with c; d: above none
+    swapped = ranking_measures(scores, hidden, ["a", "c", "b", "d", "e"])  # the tie falls the other way
+    assert swapped["AP"] == pytest.approx((1 / 3 + 2 / 5) / 2)
+    assert swapped["AUC"] == found["AUC"]
+
+
+class Made:
+    """Two clusters of documents; the query is near the first and between both, its positives are the second."""
+
+    def __init__(self, folder: Path) -> None:
+        rng = np.random.default_rng(0)
+        ones = np.array([1.0, 0.0, 0.0]) + rng.normal(size=(6, 3)) * 0.05
+        twos = np.array([0.0, 1.0, 0.0]) + rng.normal(size=(4, 3)) * 0.05
+        vectors = np.vstack([ones, twos]).astype(np.float32)
+        folder.mkdir()
+        np.save(folder / "vectors.npy", vectors)
+        docids = [f"n{i}" for i in range(6)] + [f"p{i}" for i in range(4)]
+        (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+        self.folder, self.all_vectors = folder, vectors
+        self.vectors = open_vectors(folder)
+        query = np.array([[1.0, 0.7, 0.0]], dtype=np.float32)
+        self.queries = QueryVectors(("q",), query)
+        scores = (vectors @ query[0]).tolist()
+        self.run = Run.from_dict({"q": dict(zip(docids, scores, strict=True))})
+        grades = [("q", docid, int(docid.startswith("p"))) for docid in docids if docid != "n5"]
+        self.qrels = pd.DataFrame(grades, columns=["query_id", "doc_id", "relevance"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("recover") / "index")
+
+
+PARAMS = RnnParams(k=3, k_exp=1, tau=0.0, lam=0.5, context=10)
+
+
+def test_every_positive_is_visible_once_and_judged_candidates_are_ranked(made: Made) -> None:
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
+    assert sorted(case.positive for case in cases) == ["p0", "p1", "p2", "p3"]
+    for case in cases:
+        assert case.positive not in case.docids
+        assert "n5" not in case.docids  # not judged
+        assert len(case.docids) == 8
+        assert [docid for docid, hidden in zip(case.docids, case.hidden, strict=True) if hidden] == [
+            docid for docid in case.docids if docid.startswith("p")
+        ]
+    complete = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, unjudged="negative"))
+    assert all("n5" in case.docids for case in complete)
+
+
+def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
+    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
+    docids = made.run.ranked("q")
+    context = np.vstack([made.queries.vectors, made.vectors.fetch(made.vectors.rows(docids))])[None]
+    probe = docids.index(case.positive) + 1
+    alike = jaccard_similarity(context, PARAMS, probes=(probe,))[0, 0, 1:]
+    places = [docids.index(docid) for docid in case.docids]
+    np.testing.assert_allclose(case.scores["jaccard"], alike[places], rtol=1e-6)
+    near = context[0, 1:] @ context[0, probe]
+    mapped = (near - near.min()) / (near.max() - near.min())
+    np.testing.assert_allclose(case.scores["geometric"], mapped[places], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        case.scores["mixed"], 0.5 * case.scores["geometric"] + 0.5 * case.scores["jaccard"], rtol=1e-6
+    )
+    np.testing.assert_allclose(case.raw, (context[0, 1:] @ context[0, 0])[places], rtol=1e-5)
+
+
+def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> None:
+    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS), rates=(0.375,))
+    value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
+    assert value["query", "AUC"] == 0
+    for scorer in ("geometric", "jaccard", "mixed"):
+        assert value[scorer, "AUC"] == 1
+        assert value[scorer, "AP"] == 1
+    assert (found.queries, found.cases, found.hidden, found.negatives) == (1, 4, 12, 20)
+    by_filter = {row["filter"]: row for row in found.filters}
+    assert by_filter["rnn"]["positives"] == 1
+    assert by_filter["rnn"]["negatives"] == 0
+    assert by_filter["max-score"]["positives"] == 0
+    assert by_filter["rnn"]["discarded"] == by_filter["max-score"]["discarded"] == 0.375
+
+
+def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
+    def case(qid: str, hidden: list[bool], scores: list[float]) -> Visible:
+        values = np.array(scores)
+        docids = tuple(f"d{i}" for i in range(len(scores)))
+        return Visible(qid, "p", docids, np.array(hidden), {"mixed": values}, 1.0, values)
+
+    many = [case("a", [True, False], [0.9, 0.1])] * 3
+    rows = filtered([*many, case("b", [True, False], [0.5, 0.7])], rates=(0.25,))
+    rnn = next(row for row in rows if row["filter"] == "rnn")
+    assert rnn["discarded"] == 0.25  # the three cases of a make one query: one of four candidates goes
+    assert rnn["positives"] == 0.5
+    assert rnn["negatives"] == 0
+
+
+def test_what_is_refused(made: Made) -> None:
+    few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
+    with pytest.raises(InputError, match="no query has two positives and a judged negative"):
+        recover(visible_positives(made.run, few, made.vectors, made.queries, PARAMS))
+    with pytest.raises(InputError, match="relevant=0"):
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, relevant=0))
+    with pytest.raises(InputError, match="unjudged='negativ': did you mean negative"):
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, unjudged="negativ"))
+    with pytest.raises(InputError, match="query q has no vector"):
+        list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PARAMS))
+
+
+def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "queries.npy", made.queries.vectors)
+    (tmp_path / "queries.ids").write_text("q\n")
+    (tmp_path / "topics.tsv").write_text("q\ttext\n")
+    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in made.qrels.itertuples(index=False)]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv"), "--k", "3", "--context", "10"]
+    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
+    assert main([*flags, "--json", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["params"]["k"] == 3
+    row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
+    assert f"mixed\tAP\t{row['value']:.4f}" in capsys.readouterr().out
+
+
+def test_figures_of_the_docs_are_those_on_record() -> None:
+    page = (DOCS / "recover.md").read_text(encoding="utf-8")
+    files = sorted((DOCS / "recover").glob("*.json"))
+    assert len(files) == 7
+    for file in files:
+        found = json.loads(file.read_text())
+        rows = {(row["scorer"], row["measure"]): row for row in found["rows"]}
+        values = {
+            measure: " | ".join(f"{rows[s, measure]['value']:.3f}" for s in ("query", "geometric", "jaccard", "mixed"))
+            for measure in ("AP", "AUC", "P@m")
+        }
+        gain = rows["mixed", "AP"]
+        interval = f"{gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]"
+        line = f"| {found['queries']} | {found['cases']} | {values['AP']} | {interval} | {values['AUC']} | {values['P@m']} |"
+        assert line in page, file.name
+        filters = {(row["filter"], row["rate"]): row for row in found["filters"]}
+        for rate in (0.05, 0.1, 0.2):
+            cells = [filters[how, rate] for how in ("rnn", "margin", "max-score")]
+            shares = " | ".join(f"{cell['positives']:.3f} / {cell['negatives']:.3f}" for cell in cells)
+            assert f"| {rate:.2f} | {shares} |" in page, file.name
