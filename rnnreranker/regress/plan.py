@@ -66,7 +66,8 @@ def make_plan(spec: Spec, folder: Path, only: str | None = None) -> Plan:
             if condition.retrieve is not None:
                 argv += ["--retriever", condition.retrieve, "--rerank", "none"]
             else:
-                argv += ["--run", str(plan.run_file(str(condition.base), query_set.id)), "--rerank", "rnn"]
+                argv += ["--run", str(plan.run_file(str(condition.base), query_set.id))]
+                argv += ["--rerank", str(condition.rerank)]
                 argv += ["--preset", condition.preset] if condition.preset else []
                 argv += [word for name, value in condition.params.items() for word in (flag(name), str(value))]
             output = plan.run_file(condition.id, query_set.id)

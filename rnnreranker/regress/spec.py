@@ -11,7 +11,7 @@ import yaml
 
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.files import read_text
-from rnnreranker.rnn import RnnParams
+from rnnreranker.rerank.registry import PARAMS, make_params
 from rnnreranker.search.retrieve import RETRIEVERS
 
 Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
@@ -35,9 +35,9 @@ class Condition:
     title: str
     retrieve: str | None = None  # dense, bm25, hybrid
     base: str | None = None  # the id of the condition that is reranked
-    rerank: str | None = None  # rnn
+    rerank: str | None = None  # a name of rnnreranker.rerank, such as rnn
     preset: str | None = None  # published parameters
-    params: dict[str, Any] = field(default_factory=dict)  # RnnParams fields, before those of the preset
+    params: dict[str, Any] = field(default_factory=dict)  # fields of that reranker's parameters, before the preset's
 
 
 @dataclass(frozen=True)
@@ -236,16 +236,16 @@ class _Checker:
         if condition.base is not None and condition.base not in earlier:
             hint = nearest(condition.base, earlier) if earlier else "no condition stands before it"
             self.problem((*path, "base"), f"base {condition.base}: no such condition above; {hint}")
-        if condition.base is not None and condition.rerank != "rnn":
-            self.problem((*path, "rerank"), f"rerank {condition.rerank}; known: rnn")
-        try:
-            rerank_params(condition)
-        except RnnrerankerError as error:
-            self.problem((*path, "params"), str(error))
-        except TypeError:
-            known = [entry.name for entry in dataclasses.fields(RnnParams)]
-            unknown = [key for key in condition.params if key not in known]
-            self.problem((*path, "params"), f"unknown rNN parameters {unknown}; known: {', '.join(known)}")
+        if condition.base is not None and condition.rerank not in PARAMS:
+            hint = nearest(str(condition.rerank), PARAMS)
+            self.problem((*path, "rerank"), f"rerank {condition.rerank}; {hint}")
+        elif condition.base is not None:
+            try:
+                make_params(str(condition.rerank), condition.params, condition.preset)
+            except RnnrerankerError as error:
+                self.problem((*path, "params"), str(error))
+        elif condition.params or condition.preset:
+            self.problem(path, f"{condition.id}: `params` and `preset` are for a reranking, with `base` and `rerank`")
 
 
 _TYPES: dict[str, Any] = {
@@ -256,13 +256,3 @@ _TYPES: dict[str, Any] = {
     "dict[str, Any]": dict,
 }
 _BLANK: dict[str, Any] = {"int": 0, "float": 0.0, "dict[str, Any]": {}, "str | None": None}
-
-
-def rerank_params(condition: Condition) -> RnnParams:
-    """The rNN parameters of a reranking condition: its own fields, else the preset's, else the defaults.
-
-    Raises:
-        InputError: an unknown preset, or a value out of range.
-    """
-    start = RnnParams.preset(condition.preset) if condition.preset else RnnParams()
-    return dataclasses.replace(start, **condition.params)

@@ -73,6 +73,7 @@ def make_reranker(
     *,
     threads: int | None = None,
     missing: Literal["error", "skip"] = "error",
+    device: str | None = None,
 ) -> RnnReranker | ContextReranker:
     """The reranker of a name.
 
@@ -82,14 +83,17 @@ def make_reranker(
         params: of the type `params_of(name)`; None = the defaults.
         threads: worker threads of rnn; the others work in one. Results do not depend on it.
         missing: "error", or "skip" = candidates without a vector are put below the reranked ones.
+        device: as `RnnReranker` takes it; of rnn alone.
 
     Raises:
-        InputError: no such reranker, parameters of another one, `missing` is neither.
+        InputError: no such reranker, parameters of another one, `missing` is neither, a device with another than rnn.
     """
     kind: Any = params_of(name)
     if params is not None and not isinstance(params, kind):
         raise InputError(f"rerank {name}: got {type(params).__name__}, expected {kind.__name__}")
     if name == "rnn":
-        return RnnReranker(vectors, params, threads=threads, missing=missing)
+        return RnnReranker(vectors, params, threads=threads, missing=missing, device=device)
+    if device is not None:
+        raise InputError(f"device={device!r}: only rnn takes one, {name} computes with numpy")
     made: ContextReranker = _RIVALS[name](vectors, params, missing=missing)
     return made

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
-from rnnreranker.rerank import RERANKERS
-from rnnreranker.rnn import RnnParams
+from rnnreranker.search.rerankers import add_rerank_flags, rerank_params
 from rnnreranker.search.retrieve import RETRIEVERS
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.rerank import Reranker
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
@@ -38,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     _check(args)
-    params = _params(args)
+    params = rerank_params(args)
     topics = _topics(args)
 
     qrels = _qrels(args, topics)
@@ -103,11 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_encoder_flags(encoder)
 
     rerank = parser.add_argument_group("reranking")
-    rerank.add_argument("--rerank", choices=RERANKERS, default="rnn", help="default: rnn")
-    rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
     rerank.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
-    command.add_dataclass_flags(rerank, RnnParams)
+    add_rerank_flags(rerank)
 
     out = parser.add_argument_group("output")
     out.add_argument("--output", help="run file to write (.gz compresses)")
@@ -177,15 +172,6 @@ def _explain_output(args: argparse.Namespace) -> Path:
     return Path(args.explain_output or file_name(args.explain)).expanduser()
 
 
-def _params(args: argparse.Namespace) -> RnnParams:
-    """Flag before preset before default."""
-    params = RnnParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
-        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-    return dataclasses.replace(params, **command.given(args, RnnParams))
-
-
 def _topics(args: argparse.Namespace) -> dict[str, str]:
     if args.query:
         return {"query": args.query}
@@ -226,10 +212,10 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
     return run
 
 
-def _open(args: argparse.Namespace, params: RnnParams, given: Run | None) -> tuple[Index, RnnReranker | None]:
+def _open(args: argparse.Namespace, params: Any, given: Run | None) -> tuple[Index, Reranker | None]:
     """The index and, unless --rerank none, the reranker; what they lack is found here, before queries are encoded."""
     from rnnreranker.java import start_java
-    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.rerank import make_reranker
     from rnnreranker.search.indexes import open_index
 
     needs_bm25 = given is None and args.retriever != "dense"
@@ -239,7 +225,9 @@ def _open(args: argparse.Namespace, params: RnnParams, given: Run | None) -> tup
     source = index.vectors if args.rerank != "none" or _retrieves_with_vectors(args) else None
     if args.rerank == "none" or source is None:
         return index, None
-    reranker = RnnReranker(source, params, threads=args.threads, missing=args.missing, device=args.device)
+    reranker = make_reranker(
+        args.rerank, source, params, threads=args.threads, missing=args.missing, device=args.device
+    )
     if given is not None:
         reranker.check(given)
     return index, reranker

@@ -1,0 +1,357 @@
+"""The rivals of rNN: contexts worked out by hand, Zhong's golden numbers, the same context and errors for all."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.regress.spec import read_spec, specs_folder
+from rnnreranker.rerank import RERANKERS, make_params, make_reranker, params_of, prf
+from rnnreranker.rerank.jaccard import plain_similarity
+from rnnreranker.rerank.prf import PrfAverageParams, PrfRocchioParams
+from rnnreranker.rerank.regularise import RegulariseParams, affinities, regularised
+from rnnreranker.rerank.zhong import ZhongParams, zhong_distances
+from rnnreranker.rnn import reference
+from rnnreranker.search.__main__ import main as search
+
+RIVALS = ("prf-average", "prf-rocchio", "regularise", "jaccard-plain", "zhong")
+
+
+class ArrayVectors:
+    """A VectorSource over an array."""
+
+    exact = True
+    fingerprint = "array"
+
+    def __init__(self, docids: Sequence[str], vectors: np.ndarray) -> None:
+        self.docids = docids
+        self.vectors = np.asarray(vectors, dtype=np.float32)
+        self.dimension = self.vectors.shape[1]
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        places = {docid: row for row, docid in enumerate(self.docids)}
+        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return self.vectors[rows]
+
+    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> tuple:
+        raise AssertionError("reranking does not search")
+
+
+def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
+    """The context of one query, retrieved by inner product, after reranking."""
+    source = ArrayVectors(list(candidates), np.array(list(candidates.values())))
+    scores = {docid: float(np.dot(query, vector)) for docid, vector in candidates.items()}
+    queries = QueryVectors(("q",), np.array([query], dtype=np.float32))
+    reranker = make_reranker(name, source, make_params(name, values))
+    return reranker.rerank(Run.from_dict({"q": scores}), queries)["q"]
+
+
+@pytest.fixture(scope="module")
+def collection() -> tuple[ArrayVectors, QueryVectors, dict[str, dict[str, float]]]:
+    rng = np.random.default_rng(8)
+    vectors, queries = rng.normal(size=(150, 12)), rng.normal(size=(5, 12)).astype(np.float32)
+    vectors[7] = vectors[3]  # a pair of equal documents
+    source = ArrayVectors([f"d{number:03}" for number in range(150)], vectors)
+    entries = {}
+    for number, query in enumerate(queries):
+        scores = source.vectors @ query
+        best = np.argsort(-scores)[: 2 + 20 * number]
+        entries[f"q{number}"] = {source.docids[row]: float(scores[row]) for row in best}
+    return source, QueryVectors(tuple(entries), queries), entries
+
+
+def test_average_prf_ranks_by_the_mean_of_query_and_feedback() -> None:
+    # in the run: a 4, b 3, c 2; q' = ((1, 0) + (4, 0) + (3, 3)) / 3 = (8/3, 1)
+    found = rerank("prf-average", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, prf_depth=2)
+    assert [docid for docid, _ in found] == ["c", "b", "a"]
+    assert [score for _, score in found] == pytest.approx([34 / 3, 11, 32 / 3])
+
+
+def test_feedback_comes_from_no_more_than_the_context() -> None:
+    # only a is in the context: q' = ((1, 0) + (4, 0)) / 2, and b and c follow below
+    found = rerank("prf-average", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, prf_depth=3, context=1)
+    assert [docid for docid, _ in found] == ["a", "b", "c"]
+    assert found[0][1] == pytest.approx(10.0)
+    assert found[1][1] < 10.0
+
+
+def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
+    values: dict[str, Any] = {"rocchio_alpha": 1.0, "rocchio_beta": 0.5, "prf_depth": 3, "rocchio_topk": 1}
+    candidates = {"a": [4.0, 0.0], "b": [3.0, 3.0], "c": [2.0, 6.0]}
+    found = rerank("prf-rocchio", [1, 0], candidates, **values)  # q' = (1, 0) + (2, 0)
+    assert found == [("a", 12.0), ("b", 9.0), ("c", 6.0)]
+    values |= {"rocchio_gamma": 0.5, "rocchio_bottomk": 2}  # and less half of ((3, 3) + (2, 6)) / 2
+    found = rerank("prf-rocchio", [1, 0], candidates, **values)  # q' = (3 - 1.25, -2.25)
+    assert [docid for docid, _ in found] == ["a", "b", "c"]
+    assert [score for _, score in found] == pytest.approx([7.0, -1.5, -10.0])
+
+
+def test_feedback_is_that_of_pyserini_and_starts_no_java() -> None:
+    lines = [
+        "import sys, numpy as np",
+        "from rnnreranker.rerank.prf import pyserini_prf",
+        "found = pyserini_prf()['DenseVectorAveragePrf']",
+        "print(found.get_prf_q_emb.__code__.co_filename.replace('\\\\', '/').endswith('search/faiss/_prf.py'))",
+        "print([name for name in ('jnius', 'pyserini', 'torch', 'faiss') if name in sys.modules])",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["True", "[]"]
+
+
+def test_feedback_classes_elsewhere_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "pyserini" / "search" / "faiss"
+    folder.mkdir(parents=True)
+    (tmp_path / "pyserini" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyserini"]:
+        monkeypatch.delitem(sys.modules, name)
+    load = prf.pyserini_prf.__wrapped__
+    with pytest.raises(UnavailableError, match=r"_prf\.py: no feedback classes that can be used"):
+        load()
+    (folder / "_prf.py").write_text("from nowhere import Searcher\nclass DenseVectorPrf:\n    pass\n")
+    with pytest.raises(UnavailableError, match="no class DenseVectorAveragePrf, DenseVectorRocchioPrf in this version"):
+        load()
+    average = "class DenseVectorAveragePrf(DenseVectorPrf):\n    def mean(self, x: Searcher): return np.mean(x)\n"
+    (folder / "_prf.py").write_text(
+        f"from nowhere import Searcher\nclass DenseVectorPrf: pass\n{average}"
+        "class DenseVectorRocchioPrf(DenseVectorPrf): pass\nclass DenseVectorAncePrf(Searcher): pass\n"
+    )
+    assert load()["DenseVectorAveragePrf"]().mean([1.0, 2.0]) == 1.5
+
+
+def test_affinities_link_nearest_neighbours_both_ways() -> None:
+    # b is nearest to a and to c; d points away from all, its nearest has a negative cosine
+    vectors = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [-3.0, -3.0]])
+    half = math.sqrt(0.5)
+    links = affinities(vectors, 1)
+    assert links == pytest.approx(np.array([[0, half, 0, 0], [half, 0, half, 0], [0, half, 0, 0], [0, 0, 0, 0]]))
+
+
+def test_regularised_scores_solve_the_system() -> None:
+    # y = (1, 0, -1) sqrt(3/2); a, b linked, c alone: (1 + alpha) f_a - alpha f_b = y_a, (1 + alpha) f_b - alpha f_a = 0
+    unit, weights = math.sqrt(1.5), np.array([[0.0, 0.4, 0.0], [0.4, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    found = regularised(np.array([5.0, 4.0, 3.0]), weights, 1.0)
+    assert found == pytest.approx(np.array([2 / 3, 1 / 3, -1.0]) * unit)
+    assert regularised(np.array([5.0, 4.0, 3.0]), weights, 0.0) == pytest.approx(np.array([1.0, 0.0, -1.0]) * unit)
+    assert regularised(np.array([2.0, 2.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), 1.0).tolist() == [0.0, 0.0]
+
+
+def test_a_document_like_the_best_one_rises() -> None:
+    # y: a 3.0, b 2.2, c 2.0; c lies beside a, b at a right angle to both: linked by a cosine of 0, it keeps its y
+    candidates = {"a": [3.0, 0.0, 1.0], "b": [2.2, 0.0, -6.6], "c": [2.0, 0.0, 2 / 3]}
+    assert [docid for docid, _ in rerank("regularise", [1, 0, 0], candidates, regularise_k=1)] == ["a", "c", "b"]
+    plain = rerank("regularise", [1, 0, 0], candidates, regularise_k=1, regularise_alpha=0.0)
+    assert [docid for docid, _ in plain] == ["a", "b", "c"]
+
+
+def test_plain_neighbours_need_not_be_reciprocal() -> None:
+    # inner products: q.a 4, q.b 3, a.b 2; squares 25 (q), 16 (a), 9 (b). k=1: lists q: q a, a: a q, b: b q.
+    # b has q, q has not b: rNN leaves {b}, which shares nothing with q; the plain list of b is {b, q}.
+    vectors = _with_products([[25, 4, 3], [4, 16, 2], [3, 2, 9]])
+    params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.0, weight="binary", scale="none")
+    # q: (1/2, 1/2, 0), a: the same, b: (1/2, 0, 1/2): J(a) = 1, J(b) = (1/2) / (3/2)
+    assert plain_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 1 / 3])
+    assert reference.rnn_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.5])
+@pytest.mark.parametrize("variant", ["authors", "paper"])
+@pytest.mark.parametrize("scale", ["minmax", "none"])
+@pytest.mark.parametrize("weight", ["linear", "exp", "binary"])
+def test_plain_jaccard_is_rnn_but_for_reciprocity(
+    monkeypatch: pytest.MonkeyPatch, tau: float, variant: Any, scale: Any, weight: Any
+) -> None:
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(24, 6)).astype(np.float32)
+    params = RnnParams(k=7, k_exp=3, tau=tau, variant=variant, scale=scale, weight=weight, weight_scale=0.3)
+    found = plain_similarity(vectors[0], vectors[1:], params)
+    assert not np.allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params))
+    monkeypatch.setattr(reference, "reciprocal_sets", lambda lists: [set(entries) for entries in lists])
+    assert found == pytest.approx(reference.rnn_similarity(vectors[0], vectors[1:], params), rel=1e-5, abs=1e-6)
+
+
+def test_zhong_by_hand() -> None:
+    # points on a line: q 0, a 1, b 3; squared, each row divided by its maximum: q: 0 1/9 1; a: 1/4 0 1; b: 1 4/9 0.
+    # k1 = 1: q and a have each other, b has a, which has not b; round(1/2) + 1 = 1 neighbour: no extension
+    line = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+    final, jaccard = zhong_distances(line[:1, 1:], line[:1, :1], line[1:, 1:], ZhongParams(1, 1, 0.25))
+    own, other = 1 / (1 + math.exp(-1 / 9)), 1 / (1 + math.exp(-1 / 4))  # a member's weight for itself: q, a
+    least = min(own, 1 - other) + min(1 - own, other)
+    expected = 1 - least / (2 - least)
+    assert jaccard[0] == pytest.approx([expected, 1.0])
+    assert final[0] == pytest.approx([0.75 * expected + 0.25 / 9, 1.0])
+    found = rerank("zhong", [0.0], {"a": [1.0], "b": [3.0]}, zhong_k1=1, zhong_k2=1, zhong_lambda=0.25)
+    assert [docid for docid, _ in found] == ["a", "b"]
+    assert [score for _, score in found] == pytest.approx([-final[0, 0], -1.0])
+
+
+def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
+    golden = np.load(shared / "golden" / "reid1_q3_g40.npz")
+    params = ZhongParams(zhong_k1=8, zhong_k2=3, zhong_lambda=0.3)  # those in golden["params"]
+    final, jaccard = zhong_distances(golden["q_g_dist"], golden["q_q_dist"], golden["g_g_dist"], params)
+    np.testing.assert_allclose(jaccard, golden["jaccard_dist"], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(final, golden["final_dist"], rtol=1e-4)
+    np.testing.assert_array_equal(np.argsort(final, axis=1, kind="stable"), golden["ranking"])
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_context_rest_and_ties_are_those_of_rnn(name: str, collection: tuple) -> None:
+    source, queries, entries = collection
+    run = Run.from_dict(entries)
+    found = make_reranker(name, source, make_params(name, {"context": 9})).rerank(run, queries)
+    theirs = RnnReranker(source, RnnParams(context=9)).rerank(run, queries)
+    changed = 0
+    for qid in run:
+        before, after = [docid for docid, _ in run[qid]], [docid for docid, _ in found[qid]]
+        assert set(after[:9]) == set(before[:9])
+        assert after[9:] == before[9:]
+        assert after[9:] == [docid for docid, _ in theirs[qid]][9:]
+        assert sorted(found[qid], key=lambda pair: (-pair[1], pair[0])) == found[qid]
+        changed += after != before
+    assert changed  # the method did something
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_equal_documents_stand_in_the_order_of_their_docids(name: str) -> None:
+    found = rerank(name, [1, 2], {"b": [1, 1], "a": [1, 1], "c": [0, 1]})
+    assert [docid for docid, _ in found].index("a") < [docid for docid, _ in found].index("b")
+    scores = dict(found)
+    assert scores["a"] == scores["b"]
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_results_do_not_depend_on_the_order_of_the_input(name: str, collection: tuple) -> None:
+    source, queries, entries = collection
+    reranked = make_reranker(name, source, threads=1).rerank(Run.from_dict(entries), queries)
+    turned = {qid: dict(reversed(entries[qid].items())) for qid in reversed(entries)}
+    mixed = np.random.default_rng(1).permutation(len(source.docids))
+    shuffled = ArrayVectors([source.docids[row] for row in mixed], source.vectors[mixed])
+    others = QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
+    again = make_reranker(name, shuffled, threads=2).rerank(Run.from_dict(turned), others)
+    assert {qid: again[qid] for qid in entries} == {qid: reranked[qid] for qid in entries}
+    alone = make_reranker(name, source).rerank(Run.from_dict({"q3": entries["q3"]}), queries)
+    assert alone["q3"] == reranked["q3"]
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
+    source, queries, entries = collection
+    run = Run.from_dict(entries)
+    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
+        make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
+    with pytest.raises(InputError, match=r"4 queries of the run have no vector \(first: q1, q2, q3\)"):
+        make_reranker(name, source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
+    with pytest.raises(InputError, match="the vector of query q0 has NaN or infinite values"):
+        make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
+    first = next(iter(entries["q0"]))
+    broken = ArrayVectors(source.docids, source.vectors.copy())
+    broken.vectors[broken.rows([first])] = np.inf
+    with pytest.raises(InputError, match=f"the vector of {first} has NaN or infinite values"):
+        make_reranker(name, broken).rerank(run, queries)
+    lost = Run.from_dict({"q0": {"gone": 9.0, **entries["q0"], "away": -9.0}})
+    with pytest.raises(InputError, match=r"2 of 4 docids in the run are not in the index \(first: "):
+        make_reranker(name, source).check(lost)
+    skipped = make_reranker(name, source, missing="skip").rerank(lost, queries)["q0"]
+    assert [docid for docid, _ in skipped][2:] == ["gone", "away"]
+    nothing = make_reranker(name, source, missing="skip").rerank(Run.from_dict({"q0": {"gone": 1.0}}), queries)
+    assert [docid for docid, _ in nothing["q0"]] == ["gone"]
+    with pytest.raises(InputError, match="missing='skp': expected 'error' or 'skip'"):
+        make_reranker(name, source, missing="skp")  # type: ignore[arg-type]
+
+
+def test_bad_parameters_are_named_all_at_once() -> None:
+    with pytest.raises(InputError, match="zhong_k1=0: expected an integer >= 1; zhong_lambda=2: expected a number in"):
+        ZhongParams(zhong_k1=0, zhong_lambda=2)
+    with pytest.raises(
+        InputError, match="context=True: expected an integer >= 1; regularise_alpha=nan: expected a fin"
+    ):
+        RegulariseParams(regularise_alpha=math.nan, context=True)
+    with pytest.raises(InputError, match="prf_depth=0: expected"):
+        PrfAverageParams(prf_depth=0)
+    with pytest.raises(InputError, match="rocchio_bottomk=-1: expected an integer >= 0; rocchio_beta='x': expected"):
+        PrfRocchioParams(rocchio_bottomk=-1, rocchio_beta="x")  # type: ignore[arg-type]
+    with pytest.raises(
+        InputError, match="unknown parameters of zhong: k; known: zhong_k1, zhong_k2, zhong_lambda, con"
+    ):
+        make_params("zhong", {"k": 3})
+    with pytest.raises(InputError, match="preset tas-b: presets are for rnn and jaccard-plain, not for zhong"):
+        make_params("zhong", {}, "tas-b")
+    with pytest.raises(InputError, match="rerank zong: no such reranker; did you mean zhong"):
+        params_of("zong")
+    with pytest.raises(InputError, match="rerank zhong: got RnnParams, expected ZhongParams"):
+        make_reranker("zhong", ArrayVectors([], np.zeros((0, 2))), RnnParams())
+
+
+def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
+    assert (PrfAverageParams().prf_depth, ZhongParams()) == (3, ZhongParams(20, 6, 0.3))
+    assert PrfRocchioParams() == PrfRocchioParams(5, 0.4, 0.6, 0.1, 5, 0)
+    assert {params_of(name)().context for name in RERANKERS if name != "none"} == {RnnParams().context}
+
+
+@pytest.mark.parametrize("spec", ["cranfield", "scifact", "dl19-dl20-sample"])
+def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
+    conditions = [entry for entry in read_spec(spec, specs_folder()).conditions if entry.base == "dense"]
+    made = {str(entry.rerank): make_params(str(entry.rerank), entry.params, entry.preset) for entry in conditions}
+    assert set(RIVALS) < set(made)
+    assert {params.context for params in made.values()} == {RnnParams().context}
+
+
+def _with_products(products: list[list[float]]) -> np.ndarray:
+    """Vectors, (m, m) float32, with these inner products."""
+    return np.linalg.cholesky(np.array(products, dtype=np.float64)).astype(np.float32)
+
+
+def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    start = ["--index", "no-such-index", "--query", "a"]
+    with pytest.raises(SystemExit) as exited:
+        search([*start, "--rerank", "zong"])
+    assert exited.value.code == 2
+    assert "--rerank: zong: no such reranker; did you mean zhong?" in capsys.readouterr().err
+    for flags, message in (
+        (["--prf-depth", "2"], "--prf-depth is for --rerank prf-average or prf-rocchio: not with --rerank rnn"),
+        (["--rerank", "zhong", "--k", "2"], "--k is for --rerank rnn or jaccard-plain: not with --rerank zhong"),
+        (["--rerank", "none", "--zhong-k1", "2"], "--zhong-k1 is for --rerank zhong: not with --rerank none"),
+        (["--rerank", "regularise", "--preset", "tas-b"], "presets are for rnn and jaccard-plain, not for regularise"),
+        (
+            ["--rerank", "regularise", "--regularise-alpha", "-1"],
+            "regularise_alpha=-1.0: expected a finite number >= 0",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            search([*start, *flags])
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: Path) -> None:
+    source, queries, entries = collection
+    (tmp_path / "index").mkdir()
+    np.save(tmp_path / "queries.npy", queries.vectors)
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in queries.qids))
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatIP(source.dimension)
+    index.add(source.vectors)
+    faiss.write_index(index, str(tmp_path / "index" / "index"))
+    (tmp_path / "index" / "docid").write_text("".join(f"{docid}\n" for docid in source.docids))
+    run = Run.from_dict(entries)
+    run.write(tmp_path / "run.txt")
+    flags = {"zhong": ["--zhong-k1", "4"], "prf-rocchio": ["--rocchio-beta", "2"], "jaccard-plain": ["--k", "3"]}
+    values = {"zhong": {"zhong_k1": 4}, "prf-rocchio": {"rocchio_beta": 2.0}, "jaccard-plain": {"k": 3}}
+    argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
+    argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
+    argv += ["--rerank", name, *flags.get(name, []), "--context", "30", "--output", str(tmp_path / "out.txt")]
+    assert search(argv) == 0
+    params = make_params(name, {"context": 30, **values.get(name, {})})
+    expected = make_reranker(name, source, params).rerank(Run.read(tmp_path / "run.txt"), queries)
+    found = Run.read(tmp_path / "out.txt")
+    assert {qid: found.ranked(qid) for qid in found} == {qid: expected.ranked(qid) for qid in expected}
