@@ -1,0 +1,179 @@
+"""`python -m rnnreranker.negatives`: hard negatives of a run, without what is likely relevant, as training triplets."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.negatives.filters import DEFAULT_RATE, FILTERS
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.negatives.filters import Pool
+
+EPILOG = """examples:
+  python -m rnnreranker.negatives --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
+      --filter rnn --output triplets.parquet
+  python -m rnnreranker.negatives ... --filter margin --threshold -0.05 --output triplets.parquet
+  python -m rnnreranker.negatives ... --qrels one-positive.txt --truth all-judgements.txt --rate 0.1
+
+With --truth every filter is compared at the same share of discarded pairs, on judged documents only.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+    params = _params(args)
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.labels.__main__ import texts_for
+    from rnnreranker.labels.contexts import positives_of
+    from rnnreranker.negatives.filters import pools, threshold_at
+    from rnnreranker.negatives.mining import mine, rows_of, write_rows
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.vectors.queries import load_encoded_queries
+
+    judged = positives_of(load_qrels(args.qrels), args.relevant)
+    run = Run.read(args.run)
+    topics = load_topics(args.topics) if args.topics else {}
+    wanted = [qid for qid in run if qid in judged]
+    if not wanted:
+        raise InputError(f"{args.qrels}: no query of {args.run} has a positive; give the judgements of these queries")
+    index = open_index(args.index)
+    if args.encoded_queries:
+        queries = load_encoded_queries(args.encoded_queries, tuple(topics) or None)
+    else:
+        lost = [qid for qid in wanted if qid not in topics]
+        if lost:
+            raise InputError(f"{args.topics}: {len(lost)} queries of the run are not in it (first: {lost[0]})")
+        queries = encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, {}, args.threads)
+    found = pools(run, judged, index.vectors, queries, params, args.threads)
+    rate = DEFAULT_RATE if args.rate is None else args.rate
+    threshold = threshold_at(found, args.filter, rate) if args.threshold is None else args.threshold
+    if args.truth:
+        _compare(args, found, threshold)
+    if args.output:
+        mined = mine(found, args.filter, threshold, negatives=args.negatives, sampling=args.sampling, seed=args.seed)
+        names, rows = rows_of(mined, args.form, args.negatives)
+        docids = {docid for row in rows for docid in row[1:]} if not args.output.endswith(".tsv") else set()
+        write_rows(args.output, names, rows, topics, texts_for(docids, index, args.documents) if docids else {})
+        command.say(
+            f"{args.output}: {command.counted(len(rows), 'row')}, {command.counted(len(found), 'query', 'queries')}; "
+            f"filter {args.filter}, discarded above {threshold:.6g}"
+        )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("negatives", "Mine hard negatives without likely positives.", EPILOG)
+    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
+    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
+    parser.add_argument("--index", required=True, help="where vectors and texts come from")
+    parser.add_argument("--topics", help="query texts: file (qid<TAB>text), ir_datasets id, `pydoc` or `pydoc/train`")
+    parser.add_argument(
+        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
+    )
+    parser.add_argument("--encoder", help="query encoder (default: the one that made the index)")
+    parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    parser.add_argument(
+        "--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)"
+    )
+    parser.add_argument("--threads", type=command.positive, help="default: one per core")
+
+    chosen = parser.add_argument_group("what is discarded")
+    chosen.add_argument("--filter", choices=FILTERS, default="rnn", help="default: rnn")
+    chosen.add_argument(
+        "--threshold", type=float, help="discard above it: s* for rnn; see docs/labels.md for the others"
+    )
+    chosen.add_argument("--rate", type=float, help=f"discard this share of pairs instead (default: {DEFAULT_RATE})")
+    chosen.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
+
+    out = parser.add_argument_group("output")
+    out.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
+    out.add_argument("--form", choices=("triplet", "n-tuple"), default="triplet", help="default: triplet")
+    out.add_argument("--negatives", type=command.positive, default=3, help="of a positive (default: 3)")
+    out.add_argument("--sampling", choices=("top", "random"), default="top", help="default: top")
+    out.add_argument("--seed", type=int, default=0, help="of --sampling random (default: 0)")
+
+    similarity = parser.add_argument_group("similarity")
+    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    command.add_dataclass_flags(similarity, RnnParams)
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    from rnnreranker.files import check_writable
+    from rnnreranker.negatives.mining import SUFFIXES
+
+    problems = []
+    if not args.output and not args.truth:
+        problems.append("give --output FILE (what to write), --truth QRELS (what to compare with), or both")
+    if args.output and not args.output.endswith(SUFFIXES):
+        problems.append(f"--output {args.output}: expected a name that ends in {', '.join(SUFFIXES)}")
+    if not (args.topics or args.encoded_queries):
+        problems.append("give --topics or --encoded-queries (vectors of the queries)")
+    if args.output and not args.output.endswith(".tsv") and not args.topics:
+        problems.append(f"--output {args.output} needs --topics (texts of the queries)")
+    if args.threshold is not None and args.rate is not None:
+        problems.append("give --threshold or --rate, not both")
+    if args.rate is not None and not 0 <= args.rate <= 1:
+        problems.append(f"--rate {args.rate}: expected a number in [0, 1]")
+    if args.seed < 0:
+        problems.append(f"--seed {args.seed}: expected 0 or more")
+    if problems:
+        raise InputError("; ".join(problems))
+    if args.output:
+        check_writable(args.output)
+
+
+def _params(args: argparse.Namespace) -> RnnParams:
+    """Flag before preset before default."""
+    params = RnnParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
+        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    return dataclasses.replace(params, **command.given(args, RnnParams))
+
+
+def _compare(args: argparse.Namespace, found: Sequence[Pool], threshold: float) -> None:
+    """Print a line a filter, all at the share of pairs that the chosen one discards."""
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.negatives.filters import threshold_at
+    from rnnreranker.negatives.mining import toll
+    from rnnreranker.tables import print_table
+
+    qrels = load_qrels(args.truth)
+    pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
+    truth = dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
+    chosen = toll(found, args.filter, threshold, truth, args.relevant)
+    rate = chosen.discarded / chosen.pairs
+    others = [how for how in FILTERS if how not in (args.filter, "none")]
+    tolls = [chosen, *(toll(found, how, threshold_at(found, how, rate), truth, args.relevant) for how in others)]
+    table = [
+        [
+            one.filter,
+            f"{one.threshold:.4f}",
+            f"{one.discarded / one.pairs:.4f}",
+            f"{one.hidden_discarded}/{one.hidden}",
+            f"{one.hidden_discarded / max(one.hidden, 1):.4f}",
+            f"{one.negative_discarded}/{one.negative}",
+            f"{one.negative_discarded / max(one.negative, 1):.4f}",
+        ]
+        for one in tolls
+    ]
+    header = ["filter", "threshold", "discarded", "hidden positives", "share", "true negatives", "share"]
+    print_table(header, table)
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,133 @@
+"""Which candidates are no negatives to train on: by their neighbours in common with the positives, or by query score.
+
+Every filter gives each pair of a positive and a candidate a suspicion, and discards what is above a threshold: so
+filters can be compared at the same share of discarded pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels import smooth
+from rnnreranker.labels.contexts import Judged, batches, check_queries, contexts_of
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+FILTERS = ("rnn", "margin", "relative-margin", "max-score", "none")
+DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """One query's R positives and the n candidates that nobody judged relevant, in the order of the run.
+
+    positives: R docids; candidates: n docids; positive_scores: (R,) and scores: (n,) inner products with the query;
+    likeness: (R, n) s* of positive and candidate.
+    """
+
+    qid: str
+    positives: tuple[str, ...]
+    candidates: tuple[str, ...]
+    positive_scores: np.ndarray
+    scores: np.ndarray
+    likeness: np.ndarray
+
+
+def pools(
+    run: Run,
+    judged: Judged,
+    vectors: VectorSource,
+    queries: QueryVectors,
+    params: RnnParams | None = None,
+    threads: int | None = None,
+) -> list[Pool]:
+    """The pools of the queries of a run that have positives with a vector, in the order of the run.
+
+    Args:
+        run: candidates; the first `params.context`, positives included, take part.
+        judged: positives by query, see `labels.contexts.positives_of`.
+        vectors: of documents.
+        queries: a vector for every query with positives.
+        params: rNN parameters.
+        threads: None = one per core; the pools do not depend on it.
+
+    Raises:
+        InputError: queries or candidates without a vector, or of another dimension.
+    """
+    params = params if params is not None else RnnParams()
+    check_queries(run, judged, vectors, queries)
+    contexts, _ = contexts_of(run, judged, params.context, vectors)
+    found: list[Pool | None] = [None] * len(contexts)
+    for batch in batches(contexts, vectors, queries):
+        count = batch.grades.shape[1]
+        alike = smooth.mixed(batch.vectors, count, params, batch.lengths, threads)
+        for row, place in enumerate(batch.places):
+            context, size = contexts[place], int(batch.lengths[row])
+            scores = batch.vectors[row, 1 : size + 1] @ batch.vectors[row, 0]
+            found[place] = Pool(
+                context.qid,
+                tuple(context.docids[:count]),
+                tuple(
+                    docid
+                    for docid, known in zip(context.docids[:size], context.positive[:size], strict=True)
+                    if not known
+                ),
+                scores[:count].astype(np.float64),
+                scores[~context.positive[:size]].astype(np.float64),
+                alike[row, :, :size][:, ~context.positive[:size]].astype(np.float64),
+            )
+    return [pool for pool in found if pool is not None]
+
+
+def suspicion(pool: Pool, how: str) -> np.ndarray:
+    """(R, n) float64: how likely each candidate is a positive, too, seen from each positive; -inf for filter "none".
+
+    rnn: the highest s* of the candidate with any positive. The others are the quantities that sentence-transformers'
+    mine_hard_negatives compares: margin = s(q, c) - s(q, l), above -absolute_margin is discarded; relative-margin =
+    (s(q, c) - s(q, l)) / |s(q, l)|, above -relative_margin is discarded; max-score = s(q, c).
+
+    Raises:
+        InputError: no such filter.
+    """
+    shape = pool.likeness.shape
+    if how == "rnn":
+        return np.broadcast_to(pool.likeness.max(axis=0), shape)
+    if how == "max-score":
+        return np.broadcast_to(pool.scores, shape)
+    if how in ("margin", "relative-margin"):
+        distance = pool.scores[None] - pool.positive_scores[:, None]
+        size = np.abs(pool.positive_scores)[:, None]
+        return distance if how == "margin" else distance / np.where(size > 0, size, 1.0)
+    if how == "none":
+        return np.full(shape, -np.inf)
+    raise InputError(f"filter {how}: not known; {nearest(how, FILTERS)}")
+
+
+def threshold_at(found: Sequence[Pool], how: str, rate: float) -> float:
+    """The smallest threshold that discards at most this share of all pairs; ties stay together, on the kept side.
+
+    Raises:
+        InputError: rate outside [0, 1], no such filter, no pairs.
+    """
+    if not 0 <= rate <= 1:
+        raise InputError(f"rate={rate}: expected a number in [0, 1]")
+    values = np.concatenate([np.zeros(0), *(suspicion(pool, how).ravel() for pool in found)])
+    if not len(values):
+        raise InputError("no query has a candidate beside its positives: there are no negatives to choose from")
+    allowed = int(rate * len(values) + 1e-9)
+    if allowed >= len(values):
+        return -np.inf
+    return float(np.sort(values)[len(values) - 1 - allowed])
+
+
+def discarded(pool: Pool, how: str, threshold: float) -> np.ndarray:
+    """(R, n) bool: the candidates that are no negatives to use with each positive: suspicion above the threshold."""
+    return suspicion(pool, how) > threshold

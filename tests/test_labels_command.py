@@ -1,0 +1,153 @@
+"""The labels command from files to files: labels, exports, the audit page and back, pictures."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_negatives import small
+
+from rnnreranker import InputError, SoftLabels
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.labels import export
+from rnnreranker.labels.__main__ import main
+from rnnreranker.labels.audit import proposals
+from rnnreranker.labels.plots import by_rank
+
+TINY = SoftLabels.from_lists(
+    ["q1", "q2"],
+    [["a", "b", "c"], ["b", "d"]],
+    [[1.0, 0.1, -np.inf], [0.5, 0.25]],
+    [[0.75, 0.25, 0.0], [1.0, 0.0]],
+    [[True, False, False], [True, False]],
+    {"method": "evidence"},
+)
+
+
+def flags(folder: Path) -> list[str]:
+    small(folder)
+    given = {"run": "run.txt", "qrels": "qrels.txt", "index": "v.npy", "encoded-queries": "q.npy"}
+    given |= {"topics": "topics.tsv", "documents": "docs.tsv", "output": "labels.parquet"}
+    return [*(word for name, file in given.items() for word in (f"--{name}", str(folder / file))), "--k", "4"]
+
+
+def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    more = {"tsv": "x.tsv", "qrels-output": "x.qrels", "listwise": "x.parquet", "plots": "plots"}
+    extra = [word for name, file in more.items() for word in (f"--{name}", str(tmp_path / file))]
+    assert main([*flags(tmp_path), *extra, "--audit", "3", "--n-max", "6", "--include-level", "none"]) == 0
+    captured = capsys.readouterr()
+    labels = SoftLabels.read(tmp_path / "labels.parquet")
+    assert len(labels) == 5
+    assert labels.metadata["labels"]["n_max"] == 6
+    assert len((tmp_path / "x.tsv").read_text().splitlines()) == 5 * 20
+    assert load_qrels(tmp_path / "x.qrels")["relevance"].max() == 100
+    names = ["scores-by-rank", "scores-of-one-query", "mass-by-rank", "normalization"]
+    printed = [Path(line).name for line in captured.out.splitlines()]
+    assert printed == ["labels.parquet.audit.html", *(f"{name}.svg" for name in names)]
+    for name in names:
+        assert (tmp_path / "plots" / f"{name}.svg").read_text().startswith("<?xml")
+    assert "labels.parquet: 5 queries, 100 candidates" in captured.err
+
+
+def test_presets_and_flags(tmp_path: Path) -> None:
+    assert main([*flags(tmp_path), "--label-preset", "coder-tas-b", "--boost", "2", "--n-max", "none"]) == 0
+    found = SoftLabels.read(tmp_path / "labels.parquet").metadata["labels"]
+    assert (found["compat"], found["boost"], found["n_max"], found["include_level"]) == ("coder", 2.0, None, 0.1)
+
+
+def test_hard_needs_no_index(tmp_path: Path) -> None:
+    small(tmp_path)
+    given = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard"]
+    assert main([*given, "--output", str(tmp_path / "hard.parquet")]) == 0
+    for one in SoftLabels.read(tmp_path / "hard.parquet"):
+        assert one.targets.tolist() == [1.0] + [0.0] * 19
+
+
+def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--audit-output goes with.*--cluster goes"):
+        main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--cluster", "tcp://x"])
+    with pytest.raises(SystemExit):
+        main([*flags(tmp_path), "--n-max", "many"])
+
+
+def test_tsv_and_qrels_by_hand(tmp_path: Path) -> None:
+    assert export.write_tsv(TINY, tmp_path / "x.tsv") == 4
+    assert (tmp_path / "x.tsv").read_text().splitlines()[:2] == ["q1\ta\t1", "q1\tb\t0.100000001"]
+    assert export.write_qrels(TINY, tmp_path / "x.qrels", 3) == 3
+    assert (tmp_path / "x.qrels").read_text() == "q1 0 a 3\nq1 0 b 1\nq2 0 b 3\n"
+    with pytest.raises(InputError, match="highest=0"):
+        export.write_qrels(TINY, tmp_path / "x.qrels", 0)
+
+
+def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    topics, texts = {"q1": "one", "q2": "two"}, {docid: f"text {docid}" for docid in "abcd"}
+    path = tmp_path / "x.parquet"
+    assert export.write_listwise(TINY, path, topics, texts, size=2) == 2
+    found = datasets.load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    assert found.column_names == ["query", "docs", "labels"]
+    assert found[0] == {"query": "one", "docs": ["text a", "text b"], "labels": [0.75, 0.25]}
+    with pytest.raises(InputError, match=r"1 documents have no text \(first: d\)"):
+        export.write_listwise(TINY, path, topics, dict.fromkeys("abc", "x"), size=3)
+    with pytest.raises(InputError, match="1 labelled queries have no text"):
+        export.write_listwise(TINY, path, {"q1": "one"}, texts)
+
+
+def test_proposals_are_the_unjudged_with_most_probability() -> None:
+    found = proposals(TINY, 50)
+    assert [(one.qid, one.positives, one.proposed) for one in found] == [("q1", ("a",), {"b": 0.25})]
+    with pytest.raises(InputError, match="nothing to audit"):
+        proposals(SoftLabels.from_lists(["q"], [["a"]], [[1.0]], [[1.0]], [[True]]), 5)
+
+
+def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
+    from rnnreranker.labels.audit import write_audit
+
+    page = tmp_path / "audit.html"
+    texts = {"a": "<script>alert(1)</script>", "b": "b & co"}
+    write_audit(page, proposals(TINY, 5), {"q1": 'say "hi"'}, texts, TINY.metadata)
+    text = page.read_text()
+    assert "<script>alert" not in text
+    assert "b &amp; co" in text
+    assert not re.findall(r"(?:src|href)=", text)
+    fields = re.findall(r'<fieldset data-qid="([^"]*)" data-docid="([^"]*)"', text)
+    assert [tuple(map(html.unescape, field)) for field in fields] == [("q1", "b")]
+    with pytest.raises(InputError, match="1 documents to audit have no text"):
+        write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x"}, {})
+
+
+def test_verdicts_are_qrels(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the page's script is not run")
+    from rnnreranker.labels.audit import write_audit
+
+    page = tmp_path / "audit.html"
+    write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x", "b": "y"}, TINY.metadata)
+    script = re.findall(r"<script>(.*?)</script>", page.read_text(), re.S)[0]
+    fake = """
+    let clicked, saved;
+    const field = {dataset: {qid: "q1", docid: "b"}, querySelector: () => ({value: "2"})};
+    const none = {dataset: {qid: "q9", docid: "z"}, querySelector: () => null};
+    const document = {querySelectorAll: () => [field, none], addEventListener() {},
+      getElementById: () => ({addEventListener(_, f) { clicked = f; }}), createElement: () => ({click() {}})};
+    const Blob = function (parts) { saved = parts.join(""); };
+    const URL = {createObjectURL: () => "", revokeObjectURL() {}};
+    """
+    code = f"(function () {{ {fake} {script} clicked(); console.log(JSON.stringify(saved)); }})()"
+    done = subprocess.run([node, "-e", code], capture_output=True, text=True, check=True)
+    (tmp_path / "verdicts.txt").write_text(json.loads(done.stdout))
+    assert load_qrels(tmp_path / "verdicts.txt").to_numpy().tolist() == [["q1", "b", 2]]
+
+
+def test_pictures_show_what_took_part_in_descending_order() -> None:
+    scores, mass = by_rank(TINY)
+    np.testing.assert_allclose(scores, [[1.0, 0.1], [0.5, 0.25]])
+    np.testing.assert_allclose(mass, [[0.75, 0.25], [1.0, 0.0]])

@@ -1,0 +1,179 @@
+"""Hard negatives: what each filter discards, by hand and against sentence-transformers, and the files written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.negatives.__main__ import main
+from rnnreranker.negatives.filters import Pool, discarded, pools, suspicion, threshold_at
+from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
+
+POOL = Pool(
+    "q",
+    ("p1", "p2"),
+    ("a", "b", "c", "d"),
+    np.array([0.8, 0.5]),
+    np.array([0.9, 0.7, 0.4, 0.1]),
+    np.array([[0.1, 0.9, 0.2, 0.0], [0.3, 0.2, 0.1, 0.6]]),
+)
+
+
+def test_suspicions_by_hand() -> None:
+    assert suspicion(POOL, "rnn").tolist() == [[0.3, 0.9, 0.2, 0.6]] * 2
+    assert suspicion(POOL, "max-score").tolist() == [[0.9, 0.7, 0.4, 0.1]] * 2
+    np.testing.assert_allclose(suspicion(POOL, "margin"), [[0.1, -0.1, -0.4, -0.7], [0.4, 0.2, -0.1, -0.4]])
+    np.testing.assert_allclose(suspicion(POOL, "relative-margin")[1], [0.8, 0.4, -0.2, -0.8])
+    assert not discarded(POOL, "none", -1e300).any()
+    with pytest.raises(InputError, match="filter rnm: not known; did you mean rnn"):
+        suspicion(POOL, "rnm")
+
+
+@pytest.mark.parametrize(("rate", "gone"), [(0.0, 0), (0.25, 2), (0.5, 4), (0.6, 4), (1.0, 8)])
+def test_a_rate_discards_no_more_than_its_share(rate: float, gone: int) -> None:
+    assert discarded(POOL, "max-score", threshold_at([POOL], "max-score", rate)).sum() == gone
+
+
+def test_top_and_random_negatives() -> None:
+    mined = mine([POOL], "rnn", 0.5, negatives=2)
+    assert [(one.positive, one.negatives) for one in mined] == [("p1", ("a", "c")), ("p2", ("a", "c"))]
+    drawn = mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=1)
+    assert drawn == mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=1)
+    seen = {mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=seed)[0].negatives for seed in range(20)}
+    assert len(seen) > 2
+    assert mine([POOL], "rnn", -1.0) == []
+    with pytest.raises(InputError, match="negatives=0"):
+        mine([POOL], "rnn", 0.5, negatives=0)
+
+
+def test_rows_and_files(tmp_path: Path) -> None:
+    mined = mine([POOL], "margin", 0.0, negatives=3)
+    assert [one.negatives for one in mined] == [("b", "c", "d"), ("c", "d")]
+    names, rows = rows_of(mined, "n-tuple", 3)
+    assert names == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
+    assert rows == [("q", "p1", "b", "c", "d")]
+    names, rows = rows_of(mined, "triplet", 3)
+    assert len(rows) == 5
+    texts = {docid: f"text of {docid}" for docid in "abcd"} | {"p1": "first", "p2": "second"}
+    write_rows(tmp_path / "x.jsonl", names, rows, {"q": "why?"}, texts)
+    first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
+    assert first == {"anchor": "why?", "positive": "first", "negative": "text of b"}
+    write_rows(tmp_path / "x.tsv", names, rows, {}, {})
+    assert (tmp_path / "x.tsv").read_text().splitlines()[0] == "q\tp1\tb"
+    with pytest.raises(InputError, match="document p1: has no text"):
+        write_rows(tmp_path / "y.jsonl", names, rows, {"q": "why?"}, {})
+    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
+        write_rows(tmp_path / "y.csv", names, rows, {}, {})
+
+
+def test_the_toll_counts_judged_pairs_only() -> None:
+    truth = {("q", "b"): 1, ("q", "c"): 0, ("q", "d"): 2}
+    found = toll([POOL], "rnn", 0.5, truth)
+    assert (found.pairs, found.discarded) == (8, 4)
+    assert (found.hidden, found.hidden_discarded, found.negative, found.negative_discarded) == (4, 4, 2, 0)
+
+
+def small(folder: Path) -> None:
+    """A file collection of 30 documents and 5 queries."""
+    rng = np.random.default_rng(5)
+    documents = rng.normal(size=(30, 8)).astype(np.float32)
+    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
+    asked = rng.normal(size=(5, 8)).astype(np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    np.save(folder / "v.npy", documents)
+    np.save(folder / "q.npy", asked)
+    (folder / "v.ids").write_text("".join(f"d{n:02}\n" for n in range(30)))
+    (folder / "q.ids").write_text("".join(f"q{n}\n" for n in range(5)))
+    (folder / "topics.tsv").write_text("".join(f"q{n}\tquestion {n}\n" for n in range(5)))
+    (folder / "docs.tsv").write_text("".join(f"d{n:02}\tdocument {n:02}\n" for n in range(30)))
+    scores = asked @ documents.T
+    best = np.argsort(-scores, axis=1)[:, :20]
+    Run.from_dict({f"q{n}": {f"d{d:02}": float(scores[n, d]) for d in best[n]} for n in range(5)}).write(
+        folder / "run.txt"
+    )
+    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{best[n, 4]:02} 1\n" for n in range(5)))
+
+
+def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> None:
+    st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    import torch
+
+    small(tmp_path)
+    documents, asked = np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
+    known = {f"document {n:02}": documents[n] for n in range(30)} | {f"question {n}": asked[n] for n in range(5)}
+
+    class Known(st.SentenceTransformer):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__(modules=[torch.nn.Identity()], device="cpu")
+
+        def encode(self, sentences: list[str], **_: object) -> np.ndarray:
+            return np.stack([known[one] for one in sentences])
+
+        encode_query = encode_document = encode
+
+    run = Run.read(tmp_path / "run.txt")
+    judged = {f"q{n}": [(run.ranked(f"q{n}")[4], 1)] for n in range(5)}
+    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), asked)
+    source = open_vectors(tmp_path / "v.npy")
+    whole = Run.from_dict(
+        {f"q{n}": {source.docids[d]: float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
+    )
+    found = pools(whole, judged, source, queries, RnnParams(context=30))
+    pairs = datasets.Dataset.from_dict(
+        {
+            "query": [f"question {n}" for n in range(5)],
+            "answer": [f"document {judged[f'q{n}'][0][0][1:]}" for n in range(5)],
+        }
+    )
+    for how, threshold, options in (
+        ("margin", -0.1, {"absolute_margin": 0.1}),
+        ("relative-margin", -0.2, {"relative_margin": 0.2}),
+        ("max-score", 0.3, {"max_score": 0.3}),
+    ):
+        theirs = st.util.mine_hard_negatives(
+            pairs,
+            Known(),
+            corpus=[f"document {n:02}" for n in range(30)],
+            num_negatives=4,
+            range_max=29,
+            output_format="triplet",
+            verbose=False,
+            **options,
+        )
+        _, rows = rows_of(mine(found, how, threshold, negatives=4), "triplet", 4)
+        ours = {(f"question {row[0][1:]}", f"document {row[2][1:]}") for row in rows}
+        assert ours == {(row["query"], row["negative"]) for row in theirs}
+        assert ours
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small(tmp_path)
+    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt")]
+    common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
+    common += ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
+    truth = tmp_path / "truth.txt"
+    run = Run.read(tmp_path / "run.txt")
+    truth.write_text("".join(f"{qid} 0 {docid} {n % 2}\n" for qid in run for n, docid in enumerate(run.ranked(qid))))
+    out = tmp_path / "out.jsonl"
+    assert main([*common, "--output", str(out), "--truth", str(truth), "--rate", "0.2", "--k", "4"]) == 0
+    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in table] == ["filter", "rnn", "margin", "relative-margin", "max-score"]
+    assert {row[2] for row in table[1:]} == {"0.2000"}
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(lines) == 15
+    assert {tuple(line) for line in lines} == {("anchor", "positive", "negative")}
+    first = out.read_bytes()
+    assert main([*common, "--output", str(out), "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
+    assert out.read_bytes() == first
+
+
+def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"give --output.*give --topics or --encoded-queries.*not both.*--rate 2\.0"):
+        main(["--run", "r", "--qrels", "q", "--index", "i", "--threshold", "1", "--rate", "2"])
+    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
+        main(["--run", "r", "--qrels", "q", "--index", "i", "--topics", "t", "--output", str(tmp_path / "x.csv")])
