@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rnnreranker.data import irds
+from rnnreranker.data import irds, local, trec_text, tripclick
 from rnnreranker.data.names import is_file
 from rnnreranker.errors import InputError
 
@@ -27,13 +27,16 @@ def load_documents(name: str | Path) -> Iterator[Document]:
 
     Args:
         name: a `.jsonl` file (keys `_id`, `id` or `docid`; `text` or `contents`; `title` goes before the text), a
-            `.tsv` file (docid<TAB>text), either plain or .gz, an ir_datasets id or short name, or `pydoc`.
+            `.tsv` file (docid<TAB>text), a `.trec` or `.txt` file of <DOC>s, all of these plain or .gz, a folder in
+            BEIR layout, an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
 
     Raises:
         InputError: unknown name, or a malformed line (with file:line), while streaming.
         UnavailableError: data that cannot be downloaded here.
     """
-    name = str(name)
+    name = local.source(str(name), "documents")
+    if Path(name).is_dir():
+        return _from_folder(Path(name))
     if is_file(name, "documents"):
         return _from_file(Path(name).expanduser())
     if name == "pydoc":
@@ -52,8 +55,11 @@ def _from_ir_datasets(name: str) -> Iterator[Document]:
 
 def _from_file(path: Path) -> Iterator[Document]:
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    if kind in ("trec", "txt"):
+        yield from _from_trec(path)
+        return
     if kind not in ("jsonl", "json", "tsv"):
-        raise InputError(f"{path}: expected a .jsonl or .tsv file of documents, plain or .gz")
+        raise InputError(f"{path}: expected a .jsonl, .tsv or .trec file of documents, plain or .gz")
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
@@ -68,6 +74,21 @@ def _from_file(path: Path) -> Iterator[Document]:
                     yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read after line {number} ({error}); get the file again") from None
+
+
+def _from_folder(folder: Path) -> Iterator[Document]:
+    for path in tripclick.document_files(folder):
+        yield from _from_trec(path)
+
+
+def _from_trec(path: Path) -> Iterator[Document]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
+            for docid, text in trec_text.documents(lines, str(path)):
+                yield Document(docid, text)
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read ({error}); get the file again") from None
 
 
 def _from_tsv(line: str, where: str) -> Document:

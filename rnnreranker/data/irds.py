@@ -8,14 +8,28 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from rnnreranker.data import reqa, tripclick
 from rnnreranker.data.names import BUILT_IN_TOPICS
 from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 
 SHORT_NAMES = {
+    "msmarco-v1-passage": "msmarco-passage",
+    "msmarco-v1-document": "msmarco-document",
+    "msmarco-v2-passage": "msmarco-passage-v2",
+    "msmarco-v2-document": "msmarco-document-v2",
     "msmarco-dev": "msmarco-passage/dev",
     "msmarco-dev-small": "msmarco-passage/dev/small",
+    "msmarco-document-dev": "msmarco-document/dev",
+    "msmarco-v2-dev1": "msmarco-passage-v2/dev1",
+    "msmarco-v2-dev2": "msmarco-passage-v2/dev2",
+    "msmarco-v2-document-dev1": "msmarco-document-v2/dev1",
+    "msmarco-v2-document-dev2": "msmarco-document-v2/dev2",
     "dl19": "msmarco-passage/trec-dl-2019/judged",
     "dl20": "msmarco-passage/trec-dl-2020/judged",
+    "dl19-passage": "msmarco-passage/trec-dl-2019/judged",
+    "dl20-passage": "msmarco-passage/trec-dl-2020/judged",
+    "dl19-document": "msmarco-document/trec-dl-2019/judged",
+    "dl20-document": "msmarco-document/trec-dl-2020/judged",
     "dl21-passage": "msmarco-passage-v2/trec-dl-2021/judged",
     "dl21-document": "msmarco-document-v2/trec-dl-2021/judged",
     "scifact": "beir/scifact/test",
@@ -34,7 +48,7 @@ def load(name: str) -> Any:
     try:
         return ir_datasets.load(SHORT_NAMES.get(name, name))
     except KeyError:
-        short = [*SHORT_NAMES, *BUILT_IN_TOPICS]
+        short = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES]
         hint = nearest(name, [*short, *ir_datasets.registry._registered])
         if not hint.startswith("did you mean"):
             hint = f"{nearest(name, short)}, and the ids of ir-datasets.com"
@@ -57,9 +71,9 @@ def reading(name: str, what: str) -> Iterator[None]:
     except AttributeError as error:
         raise InputError(f"{name}: this data set has no {what} ({error})") from None
     except FileNotFoundError as error:
+        how = tripclick.how() if name.startswith("tripclick") else "https://ir-datasets.com says how to get it"
         raise UnavailableError(
-            f"{name}: the {what} need a local copy that is not there ({error.filename or error}); "
-            f"ir_datasets.com says how to get it"
+            f"{name}: the {what} need a local copy that is not there ({error.filename or error}); {how}"
         ) from None
     except (OSError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "download" not in str(error):

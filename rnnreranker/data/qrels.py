@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.data import irds
+from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
@@ -20,13 +20,15 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
 
     Args:
         name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
-            without its header; plain or .gz), an ir_datasets id or short name, `pydoc` or `pydoc/train`.
+            without its header; plain or .gz), a folder in BEIR layout (`FOLDER` or `FOLDER:SPLIT`), an
+            ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad` (-nq, -cmrc, -drcd),
+            `pydoc` or `pydoc/train`.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines.
         UnavailableError: data that cannot be downloaded here.
     """
-    name = str(name)
+    name = local.source(str(name), "qrels")
     if is_file(name, "qrels"):
         return _frame(_parse(read_text(name, "qrels file"), name), name)
     if name in BUILT_IN_QRELS:

@@ -15,13 +15,16 @@ _CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》�
 _ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-9À-ÖØ-Þ])|\n\s*\n")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*$")
-_ABBREVIATIONS = frozenset(
-    """
-    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. sr. jr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
-    hon. vs. v. cf. e.g. i.e. etc. al. approx. c. ca. no. nos. vol. pp. p. ch. fig. figs. eq. sec. ed. eds. inc. ltd.
-    co. corp. bros. dept. univ. jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. op. cit. viz.
-    """.split()
-)
+_NAMES = """
+    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres. hon.
+    vs. v. cf. e.g. i.e. al. viz. ed. eds. bros. dept. univ.
+"""
+_NUMBERED = """
+    no. nos. vol. vols. p. pp. ch. fig. figs. eq. sec. art. c. ca. approx. jan. feb. mar. apr. jun. jul. aug. sep. sept.
+    oct. nov. dec.
+"""
+_ABBREVIATIONS = frozenset(_NAMES.split())
+_BEFORE_NUMBERS = frozenset(_NUMBERED.split())  # abbreviations where a digit follows
 _INITIAL = re.compile(r"(?:[A-Za-z]\.)+$")  # J.  U.S.  a.m.
 
 
@@ -31,7 +34,8 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
     English: a sentence ends after `.`, `!`, `?` or `…` and the quotes or brackets that close there, where white space
     and then a capital letter, a digit, or an opening quote or bracket follows; not after an abbreviation of the list
     or after initials (`J.`, `U.S.`); a blank line ends one too. Chinese: after `。`, `；`, `！` or `？` (the last two
-    full width or not) and what closes there, outside titles (`《…！》`), and at a line break. A straight double quote closes where one is open.
+    full width or not) and what closes there, but not inside a title (`《…！》`) or right after an opening bracket, and
+    at a line break. A straight double quote closes where one is open.
 
     Args:
         text: any text.
@@ -51,7 +55,7 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
     found = []
     start = 0
     for match in end.finditer(text):
-        if language == "en" and _abbreviated(text[start : match.end()]):
+        if language == "en" and _abbreviated(text[start : match.end()], text[match.end() :][:8]):
             continue
         cut = match.end()
         if text[start:cut].endswith('"') and text.count('"', start, cut) % 2:
@@ -63,12 +67,14 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
     return [(first, last) for first, last in trimmed if first < last]
 
 
-def _abbreviated(sentence: str) -> bool:
+def _abbreviated(sentence: str, rest: str) -> bool:
     """Whether the full stop at the end of what would be a sentence belongs to its last word."""
     if not sentence.endswith("."):
         return False
     match = _LAST_WORD.search(sentence)
     word = match.group() if match else ""
+    if word.lower() in _BEFORE_NUMBERS and rest.lstrip()[:1].isdigit():
+        return True
     return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
 
 

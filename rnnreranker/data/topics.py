@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
-from rnnreranker.data import irds
+from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
@@ -16,8 +16,10 @@ def load_topics(name: str | Path) -> dict[str, str]:
     """Query id to query text, in the order of the source.
 
     Args:
-        name: a file (TSV of `qid, text[, narrative]`, or JSON lines with `_id`/`id` and `text`, plain or .gz), an
-            ir_datasets id or short name, `pydoc` (test topics) or `pydoc/train`.
+        name: a file (TSV of `qid, text[, narrative]`, JSON lines with `_id`/`id` and `text`, or the <top>s of TREC,
+            plain or .gz), a folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets
+            id or short name, `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test
+            topics) or `pydoc/train`.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics.
@@ -32,6 +34,12 @@ def load_narratives(name: str | Path) -> dict[str, str]:
 
 
 def _topics(name: str) -> dict[str, tuple[str, str]]:
+    given, name = name, local.source(name, "topics")
+    judged = local.judged_file(given)
+    if judged is not None:
+        asked = {line.split()[0] for line in read_text(judged, "qrels file").split("\n") if line.strip()}
+        found = _parse(read_text(name, "topics file"), name)
+        return _not_empty({qid: topic for qid, topic in found.items() if qid in asked}, given)
     if is_file(name, "topics"):
         return _parse(read_text(name, "topics file"), name)
     if name in BUILT_IN_TOPICS:
@@ -45,6 +53,8 @@ def _topics(name: str) -> dict[str, tuple[str, str]]:
 
 def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
     topics: dict[str, tuple[str, str]] = {}
+    if text.lstrip().startswith("<top>"):
+        return _trec_topics(text, source)
     as_json = source.removesuffix(".gz").endswith((".jsonl", ".json"))
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or (number == 1 and line.startswith("qid\t")):
@@ -56,6 +66,15 @@ def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
         if not query.strip():
             raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
         topics[qid] = (query.strip(), narrative.strip())
+    return _not_empty(topics, source)
+
+
+def _trec_topics(text: str, source: str) -> dict[str, tuple[str, str]]:
+    topics: dict[str, tuple[str, str]] = {}
+    for where, qid, query, narrative in trec_text.topics(text, source):
+        if qid in topics:
+            raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
+        topics[qid] = (query, narrative)
     return _not_empty(topics, source)
 
 

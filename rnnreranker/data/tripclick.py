@@ -19,10 +19,6 @@ SPLITS = ("train", "val", "test")
 KINDS = ("raw", "dctr")
 NAMES = tuple(f"tripclick-{group}-{split}" for group in GROUPS for split in SPLITS)
 VARIABLE = "TRIPCLICK_HOME"
-HOW = (
-    "ask for the TripClick IR Benchmark at https://tripdatabase.github.io/tripclick (an agreement is signed), then "
-    f"unpack benchmark.tar.gz and set {VARIABLE} to its folder `benchmark`, or put benchmark.tar.gz into "
-)
 _NAME = re.compile(rf"tripclick-({'|'.join(GROUPS)})(?:-({'|'.join(SPLITS)}))?(?:-({'|'.join(KINDS)}))?")
 
 
@@ -61,13 +57,22 @@ def source(name: str, part: str) -> str:
     for folder in folders():
         if (folder / relative).exists():
             return str(folder / relative)
-    if part != "qrels" or split != "test":  # ir_datasets knows no judgements of the test topics
-        known = _archive_id(part, group, split, kind)
-        if (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
-            return known
+    known = f"tripclick/{split}/{group}" + ("/dctr" if kind == "dctr" and part == "qrels" else "")
+    no_id = part == "qrels" and split == "test"  # ir_datasets reads no judgements of the test topics
+    if not no_id and (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
+        return known if part != "documents" else "tripclick"
     tried = [str(folder / relative) for folder in folders()]
     missing = f"; looked for {' and '.join(tried)}" if tried else ""
-    raise UnavailableError(f"{name}: the {part} are not here{missing}; {HOW}{_irds_home() / 'tripclick'}")
+    raise UnavailableError(f"{name}: the {part} are not here{missing}; {how()}")
+
+
+def how() -> str:
+    """How to get the release, and where to put it, in one line."""
+    return (
+        "ask for the TripClick IR Benchmark at https://tripdatabase.github.io/tripclick (an agreement is signed), then "
+        f"unpack benchmark.tar.gz and set {VARIABLE} to its folder `benchmark`, or put benchmark.tar.gz into "
+        f"{_irds_home() / 'tripclick'}"
+    )
 
 
 def folders() -> list[Path]:
@@ -83,17 +88,11 @@ def folders() -> list[Path]:
 
 
 def document_files(folder: Path) -> Iterator[Path]:
-    """The document files of a release in the order of their numbers: docs_grp_0.txt, docs_grp_1.txt, …, docs_grp_10.txt."""
+    """The document files of a release in the order of their numbers: docs_grp_2.txt before docs_grp_10.txt."""
     found = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
     if not found:
         raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
     yield from sorted(found, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
-
-
-def _archive_id(part: str, group: str, split: str, kind: str) -> str:
-    if part == "documents":
-        return "tripclick"
-    return f"tripclick/{split}/{group}" + ("/dctr" if part == "qrels" and kind == "dctr" else "")
 
 
 def _irds_home() -> Path:

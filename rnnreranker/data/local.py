@@ -1,0 +1,85 @@
+"""Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made here from downloaded files.
+
+A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its split
+`test` (or its only one), `FOLDER:SPLIT` another.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rnnreranker.data import reqa, tripclick
+from rnnreranker.errors import InputError
+
+FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
+
+
+def source(name: str, part: str) -> str:
+    """The file (or folder of documents, or ir_datasets id) that holds a part of the data set; other names as they are.
+
+    Args:
+        name: as given to a command.
+        part: "documents", "topics" or "qrels".
+
+    Raises:
+        InputError: a folder in BEIR layout that lacks this part or split.
+        UnavailableError: TripClick or a ReQA set whose files are not here (with how to get them).
+    """
+    if Path(name).expanduser().is_file():
+        return name
+    if tripclick.is_name(name):
+        return tripclick.source(name, part)
+    found = _folder(name)
+    if found is None:
+        return name
+    folder, split = found
+    if part == "qrels":
+        return str(_qrels_file(folder, split))
+    file = _plain_or_gz(folder / FILES[part])
+    if file is None:
+        raise InputError(f"{name}: no {FILES[part]} in this folder; expected the layout of BEIR")
+    return str(file)
+
+
+def judged_file(name: str) -> Path | None:
+    """The qrels whose queries are the topics of a folder in BEIR layout; None for other names, and without qrels."""
+    found = None if Path(name).expanduser().is_file() else _folder(name)
+    if found is None or not (found[0] / "qrels").is_dir():
+        return None
+    return _qrels_file(*found)
+
+
+def _folder(name: str) -> tuple[Path, str] | None:
+    """The folder in BEIR layout that a name stands for, and the split asked for ("" = test, or the only one)."""
+    plain, _, split = name.rpartition(":")
+    for text, wanted in ((name, ""), (plain, split)):
+        folder = Path(text).expanduser()
+        if text in reqa.NAMES:
+            return reqa.folder(text), wanted
+        if text and folder.is_dir():
+            if any(_plain_or_gz(folder / file) for file in FILES.values()) or (folder / "qrels").is_dir():
+                return folder, wanted
+            if "/" in text or text.startswith("."):
+                raise InputError(
+                    f"{text}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR"
+                )
+    return None
+
+
+def _qrels_file(folder: Path, split: str) -> Path:
+    files = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
+    if split:
+        if split not in files:
+            raise InputError(f"{folder}:{split}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}")
+        return files[split]
+    if "test" in files:
+        return files["test"]
+    if len(files) == 1:
+        return next(iter(files.values()))
+    if not files:
+        raise InputError(f"{folder}: no qrels/*.tsv; expected the layout of BEIR")
+    raise InputError(f"{folder}: splits {', '.join(files)} and no test; name one, as {folder}:{next(iter(files))}")
+
+
+def _plain_or_gz(path: Path) -> Path | None:
+    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)

@@ -1,0 +1,226 @@
+"""Reading-comprehension files to paragraphs with questions: SQuAD, CMRC, DRCD, MRQA, Natural Questions, BEIR layout."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_text
+
+ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its marked answers: (start, end) character positions in the paragraph, maybe none."""
+
+    id: str
+    text: str
+    answers: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph with its questions, and where it was read (for messages)."""
+
+    id: str
+    title: str
+    text: str
+    questions: list[Question]
+    where: str
+
+
+def paths(files: Path) -> list[Path]:
+    """The file itself, or the files of a folder that are read, in the order of their names; of BEIR layout its three.
+
+    Raises:
+        InputError: nothing there.
+    """
+    if files.is_file():
+        return [files]
+    beir = [files / name for name in BEIR]
+    if all(path.is_file() for path in beir):
+        return beir
+    found = sorted(path for path in files.glob("*") if path.name.endswith(ENDINGS)) if files.is_dir() else []
+    if not found:
+        raise InputError(f"{files}: no {' or '.join(ENDINGS[:2])} file, plain or .gz; expected the format of SQuAD")
+    return found
+
+
+def holds_sentences(folder: Path) -> bool:
+    """Whether a folder is in BEIR layout and its documents are sentences already (the first docid ends in `#sN`)."""
+    corpus = folder / BEIR[0]
+    if not corpus.is_file():
+        return False
+    with open(corpus, encoding="utf-8") as lines:
+        return bool(re.search(r"#s\d+$", str(_record(next(lines, "{}"), f"{corpus}:1").get("_id", ""))))
+
+
+def read(files: Path) -> Iterator[Paragraph]:
+    """The paragraphs of a file or folder, streamed in its order; those without an id are p0, p1, ….
+
+    Raises:
+        InputError: a file of another format (with where, and what was expected).
+    """
+    found = paths(files)
+    if [path.name for path in found] == [Path(name).name for name in BEIR]:
+        yield from _beir(*found)
+        return
+    number = 0
+    for path in found:
+        for paragraph in _file(path):
+            yield paragraph if paragraph.id else replace(paragraph, id=f"p{number}")
+            number += 1
+
+
+def _file(path: Path) -> Iterator[Paragraph]:
+    if ".jsonl" in path.name:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                yield from _from_line(_record(line, f"{path}:{number}"), f"{path}:{number}")
+        return
+    try:
+        content = json.loads(read_text(path, "file of paragraphs"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+    articles = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(articles, list):
+        raise InputError(f'{path}: no list "data" of articles; expected the format of SQuAD')
+    for number, article in enumerate(articles):
+        where = f"{path}: article {number}"
+        with _expecting(where, "the format of SQuAD (paragraphs, context, qas) or of CMRC (context_text, qas)"):
+            found = [_cmrc(article, where)] if "context_text" in article else list(_squad(article, where))
+        yield from found
+
+
+def _squad(article: dict[str, Any], where: str) -> Iterator[Paragraph]:
+    for paragraph in article["paragraphs"]:
+        text = paragraph["context"]
+        questions = [
+            Question(str(asked["id"]), asked["question"], _marked(text, asked["answers"])) for asked in paragraph["qas"]
+        ]
+        yield Paragraph(str(paragraph.get("id", "")), article.get("title", ""), text, questions, where)
+
+
+def _cmrc(article: dict[str, Any], where: str) -> Paragraph:
+    text = article["context_text"]
+    questions = [
+        Question(
+            str(asked["query_id"]), asked["query_text"], _marked(text, [{"text": words} for words in asked["answers"]])
+        )
+        for asked in article["qas"]
+    ]
+    return Paragraph(str(article.get("context_id", "")), article.get("title", ""), text, questions, where)
+
+
+def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
+    if "header" in record:  # the first line of an MRQA file
+        return
+    with _expecting(where, "a line of MRQA (context, qas) or of Natural Questions (document_text, annotations)"):
+        found = _natural_question(record, where) if "document_text" in record else _mrqa(record, where)
+    if found:
+        yield found
+
+
+def _mrqa(record: dict[str, Any], where: str) -> Paragraph:
+    questions = [
+        Question(
+            str(asked["qid"]),
+            asked["question"],
+            [(start, last + 1) for answer in asked["detected_answers"] for start, last in answer["char_spans"]],
+        )
+        for asked in record["qas"]
+    ]
+    return Paragraph("", "", record["context"], questions, where)
+
+
+def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
+    """The long answer, without its tags, with the short answers; None where annotators found no short answer."""
+    tokens = record["document_text"].split(" ")
+    for annotation in record["annotations"]:
+        start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
+        if start < 0 or not annotation["short_answers"]:
+            continue
+        words, positions, length = [], {}, 0
+        for place in range(start, end):
+            if not re.fullmatch(r"</?[A-Za-z][^>]*>", tokens[place]):
+                positions[place] = (length, length + len(tokens[place]))
+                words.append(tokens[place])
+                length += len(tokens[place]) + 1
+        spans = [range(short["start_token"], short["end_token"]) for short in annotation["short_answers"]]
+        answers = [
+            (min(found)[0], max(found)[1])
+            for span in spans
+            if (found := [positions[i] for i in span if i in positions])
+        ]
+        question = Question(str(record["example_id"]), record["question_text"], answers)
+        return Paragraph("", "", " ".join(words), [question], where)
+    return None
+
+
+def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
+    """Passages as paragraphs; a question belongs to its relevant passage, its answers are in `metadata`."""
+    asked: dict[str, list[dict[str, Any]]] = {}
+    belongs: dict[str, str] = {}
+    for line in read_text(qrels, "qrels file").split("\n")[1:]:
+        columns = line.split("\t")
+        if len(columns) == 3 and columns[2].strip() != "0":
+            belongs.setdefault(columns[0], columns[1])
+    for number, line in enumerate(read_text(queries, "queries file").removesuffix("\n").split("\n"), 1):
+        record = _record(line, f"{queries}:{number}")
+        answers = record.get("metadata", {}).get("answers")
+        if answers is None:
+            raise InputError(f'{queries}:{number}: no "answers" in "metadata"; without them no sentence is relevant')
+        asked.setdefault(belongs.get(str(record["_id"]), ""), []).append(record)
+    for number, line in enumerate(read_text(corpus, "corpus file").split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{corpus}:{number}"
+        record = _record(line, where)
+        with _expecting(where, "lines with _id, title and text"):
+            questions = [
+                Question(str(query["_id"]), query["text"], _marked(record["text"], query["metadata"]["answers"]))
+                for query in asked.get(str(record["_id"]), ())
+            ]
+            found = Paragraph(str(record["_id"]), record.get("title") or "", record["text"], questions, where)
+        yield found
+
+
+def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Where the answers stand: at their `answer_start` when the text is there, else where it stands nearest to it."""
+    spans = []
+    for answer in answers:
+        words, start = answer["text"], answer.get("answer_start", 0)
+        places = [match.start() for match in re.finditer(re.escape(words), text)] if words else []
+        if places:
+            place = min(places, key=lambda place: abs(place - start))
+            spans.append((place, place + len(words)))
+    return sorted(set(spans))
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: a JSON {type(record).__name__}; expected an object")
+    return record
+
+
+@contextlib.contextmanager
+def _expecting(where: str, expected: str) -> Iterator[None]:
+    """Turns a key that is missing, or a value of another type, into one line."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(f"{where}: {type(error).__name__} {error}; expected {expected}") from None

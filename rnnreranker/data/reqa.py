@@ -1,0 +1,171 @@
+"""ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
+
+The documents are the sentences of the paragraphs, in their order; the topics are the questions; relevant is every
+sentence that holds a marked answer of the question. Questions whose answer is not found are dropped and counted. A
+made set is a folder in BEIR layout in the cache folder, named by a fingerprint of its files and of the rules, with
+`made.json`, which says from what and how many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.data import reading_files, sentences
+from rnnreranker.data.reading_files import Paragraph
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
+
+RULES = 1  # part of a made set's name: count it up when what is made from the same files changes
+NAMES = {
+    "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",
+    "reqa-nq": "Natural Questions: simplified-nq-train.jsonl.gz from https://ai.google.com/research/NaturalQuestions, "
+    "or NaturalQuestionsShort.jsonl.gz of MRQA 2019",
+    "reqa-cmrc": "CMRC 2018: cmrc2018_train.json and cmrc2018_dev.json from https://github.com/ymcui/cmrc2018",
+    "reqa-drcd": "DRCD: DRCD_training.json, DRCD_dev.json and DRCD_test.json from "
+    "https://github.com/DRCKnowledgeTeam/DRCD",
+}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A document: paragraph id and number of the sentence in it, from 0, as `p7#s0`."""
+
+    docid: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SentenceSet:
+    """Sentence retrieval made from paragraphs.
+
+    Attributes:
+        documents: all sentences.
+        topics: question id → question.
+        qrels: question id → docids of the sentences that hold an answer, at least one.
+        dropped: ids of the questions without an answer in their paragraph.
+    """
+
+    documents: list[Sentence]
+    topics: dict[str, str]
+    qrels: dict[str, list[str]]
+    dropped: list[str]
+
+
+def folder(name: str) -> Path:
+    """The folder, in BEIR layout, of `reqa-squad`, `reqa-nq`, `reqa-cmrc` or `reqa-drcd`; made when first asked for.
+
+    Its files are looked for in `data/NAME` of the cache folder: `.json`, `.jsonl`, plain or .gz, or a folder in BEIR
+    layout, which is taken as it is when its documents are sentences already (`corpus.jsonl` ids that end in `#sN`).
+
+    Raises:
+        UnavailableError: no files there (with where to get them and where to put them).
+    """
+    home = cache_home() / "data" / name
+    if not home.is_dir() or not any(home.iterdir()):
+        raise UnavailableError(
+            f"{name}: no files in {home}; download {NAMES[name]} (or some of them), and put them there"
+        )
+    if reading_files.holds_sentences(home):
+        return home
+    return made_folder(home, name)
+
+
+def made_folder(files: Path, name: str = "reqa", language: sentences.Language | None = None) -> Path:
+    """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then found.
+
+    Args:
+        files: a file in the format of SQuAD, MRQA or Natural Questions, a folder of such files, or a folder in BEIR
+            layout whose queries have `metadata.answers`.
+        name: a word for the made folder's name.
+        language: of the sentences; None = seen from each paragraph.
+
+    Raises:
+        InputError: no such files, or a malformed one (with where).
+    """
+    found = reading_files.paths(files)
+    key = fingerprint(RULES, language, *(part for path in found for part in (path.name, _digest(path))))
+    target = cache_home() / "data" / "made" / f"{name}-{key}"
+    if not (target / "made.json").is_file():
+        made = sentence_set(reading_files.read(files), language)
+        if not made.topics:
+            raise InputError(f"{files}: no question with an answer; expected files in the format of SQuAD")
+        with folder_written_whole(target) as temporary:
+            write_beir(temporary, made)
+            counts = {"documents": len(made.documents), "topics": len(made.topics), "dropped": len(made.dropped)}
+            write_json(temporary / "made.json", {"files": [path.name for path in found], "rules": RULES, **counts})
+    return target
+
+
+def sentence_set(paragraphs: Iterable[Paragraph], language: sentences.Language | None = None) -> SentenceSet:
+    """The sentences, questions and judgements of paragraphs.
+
+    An answer that goes over the end of a sentence makes every sentence it touches relevant. Paragraphs of the same
+    text are one paragraph (the first).
+
+    Args:
+        paragraphs: with their questions.
+        language: "en", "zh" or None (seen from each paragraph).
+
+    Raises:
+        InputError: a question id that stands twice, or a paragraph id with two texts.
+    """
+    documents: list[Sentence] = []
+    topics: dict[str, str] = {}
+    qrels: dict[str, list[str]] = {}
+    dropped: list[str] = []
+    known: dict[str, tuple[str, list[tuple[int, int]]]] = {}
+    ids: set[str] = set()
+    asked: set[str] = set()
+    for paragraph in paragraphs:
+        if paragraph.text not in known:
+            if paragraph.id in ids:
+                raise InputError(f"{paragraph.where}: paragraph {paragraph.id} stands here with another text")
+            ids.add(paragraph.id)
+            spans = sentences.spans(paragraph.text, language)
+            known[paragraph.text] = paragraph.id, spans
+            for number, (start, end) in enumerate(spans):
+                text = paragraph.text[start:end]
+                documents.append(Sentence(f"{paragraph.id}#s{number}", paragraph.title, text))
+        identity, spans = known[paragraph.text]
+        for question in paragraph.questions:
+            if question.id in asked:
+                raise InputError(f"{paragraph.where}: question {question.id} stands here a second time")
+            asked.add(question.id)
+            held = {
+                number
+                for start, end in question.answers
+                for number, (first, last) in enumerate(spans)
+                if start < last and end > first
+            }
+            if held:
+                topics[question.id] = question.text
+                qrels[question.id] = [f"{identity}#s{number}" for number in sorted(held)]
+            else:
+                dropped.append(question.id)
+    return SentenceSet(documents, topics, qrels, dropped)
+
+
+def write_beir(folder: Path, made: SentenceSet) -> None:
+    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv."""
+    corpus = ({"_id": found.docid, "title": found.title, "text": found.text} for found in made.documents)
+    queries = ({"_id": qid, "text": text} for qid, text in made.topics.items())
+    (folder / "corpus.jsonl").write_bytes(_lines(corpus))
+    (folder / "queries.jsonl").write_bytes(_lines(queries))
+    (folder / "qrels").mkdir()
+    judged = [f"{qid}\t{docid}\t1\n" for qid, docids in made.qrels.items() for docid in docids]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged), encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
