@@ -144,7 +144,7 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: sentences.Language |
                 if start < last and end > first
             }
             if held:
-                topics[question.id] = question.text
+                topics[question.id] = question.text.strip()
                 qrels[question.id] = [f"{identity}#s{number}" for number in sorted(held)]
             else:
                 dropped.append(question.id)

@@ -16,8 +16,8 @@ _ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*$")
 _NAMES = """
-    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres. hon.
-    vs. v. cf. e.g. i.e. al. viz. ed. eds. bros. dept. univ.
+    mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
+    hon. vs. v. cf. e.g. i.e. al. viz. ed. eds. bros. dept. univ.
 """
 _NUMBERED = """
     no. nos. vol. vols. p. pp. ch. fig. figs. eq. sec. art. c. ca. approx. jan. feb. mar. apr. jun. jul. aug. sep. sept.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.errors import InputError, UnavailableError, require
 
 GROUPS = ("head", "torso", "tail")
 SPLITS = ("train", "val", "test")
@@ -58,9 +58,14 @@ def source(name: str, part: str) -> str:
         if (folder / relative).exists():
             return str(folder / relative)
     known = f"tripclick/{split}/{group}" + ("/dctr" if kind == "dctr" and part == "qrels" else "")
-    no_id = part == "qrels" and split == "test"  # ir_datasets reads no judgements of the test topics
-    if not no_id and (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
-        return known if part != "documents" else "tripclick"
+    if (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
+        if part == "documents":
+            return "tripclick"
+        if part == "topics" or split != "test":
+            return known
+        unpacked = _unpacked() / relative  # ir_datasets has no id for the judgements of the test topics
+        if unpacked.exists():
+            return str(unpacked)
     tried = [str(folder / relative) for folder in folders()]
     missing = f"; looked for {' and '.join(tried)}" if tried else ""
     raise UnavailableError(f"{name}: the {part} are not here{missing}; {how()}")
@@ -93,6 +98,13 @@ def document_files(folder: Path) -> Iterator[Path]:
     if not found:
         raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
     yield from sorted(found, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
+
+
+def _unpacked() -> Path:
+    """The folder of topics and qrels that ir_datasets unpacks from the archive when topics are first asked for."""
+    ir_datasets = require("ir_datasets", "TripClick's archive", "ir_datasets")
+    next(iter(ir_datasets.load("tripclick/test/head").queries_iter()))
+    return _irds_home() / "tripclick" / "topics_and_qrels" / "benchmark"
 
 
 def _irds_home() -> Path:

@@ -1,0 +1,170 @@
+"""TripClick by name: the unpacked release, ir_datasets' folder, and what is said when neither is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.errors import InputError, UnavailableError
+
+DOC = """<DOC>
+<DOCNO>{}</DOCNO>
+<TITLE>{}</TITLE>
+<URL>http://example.org/{}</URL>
+<TEXT>
+{}
+</TEXT>
+</DOC>
+
+"""
+TOPIC = "<top>\n\n<num> Number: {}\n<title> {}\n\n<desc> Description:\n\n<narr> Narrative:\n\n</top>\n\n"
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    """A release of three documents, in the format of the real one."""
+    folder = tmp_path / "release" / "benchmark"
+    for name in ("documents", "topics", "qrels"):
+        (folder / name).mkdir(parents=True)
+    (folder / "documents" / "docs_grp_2.txt").write_text(
+        DOC.format("11", "Zinc for colds", 11, "Two trials.\nNo effect.") + DOC.format("12", "Gout", 12, "Uric acid.")
+    )
+    (folder / "documents" / "docs_grp_10.txt").write_text(DOC.format("13", "Statins", 13, "Lower lipids."))
+    for group in ("head", "torso", "tail"):
+        for split in ("train", "val", "test"):
+            text = TOPIC.format(f"{group}{split}1", f"{group} {split} zinc") + TOPIC.format(f"{group}{split}2", "gout")
+            (folder / "topics" / f"topics.{group}.{split}.txt").write_text(text)
+            raw = f"{group}{split}1 0 11 1\n{group}{split}1 0 13 0\n{group}{split}2 0 12 1\n"
+            (folder / "qrels" / f"qrels.raw.{group}.{split}.txt").write_text(raw)
+        (folder / "qrels" / f"qrels.dctr.head.{split}.txt").write_text("headtest1 0 11 3\nheadtest1 0 13 1\n")
+    (folder / "qrels" / "qrels.dctr.head.val.txt").write_text("headval1 0 11 2\n")
+    return folder
+
+
+DOCUMENTS = [
+    ("11", "Zinc for colds\nTwo trials.\nNo effect."),
+    ("12", "Gout\nUric acid."),
+    ("13", "Statins\nLower lipids."),
+]
+
+
+@pytest.mark.parametrize("inside", ["benchmark", "."])
+def test_the_unpacked_release(benchmark: Path, inside: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("TRIPCLICK_HOME", str(benchmark.parent if inside == "benchmark" else benchmark))
+    assert [(d.docid, d.text) for d in load_documents("tripclick")] == DOCUMENTS
+    assert load_topics("tripclick-head-val") == {"headval1": "head val zinc", "headval2": "gout"}
+    assert load_topics("tripclick-torso") == {"torsotest1": "torso test zinc", "torsotest2": "gout"}
+    assert load_qrels("tripclick-head-val-dctr").values.tolist() == [["headval1", "11", 2]]
+    assert load_qrels("tripclick-head-test-dctr")["relevance"].tolist() == [3, 1]
+    raw = load_qrels("tripclick-tail-train-raw")
+    assert raw.values.tolist() == [["tailtrain1", "11", 1], ["tailtrain1", "13", 0], ["tailtrain2", "12", 1]]
+    assert load_qrels("tripclick-tail-train").equals(raw)
+
+
+def in_process(code: str, home: Path) -> list[str]:
+    environment = {**os.environ, "IR_DATASETS_HOME": str(home)}
+    environment.pop("TRIPCLICK_HOME", None)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+LOADS = (
+    "from rnnreranker.data.documents import load_documents\n"
+    "from rnnreranker.data.qrels import load_qrels\n"
+    "from rnnreranker.data.topics import load_topics\n"
+)
+FROM_ARCHIVE = (
+    "print(sorted((d.docid, ' '.join(d.text.split())) for d in load_documents('tripclick')))\n"
+    "print(load_topics('tripclick-head-val') == load_topics('tripclick/val/head'), load_topics('tripclick-head-val'))\n"
+    "print(load_qrels('tripclick-head-val-dctr').values.tolist(), len(load_qrels('tripclick-torso-val')))\n"
+)
+
+
+def test_the_archive_in_the_folder_of_ir_datasets(benchmark: Path, tmp_path: Path) -> None:
+    home = tmp_path / "irds"
+    (home / "tripclick").mkdir(parents=True)
+    with tarfile.open(home / "tripclick" / "benchmark.tar.gz", "w:gz") as archive:
+        archive.add(benchmark, "benchmark")
+    judged = "print(load_qrels('tripclick-head-test-dctr')['relevance'].tolist())\n"
+    first, *rest = in_process(LOADS + judged + FROM_ARCHIVE, home)
+    assert first == "[3, 1]"  # judgements that ir_datasets has no id for, from what it unpacks
+    assert rest[0] == str([(docid, " ".join(text.split())) for docid, text in DOCUMENTS])
+    assert rest[1] == "True {'headval1': 'head val zinc', 'headval2': 'gout'}"
+    assert rest[2] == "[['headval1', '11', 2]] 3"
+
+
+def test_a_missing_release_says_what_to_ask_for_and_where_to_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmark: Path
+) -> None:
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
+    monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+    for load in (load_topics, load_qrels):
+        with pytest.raises(UnavailableError) as caught:
+            load("tripclick-head-test-dctr")
+        message = str(caught.value)
+        assert message.startswith("tripclick-head-test-dctr: the ")
+        assert "https://tripdatabase.github.io/tripclick (an agreement is signed)" in message
+        assert (
+            f"set TRIPCLICK_HOME to its folder `benchmark`, or put benchmark.tar.gz into {tmp_path}/irds/trip"
+            in message
+        )
+        assert "\n" not in message
+    monkeypatch.setenv("TRIPCLICK_HOME", str(benchmark))
+    (benchmark / "qrels" / "qrels.raw.tail.test.txt").unlink()
+    with pytest.raises(UnavailableError, match=r"looked for .*/qrels/qrels\.raw\.tail\.test\.txt; ask for"):
+        load_qrels("tripclick-tail")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tripclick-middle-val", "expected tripclick, or tripclick-GROUP-SPLIT"),
+        ("tripclick-tail-val-dctr", "DCTR grades exist for head only"),
+        ("tripclick", "has qrels by group; expected a name as tripclick-head-test"),
+    ],
+)
+def test_names_that_tripclick_does_not_have(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_qrels(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>\ncut", "d.trec:1: this document has no </DOC>"),
+        ("<DOC>\n<TEXT>\nx\n</TEXT>\n</DOC>\n", "d.trec:1: a document without <DOCNO>"),
+        ("\nplain words\n", "d.trec:2: text outside <DOC>"),
+        ("<DOC>\n<DOCNO>1</DOCNO>\n<DOC>\n", "d.trec:3: <DOC> inside the document of line 1"),
+    ],
+)
+def test_bad_documents_of_trec_say_where(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "d.trec"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        list(load_documents(path))
+    assert message in str(caught.value)
+
+
+def test_topics_of_trec(tmp_path: Path) -> None:
+    path = tmp_path / "topics.txt"
+    path.write_text("<top>\n<num> Number: 7 \n<title> two\nlines\n<narr> Narrative:\nfinds\nit\n</top>\n")
+    assert load_topics(path) == {"7": "two lines"}
+    path.write_text(TOPIC.format("1", "a") + TOPIC.format("1", "b"))
+    with pytest.raises(InputError, match=r"topics\.txt:12: query id 1 stands here a second time"):
+        load_topics(path)
+    path.write_text("<top>\n<num> Number: 7\n</top>\n")
+    with pytest.raises(InputError, match=r":1: a topic with \['num'\]; expected <num> and <title>"):
+        load_topics(path)
+    path.write_text("<top>\n<num> Number: 7\n<title> x\n")
+    with pytest.raises(InputError, match=r":1: this topic has no </top>"):
+        load_topics(path)
