@@ -1,0 +1,200 @@
+"use strict";
+(() => {
+const known = JSON.parse(document.getElementById("cells").textContent);
+const form = document.querySelector(".filters");
+const dialog = document.getElementById("details");
+const buttons = [...document.querySelectorAll("[data-cell]")];
+const byId = new Map(buttons.map(button => [known.cells[button.dataset.cell].id, button]));
+const names = ["paper", "dataset", "state"];
+const wasOpen = new Map([...document.querySelectorAll("details.table")].map(table => [table, table.open]));
+let opener = null;
+
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function matches(cell, wanted) {
+  return (!wanted.paper || cell.paper === wanted.paper) && (!wanted.dataset || cell.group === wanted.dataset)
+    && (!wanted.state || cell.state === wanted.state);
+}
+
+function filter() {
+  const wanted = Object.fromEntries(names.map(name => [name, form.elements[name].value]));
+  const any = names.some(name => wanted[name]);
+  let count = 0;
+  for (const table of document.querySelectorAll("details.table")) {
+    let inTable = 0;
+    for (const row of table.querySelectorAll("tbody tr")) {
+      let inRow = 0;
+      for (const button of row.querySelectorAll("[data-cell]")) {
+        const yes = matches(known.cells[button.dataset.cell], wanted);
+        const place = button.parentElement;
+        for (const part of [place, place.previousElementSibling]) part.classList.toggle("off", !yes);
+        inRow += yes;
+      }
+      row.hidden = any && inRow === 0;
+      inTable += inRow;
+    }
+    table.hidden = inTable === 0;
+    table.open = any ? inTable > 0 : wasOpen.get(table);
+    count += inTable;
+  }
+  for (const paper of document.querySelectorAll(".paper")) paper.hidden = !paper.querySelector("details.table:not([hidden])");
+  for (const key of document.querySelectorAll(".key")) key.setAttribute("aria-pressed", key.dataset.state === wanted.state);
+  document.getElementById("count").value = any ? `${count} of ${buttons.length} cells` : `${count} cells`;
+  document.getElementById("none").hidden = count > 0;
+  enter();
+}
+
+function enter() {
+  for (const table of document.querySelectorAll("details.table table")) {
+    const inside = [...table.querySelectorAll("[data-cell]")];
+    if (!inside.some(button => button.tabIndex === 0 && visible(button))) {
+      for (const button of inside) button.tabIndex = -1;
+      const first = inside.find(visible);
+      if (first) first.tabIndex = 0;
+    }
+  }
+}
+
+function visible(button) {
+  return !button.closest("tr").hidden && !button.parentElement.classList.contains("off");
+}
+
+function address() {
+  const parts = new URLSearchParams();
+  for (const name of names) if (form.elements[name].value) parts.set(name, form.elements[name].value);
+  if (dialog.open && opener) parts.set("open", known.cells[opener.dataset.cell].id);
+  const text = parts.toString();
+  history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+}
+
+function read() {
+  const text = location.hash.slice(1);
+  const parts = new URLSearchParams(text);
+  if (text && !text.includes("=")) return reveal(document.getElementById(decodeURIComponent(text)));
+  for (const name of names) {
+    const select = form.elements[name], value = parts.get(name) || "";
+    select.value = [...select.options].some(option => option.value === value) ? value : "";
+  }
+  filter();
+  const button = byId.get(parts.get("open"));
+  if (button) open(button);
+  else if (dialog.open) dialog.close();
+}
+
+function reveal(target) {
+  if (!target) return;
+  if (target.hidden || target.closest("[hidden]")) { form.reset(); filter(); }
+  if (target.matches("details")) target.open = true;
+  target.scrollIntoView();
+}
+
+function open(button) {
+  opener = button;
+  const cell = known.cells[button.dataset.cell], about = known.details[cell.about];
+  const [sign, says] = known.states[cell.state];
+  const body = document.getElementById("d-body");
+  const kind = "s-" + cell.state.replaceAll(" ", "-");
+  body.replaceChildren(
+    element("h2", {id: "d-title"}, cell.row),
+    element("p", {class: "note"}, `Paper ${cell.paper}, table ${cell.table} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
+    values(cell),
+    element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says + "."));
+  if (cell.note) body.append(element("p", {}, cell.note));
+  if (cell.tuned) body.append(element("p", {}, "† The paper chose its parameters on the set that this value is reported for."));
+  if (cell.letters) body.append(element("p", {}, `Differs significantly from the runs ${[...cell.letters].join(", ")} of this table.`));
+  if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), element("pre", {tabindex: "0"}, about.commands.join("\n")));
+  if (Object.keys(about.parameters).length) {
+    const list = element("dl", {class: "params"});
+    for (const [name, value] of Object.entries(about.parameters)) list.append(element("dt", {}, name), element("dd", {}, String(value)));
+    body.append(element("h3", {}, "Parameters"), list);
+  }
+  if (about.history.length) body.append(element("h3", {}, "History"), historyOf(about.history));
+  body.append(element("p", {}, element("a", {class: "link", href: "#open=" + encodeURIComponent(cell.id)}, "link to this cell")));
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  const table = button.closest("details.table");
+  table.open = true;
+  address();
+}
+
+function values(cell) {
+  const list = element("dl", {class: "values"});
+  for (const [name, value] of [["published", cell.published], ["measured", cell.measured], ["difference", cell.difference]])
+    list.append(element("dt", {}, name), element("dd", {}, value || "–"));
+  return list;
+}
+
+function heading(text, commands) {
+  const copy = element("button", {type: "button", class: "copy"}, "copy");
+  copy.addEventListener("click", async () => {
+    try { await navigator.clipboard.writeText(commands); copy.textContent = "copied"; }
+    catch { copy.textContent = "select the text to copy it"; }
+  });
+  return element("h3", {}, text, copy);
+}
+
+function historyOf(entries) {
+  const columns = [...new Set(entries.flatMap(entry => Object.keys(entry)))];
+  const head = element("tr", {}, ...columns.map(name => element("th", {scope: "col"}, name)));
+  const rows = [...entries].reverse().map(entry => element("tr", {}, ...columns.map(name => element("td", {}, String(entry[name] ?? "")))));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+function move(button, key) {
+  const row = button.closest("tr"), rows = [...row.parentElement.children].filter(other => !other.hidden);
+  const at = button.parentElement.cellIndex;
+  const cells = [...row.querySelectorAll("[data-cell]")].filter(visible);
+  let next = null;
+  if (key === "ArrowLeft" || key === "ArrowRight") next = cells[cells.indexOf(button) + (key === "ArrowRight" ? 1 : -1)];
+  else if (key === "Home") next = cells[0];
+  else if (key === "End") next = cells.at(-1);
+  else {
+    const step = key === "ArrowDown" ? 1 : -1;
+    for (let place = rows.indexOf(row) + step; rows[place] && !next; place += step) {
+      const found = rows[place].cells[at].querySelector("[data-cell]");
+      if (found && visible(found)) next = found;
+    }
+  }
+  if (!next) return;
+  button.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+  next.scrollIntoView({block: "nearest", inline: "nearest"});
+}
+
+document.addEventListener("click", event => {
+  const button = event.target.closest("[data-cell]"), key = event.target.closest(".key");
+  if (button) {
+    for (const other of button.closest("table").querySelectorAll("[data-cell]")) other.tabIndex = -1;
+    button.tabIndex = 0;
+    open(button);
+  } else if (key) {
+    form.elements.state.value = key.getAttribute("aria-pressed") === "true" ? "" : key.dataset.state;
+    filter();
+    address();
+  } else if (event.target === dialog) dialog.close();
+});
+document.addEventListener("keydown", event => {
+  const button = event.target.closest("[data-cell]");
+  if (button && ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) {
+    event.preventDefault();
+    move(button, event.key);
+  }
+});
+dialog.addEventListener("close", () => {
+  address();
+  if (opener) opener.focus();
+});
+form.addEventListener("change", () => { filter(); address(); });
+form.addEventListener("reset", () => setTimeout(() => { filter(); address(); }));
+form.addEventListener("submit", event => event.preventDefault());
+window.addEventListener("hashchange", read);
+read();
+if (!location.hash) filter();
+document.documentElement.dataset.ready = "yes";
+})();
