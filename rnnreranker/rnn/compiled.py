@@ -79,3 +79,25 @@ def sixteen(typingctx: Any, row: Any, start: Any, floor: Any) -> Any:
         return builder.zext(bits, ir.IntType(64))
 
     return numba.types.uint64(row, numba.types.int64, numba.types.float32), generate
+
+
+@intrinsic
+def raise_sixteen(typingctx: Any, maxima: Any, at: Any, row: Any, start: Any) -> Any:
+    """Set maxima[at : at + 16] to the larger of themselves and row[start : start + 16]; contiguous float32 both."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.FloatType(), 16)
+
+        def place(array: int, offset: int) -> Any:
+            data = context.make_array(signature.args[array])(context, builder, args[array]).data
+            return builder.bitcast(builder.gep(data, [args[offset]]), vector.as_pointer())
+
+        held = builder.load(place(0, 1))
+        held.align = 4
+        block = builder.load(place(2, 3))
+        block.align = 4
+        stored = builder.store(builder.select(builder.fcmp_ordered(">", block, held), block, held), place(0, 1))
+        stored.align = 4
+        return context.get_dummy_value()
+
+    return numba.types.void(maxima, numba.types.int64, row, numba.types.int64), generate

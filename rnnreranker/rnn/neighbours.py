@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.rnn.compiled import compiled, ones
-from rnnreranker.rnn.selection import RANKED, cut, extremes, floor_for, marked, ordered, reaching
+from rnnreranker.rnn.selection import (
+    LANES,
+    RANKED,
+    cut,
+    extremes,
+    floor_for,
+    lane_floor,
+    lane_maxima,
+    marked,
+    ordered,
+    reaching,
+)
 
 
 @compiled()
@@ -27,6 +38,8 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
     order = np.empty(RANKED, dtype=np.int64)
     ranked, most = length <= RANKED - 8, RANKED // 2 if length <= RANKED // 2 - 8 else RANKED
     floor = np.float32(-np.inf) if ranked and m <= most else np.float32(0)
+    maxima = np.empty(LANES, dtype=np.float32)
+    in_lanes = ranked and m > 2 * LANES and LANES * np.log(LANES / (LANES - length)) < most - 3  # values above a floor
     short_floor, near_floor = np.float32(0), np.float32(0)
     lowest, highest = np.float32(np.inf), np.float32(-np.inf)
     for i in range(m):
@@ -38,6 +51,9 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
             row[i] = own
             lowest, highest = low if low < lowest else lowest, high if high > highest else highest
         if ranked:
+            if in_lanes:
+                lane_maxima(row, m, i, maxima)
+                floor = lane_floor(maxima, length, length + 1, floor)
             n = reaching(row, m, floor, most, marks, found, held)
             if n < length or n > most:
                 floor = floor_for(row, m, length, most, floor)

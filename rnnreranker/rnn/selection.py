@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of, ones, sixteen
+from rnnreranker.rnn.compiled import compiled, float_of, ones, raise_sixteen, sixteen
 
+LANES = 64  # of a long row
 RANKED = 64  # so many values are put in order by counting; bounds of longer lists are found by bisection
 
 
@@ -79,6 +80,44 @@ def cut(row, n, size, hint):  # type: ignore[no-untyped-def]
         j += 1
         wanted -= row[j] == low
     return low, j
+
+
+@compiled()
+def lane_maxima(row, n, i, maxima):  # type: ignore[no-untyped-def]
+    """The highest of every LANES-th value of row[:n] without row[i].
+
+    A floor that some lanes reach is reached by at least as many values, and by few more.
+    """
+    own = row[i]
+    row[i] = -np.inf
+    for j in range(LANES):
+        maxima[j] = -np.inf
+    blocks = n // 16
+    for b in range(blocks):
+        raise_sixteen(maxima, 16 * (b % (LANES // 16)), row, 16 * b)
+    for j in range(16 * blocks, n):
+        if row[j] > maxima[j % LANES]:
+            maxima[j % LANES] = row[j]
+    row[i] = own
+
+
+@compiled()
+def lane_floor(maxima, least, most, hint):  # type: ignore[no-untyped-def]
+    """A value that `least` to `most` lanes reach, or NaN where ties stand in the way."""
+    low, high = extremes(maxima, LANES)
+    value = hint
+    for _ in range(24):
+        if not low < value < high:
+            value = np.float32((low + high) * np.float32(0.5))
+        found = _count(maxima, LANES, value)
+        if least <= found <= most:
+            return value
+        if found > most:
+            low = value
+        else:
+            high = value
+        value = np.float32((low + high) * np.float32(0.5))
+    return np.float32(np.nan)
 
 
 @compiled()
