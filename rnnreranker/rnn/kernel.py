@@ -49,16 +49,6 @@ def score_contexts(
 
 
 @compiled()
-def _largest(sims, m, low, span, minmax, divisor):  # type: ignore[no-untyped-def]
-    largest = -np.inf
-    for i in range(m):
-        for j in range(m):
-            s = _mapped(sims[i, j], low, span, minmax) / divisor[i]
-            largest = s if s > largest else largest
-    return largest
-
-
-@compiled()
 def _mix(sims, m, minmax, lam, jaccard, out):  # type: ignore[no-untyped-def]
     """s* of the candidates; with min-max the geometric term is mapped over the candidates."""
     low, span = 0.0, 1.0
@@ -99,7 +89,7 @@ def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-d
 
 @compiled()
 def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale):  # type: ignore[no-untyped-def]
-    """Compressed sparse rows of weights that sum to 1, or are empty; and whether any weight is negative.
+    """Compressed sparse rows of weights that sum to 1, or are empty, whether any is negative; the largest similarity.
 
     own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
     """
@@ -111,12 +101,15 @@ def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weig
     members, weights = np.empty(count, dtype=np.uint32), np.empty(count)
     row = np.empty(m, dtype=np.float32)
     inverse = 1.0 / span if span > 0.0 else 0.0
-    signed = False
+    signed, largest = False, -np.inf
     n = 0
     for i in range(m):
         start, total, factor = n, 0.0, 1.0 / divisor[i]
         for e in range(lists.shape[1]):
             row[lists[i, e]] = values[i, e]
+            if weight == 1:  # the highest of every row is in its list
+                value = _mapped(values[i, e], low, span, minmax) * factor
+                largest = value if value > largest else largest
         for v in range(sets.shape[1]):
             rest, known = sets[i, v], own[i, v]
             while rest:
@@ -144,7 +137,7 @@ def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weig
         for e in range(start, n):
             weights[e] *= factor
         starts[i], ends[i] = start, n
-    return starts, ends, members, weights, signed
+    return (starts, ends, members, weights, signed), largest
 
 
 @compiled()
@@ -256,16 +249,16 @@ def _filed_under(stamp: int) -> Any:
             if normalize and minmax:
                 for i in range(m):
                     divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)
-            if weight == 1:
-                exponent = weight_scale * _largest(sims, m, low, span, minmax, divisor)
-                if exponent > exponent_limit:
-                    problem[c] = exponent
-                    continue
             own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
             short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
             reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
             sets = extended(own, short, m, strict) if columns[c] >= 0 else own
-            rows = _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale)
+            rows, largest = _weights(
+                sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale
+            )
+            if weight == 1 and weight_scale * largest > exponent_limit:
+                problem[c] = weight_scale * largest
+                continue
             jaccard = np.empty((len(probes), m))
             _jaccard(rows, nearest, m, probes, jaccard)
             if mix:

@@ -11,7 +11,6 @@ from rnnreranker.rnn.selection import (
     cut,
     extremes,
     floor_for,
-    lane_floor,
     lane_maxima,
     marked,
     ordered,
@@ -53,7 +52,7 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
         if ranked:
             if in_lanes:
                 lane_maxima(row, m, i, maxima)
-                floor = lane_floor(maxima, length, length + 1, floor)
+                floor = floor_for(maxima, LANES, length, length + 1, floor)
             n = reaching(row, m, floor, most, marks, found, held)
             if n < length or n > most:
                 floor = floor_for(row, m, length, most, floor)

@@ -44,34 +44,22 @@ def cut(row, n, size, hint):  # type: ignore[no-untyped-def]
     if size <= 0:
         return np.float32(np.inf), -1
     low, high = extremes(row, n)
-    at_low, at_high = n, _count(row, n, high)
-    if at_high >= size:
+    if _count(row, n, high) >= size:
         low = high
-    guess = True
-    if low < hint < high:
-        found = _count(row, n, hint)
-        if found == size:
-            return hint, n
-        if found > size:
-            low, at_low = hint, found
-        else:
-            high, at_high = hint, found
+    middle = hint
     while True:
-        middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
-        if middle <= low or middle >= high:
-            break
-        if guess:  # as if counts fell exponentially; every other step halves, so that it ends
-            share = np.log(at_low / (size - 0.5)) / np.log(at_low / at_high)
-            even = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
-            middle = even if low < even < high else middle
-        guess = not guess
+        if not low < middle < high:
+            middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
+            if middle <= low or middle >= high:
+                break
         found = _count(row, n, middle)
         if found == size:
             return middle, n
         if found > size:
-            low, at_low = middle, found
+            low = middle
         else:
-            high, at_high = middle, found
+            high = middle
+        middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
     wanted = size  # several values equal the bound: the first of them belong
     for j in range(n):
         wanted -= row[j] > low
@@ -102,14 +90,17 @@ def lane_maxima(row, n, i, maxima):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def lane_floor(maxima, least, most, hint):  # type: ignore[no-untyped-def]
-    """A value that `least` to `most` lanes reach, or NaN where ties stand in the way."""
-    low, high = extremes(maxima, LANES)
+def floor_for(row, n, least, most, hint):  # type: ignore[no-untyped-def]
+    """A value that `least` to `most` of row[:n] reach, or NaN where ties stand in the way.
+
+    hint: where it may be, say that of the row before.
+    """
+    low, high = extremes(row, n)
     value = hint
-    for _ in range(24):
+    for _ in range(30):
         if not low < value < high:
             value = np.float32((low + high) * np.float32(0.5))
-        found = _count(maxima, LANES, value)
+        found = _count(row, n, value)
         if least <= found <= most:
             return value
         if found > most:
@@ -117,28 +108,6 @@ def lane_floor(maxima, least, most, hint):  # type: ignore[no-untyped-def]
         else:
             high = value
         value = np.float32((low + high) * np.float32(0.5))
-    return np.float32(np.nan)
-
-
-@compiled()
-def floor_for(row, n, least, most, hint):  # type: ignore[no-untyped-def]
-    """A value that `least` to `most` of row[:n] reach, or NaN where ties or the number of steps stand in the way."""
-    low, high = extremes(row, n)
-    at_low, at_high = n, 1
-    value = hint
-    for _ in range(12):
-        if not low < value < high:
-            value = np.float32((np.float64(low) + np.float64(high)) * 0.5)
-        found = _count(row, n, value)
-        if least <= found <= most:
-            return value
-        if found > most:
-            low, at_low = value, found
-        else:
-            high, at_high = value, found if found else 1
-        # as if counts fell exponentially between the two
-        share = np.log(2.0 * at_low / (least + most)) / np.log((at_low + 1e-6) / at_high)
-        value = np.float32(np.float64(low) + (np.float64(high) - np.float64(low)) * share)
     return np.float32(np.nan)
 
 
