@@ -44,7 +44,8 @@ function filter() {
   }
   for (const paper of document.querySelectorAll(".paper")) paper.hidden = !paper.querySelector("details.table:not([hidden])");
   for (const key of document.querySelectorAll(".key")) key.setAttribute("aria-pressed", key.dataset.state === wanted.state);
-  document.getElementById("count").value = any ? `${count} of ${buttons.length} cells` : `${count} cells`;
+  const said = number => number.toLocaleString("en") + " cells";
+  document.getElementById("count").value = any ? `${count.toLocaleString("en")} of ${said(buttons.length)}` : said(count);
   document.getElementById("none").hidden = count > 0;
   enter();
 }

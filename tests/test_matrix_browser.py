@@ -1,0 +1,309 @@
+"""The matrix page in headless Chromium at two widths: no errors, filters, clicks, keys and addresses work.
+
+Chromium is driven through its debugging pipe (file descriptors 3 and 4), so that clicks and keys are real ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnreranker.regress.matrix_cells import STATES
+from rnnreranker.regress.matrix_page import write_matrix
+
+ROOT = Path(__file__).resolve().parent.parent
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+LAUNCH = (
+    "import fcntl, os, sys\n"
+    "read, write = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])\n"
+    "os.dup2(read, 3), os.dup2(write, 4)\n"
+    "os.execv(sys.argv[3], sys.argv[3:])"
+)
+WAIT = 60  # seconds for one answer of the browser, which starts slowly on a busy machine
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
+
+
+class Browser:
+    """One tab: `call` a method of the debugging protocol, `js` an expression; `errors` are those of the console."""
+
+    def __init__(self, profile: Path) -> None:
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+        flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+        launch = [sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), str(CHROMIUM), *flags]
+        self._process = subprocess.Popen(
+            [*launch, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(to_browser, from_browser),
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = b""
+        self._number = 0
+        self._session = ""
+        self.errors: list[str] = []
+        targets = self.call("Target.getTargets")["targetInfos"]
+        page = next(target["targetId"] for target in targets if target["type"] == "page")
+        self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + WAIT
+        while True:
+            answer = self._message(deadline)
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def _message(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, "chromium does not answer"
+            piece = os.read(self._read, 1 << 20)
+            assert piece, "chromium has ended"
+            self._buffer += piece
+        line, self._buffer = self._buffer.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(line)
+        params = message.get("params", {})
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(str(params["exceptionDetails"]))
+        elif message.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+            self.errors.append(str(params["args"]))
+        elif message.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.errors.append(str(params["entry"]["text"]))
+        return message
+
+    def js(self, expression: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def show(self, address: str, width: int) -> None:
+        height = 844 if width < 600 else 1000
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+        deadline = time.monotonic() + WAIT
+        while self.js("document.documentElement?.dataset.ready") != "yes":
+            assert time.monotonic() < deadline, "the page does not get ready"
+            time.sleep(0.05)
+
+    def click(self, selector: str) -> None:
+        """A click of the mouse on the middle of an element, scrolled into view."""
+        quoted = json.dumps(selector)
+        self.js(f"document.querySelector({quoted}).scrollIntoView({{block: 'center', inline: 'center'}})")
+        box = (
+            f"(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector({quoted}).getBoundingClientRect())"
+        )
+        x, y = self.js(box)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        self.settle()
+
+    def key(self, name: str) -> None:
+        text = {"Enter": "\r"}.get(name, "")
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37}
+        common = {"key": name, "code": name, "windowsVirtualKeyCode": codes[name]}
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+        self.settle()
+
+    def settle(self) -> None:
+        self.js("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+
+    def picture(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self) -> None:
+        self._session = ""
+        with contextlib.suppress(AssertionError, OSError):
+            self.call("Browser.close")
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._write)
+        os.close(self._read)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    found = Browser(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+def cell(**given: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        **{"paper": "000", "table": "1", "caption": "A <caption> & more", "row": "TAS-B", "dataset": "DL 2019"},
+        **{"measure": "nDCG@10", "protocol": "strict", "published": 0.659, "measured": None, "state": "planned"},
+        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned_on_test": False},
+    }
+    return made | given
+
+
+CELLS = [
+    cell(
+        state="reproduced",
+        measured=0.65912,
+        note="From the <published> run.",
+        commands=["python -m rnnreranker.evaluate run.txt --qrels dl19", "second & last"],
+        parameters={"k": 21, "weight": "</script><b>x"},
+        history=[{"date": "2026-11-20", "value": 0.659}, {"date": "2026-11-21", "value": 0.65912}],
+        letters="ab",
+    ),
+    cell(measure="RR@10", published=0.875, state="changed", measured=0.88, tuned_on_test=True),
+    cell(row="R. TAS-B", published=0.664, state="runnable elsewhere"),
+    cell(row="R. TAS-B", measure="RR@10", published=0.886, state="runnable elsewhere"),
+    cell(row="BM25", measure="RR@10", published=0.7, state="external"),
+    *(cell(paper="003", table="4", row="V1", dataset=f"DL 2021 query {n}", published=50 + n / 10) for n in range(40)),
+]
+FIRST = "000.1.tas-b.dl-2019.ndcg-10"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("matrix") / "index.html"
+    write_matrix(path, CELLS, papers={"000": "First"})
+    return path.as_uri()
+
+
+VISIBLE = "[...document.querySelectorAll('td.measured:not(.off) [data-cell]')].filter(b => b.checkVisibility()).length"
+COUNT = "document.getElementById('count').value"
+OPEN = "document.getElementById('details').open"
+BODY = "document.getElementById('d-body').innerText"
+FOCUS = "document.activeElement.dataset.cell"
+WIDTHS = pytest.mark.parametrize("width", [1400, 390])
+
+
+@WIDTHS
+def test_filters_by_click_and_by_choice(browser: Browser, page: str, width: int) -> None:
+    browser.show(page, width)
+    assert browser.js(COUNT) == "45 cells"
+    assert browser.js(VISIBLE) == 5  # the long table is closed at first
+    browser.click(".key[data-state='runnable elsewhere']")
+    assert browser.js(COUNT) == "2 of 45 cells"
+    assert browser.js(VISIBLE) == 2
+    assert browser.js("location.hash") == "#state=runnable+elsewhere"
+    assert browser.js("[...document.querySelectorAll('tbody tr:not([hidden]) th')].map(t => t.textContent)") == [
+        "R. TAS-B"
+    ]
+    browser.click(".key[data-state='runnable elsewhere']")
+    assert browser.js(COUNT) == "45 cells"
+    browser.js(
+        "const s = document.querySelector('[name=dataset]'); s.value = 'DL 2021';"
+        "s.dispatchEvent(new Event('change', {bubbles: true}))"
+    )
+    assert browser.js(VISIBLE) == 40  # a choice opens the tables that have it
+    browser.click("button[type=reset]")
+    assert (browser.js(COUNT), browser.js(VISIBLE), browser.js("location.hash")) == ("45 cells", 5, "")
+    assert browser.errors == []
+
+
+@WIDTHS
+def test_a_click_opens_a_cell_and_escape_closes_it(browser: Browser, page: str, width: int) -> None:
+    browser.show(page, width)
+    browser.click("[data-cell='0']")
+    assert browser.js(OPEN) is True
+    text = browser.js(BODY)
+    for expected in (
+        *("TAS-B", "protocol strict", "From the <published> run.", "second & last", "</script><b>x"),
+        *(".659", ".6591", "+0.0001", "2026-11-20", "runs a, b of this table"),
+    ):
+        assert expected in text
+    assert browser.js("location.hash") == f"#open={FIRST}"
+    browser.key("Escape")
+    assert (browser.js(OPEN), browser.js(FOCUS), browser.js("location.hash")) == (False, "0", "")
+    assert browser.errors == []
+
+
+def test_keys(browser: Browser, page: str) -> None:
+    browser.show(page, 1400)
+    browser.js("document.querySelector('summary').focus()")
+    browser.key("Tab")
+    assert browser.js(FOCUS) == "0"
+    browser.key("ArrowRight")
+    assert browser.js(FOCUS) == "1"
+    browser.key("ArrowDown")
+    assert browser.js(FOCUS) == "3"
+    browser.key("ArrowDown")
+    browser.key("ArrowLeft")  # no value there
+    assert browser.js(FOCUS) == "4"
+    browser.key("Enter")
+    assert browser.js(OPEN) is True
+    assert "BM25" in browser.js(BODY)
+    browser.key("Escape")
+    assert browser.js(FOCUS) == "4"
+    browser.key("Tab")  # one stop a table: the next is the closed one
+    assert browser.js("document.activeElement.tagName") == "SUMMARY"
+    assert browser.errors == []
+
+
+def test_addresses_hold_filters_and_the_open_cell(browser: Browser, page: str) -> None:
+    browser.show(f"{page}#paper=000&state=reproduced&open={FIRST}", 1400)
+    assert browser.js(COUNT) == "1 of 45 cells"
+    assert browser.js(OPEN) is True
+    browser.show(f"{page}#open=003.4.v1.dl-2021-query-7.ndcg-10", 1400)
+    assert "50.7" in browser.js(BODY)
+    assert browser.js("document.getElementById('003-table-4').open") is True
+    browser.show(f"{page}#003-table-4", 1400)
+    assert browser.js("document.getElementById('003-table-4').open") is True
+    browser.show(f"{page}#state=nonsense&open=nothing", 1400)
+    assert (browser.js(COUNT), browser.js(OPEN)) == ("45 cells", False)
+    assert browser.errors == []
+
+
+@WIDTHS
+def test_nothing_is_wider_than_the_window(browser: Browser, page: str, width: int) -> None:
+    browser.show(page, width)
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    browser.click("[data-cell='0']")
+    left, right = browser.js("(r => [r.left, r.right])(document.getElementById('details').getBoundingClientRect())")
+    assert left >= 0
+    assert right <= width
+
+
+@WIDTHS
+def test_the_page_of_the_docs(browser: Browser, width: int, tmp_path: Path) -> None:
+    path = ROOT / "docs" / "index.html"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there: python -m rnnreranker.regress --docs writes it")
+    browser.show(path.as_uri(), width)
+    total = browser.js("document.querySelectorAll('[data-cell]').length")
+    assert browser.js(COUNT) == f"{total:,} cells"
+    parts = 0
+    for state in STATES:
+        browser.click(f".key[data-state='{state}']")
+        if browser.js("location.hash"):
+            parts += int(browser.js(COUNT).split()[0].replace(",", ""))
+    assert parts == total
+    browser.click("button[type=reset]")
+    browser.click("[data-cell]")
+    assert browser.js(OPEN) is True
+    browser.key("Escape")
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    browser.picture(tmp_path / f"matrix-{width}.png")
+    assert (tmp_path / f"matrix-{width}.png").stat().st_size > 10_000
+    assert browser.errors == []
