@@ -212,6 +212,12 @@ def test_filters_by_click_and_by_choice(browser: Browser, page: str, width: int)
     ]
     browser.click(".key[data-state='runnable elsewhere']")
     assert browser.js(COUNT) == "45 cells"
+    browser.show(f"{page}#state=changed", width)  # rows and columns without a cell of this state are left out
+    assert browser.js("[...document.querySelectorAll('thead th')].filter(t => t.checkVisibility()).length") == 5
+    assert browser.js("document.querySelector('th.group').colSpan") == 2
+    assert browser.js("document.querySelectorAll('.dots i:not(.off)').length") == 1
+    browser.click("button[type=reset]")
+    assert browser.js("document.querySelector('th.group').colSpan") == 4
     browser.js(
         "const s = document.querySelector('[name=dataset]'); s.value = 'DL 2021';"
         "s.dispatchEvent(new Event('change', {bubbles: true}))"

@@ -5,6 +5,7 @@ const form = document.querySelector(".filters");
 const dialog = document.getElementById("details");
 const buttons = [...document.querySelectorAll("[data-cell]")];
 const byId = new Map(buttons.map(button => [known.cells[button.dataset.cell].id, button]));
+const dots = [...document.querySelectorAll(".dots i")]; // in the order of the buttons
 const names = ["paper", "dataset", "state"];
 const wasOpen = new Map([...document.querySelectorAll("details.table")].map(table => [table, table.open]));
 let opener = null;
@@ -38,6 +39,7 @@ function filter() {
       row.hidden = any && inRow === 0;
       inTable += inRow;
     }
+    if (inTable) columns(table);
     table.hidden = inTable === 0;
     table.open = any ? inTable > 0 : wasOpen.get(table);
     count += inTable;
@@ -47,7 +49,29 @@ function filter() {
   const said = number => number.toLocaleString("en") + " cells";
   document.getElementById("count").value = any ? `${count.toLocaleString("en")} of ${said(buttons.length)}` : said(count);
   document.getElementById("none").hidden = count > 0;
+  buttons.forEach((button, place) => dots[place].classList.toggle("off", button.parentElement.classList.contains("off")));
   enter();
+}
+
+function columns(table) {
+  const [groups, measures, kinds] = [...table.querySelectorAll("thead tr")].map(row => [...row.cells]);
+  const rows = [...table.querySelectorAll("tbody tr")].map(row => [...row.cells]);
+  const shown = measures.map((_, at) => rows.some(row => row[2 * at + 2].querySelector("[data-cell]") && !row[2 * at + 2].classList.contains("off")));
+  let at = 0;
+  for (const group of groups.slice(1)) {
+    const inside = shown.slice(at, at + Number(group.dataset.columns));
+    at += inside.length;
+    const width = inside.filter(Boolean).length;
+    group.hidden = width === 0;
+    group.colSpan = 2 * Math.max(width, 1);
+  }
+  shown.forEach((yes, column) => {
+    measures[column].hidden = !yes;
+    for (const side of [0, 1]) {
+      kinds[2 * column + side].hidden = !yes;
+      for (const row of rows) row[2 * column + side + 1].hidden = !yes;
+    }
+  });
 }
 
 function enter() {
@@ -104,7 +128,7 @@ function open(button) {
     element("h2", {id: "d-title"}, cell.row),
     element("p", {class: "note"}, `Paper ${cell.paper}, table ${cell.table} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
     values(cell),
-    element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says + "."));
+    element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
   if (cell.tuned) body.append(element("p", {}, "† The paper chose its parameters on the set that this value is reported for."));
   if (cell.letters) body.append(element("p", {}, `Differs significantly from the runs ${[...cell.letters].join(", ")} of this table.`));
