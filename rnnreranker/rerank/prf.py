@@ -1,19 +1,15 @@
 """Vector pseudo-relevance feedback with Pyserini's own classes: a new query vector, candidates ranked by it."""
 
 from __future__ import annotations
-import __future__
 
-import ast
 import functools
-import importlib.util
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.errors import UnavailableError, require
+from rnnreranker.java import start_java
 from rnnreranker.rerank.context import ContextReranker
 from rnnreranker.rerank.settings import NOT_NEGATIVE, check, context_setting, setting
 
@@ -118,41 +114,15 @@ class PrfRocchioReranker(_PrfReranker):
 
 @functools.cache
 def pyserini_prf() -> dict[str, Any]:
-    """Pyserini's feedback classes by name, without its imports: those of the module would start Java.
-
-    The class definitions are taken from the installed module's file and run with numpy alone;
-    where Pyserini has been imported already, they are those of the module.
+    """Pyserini's feedback classes by name. Importing them starts Java, as all of Pyserini's searchers do.
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
-        UnavailableError: this version of Pyserini has them elsewhere, or they need more than numpy.
+        UnavailableError: no Java 21 or newer, or a version of Pyserini that has the classes elsewhere.
     """
-    if (module := sys.modules.get(MODULE)) is not None and all(hasattr(module, name) for name in CLASSES):
-        return {name: getattr(module, name) for name in CLASSES}
-    spec = importlib.util.find_spec("pyserini")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingDependencyError(
-            "pyserini is needed for --rerank prf-average and prf-rocchio: pip install pyserini"
-        )
-    path = Path(next(iter(spec.submodule_search_locations))).joinpath(*MODULE.split(".")[1:]).with_suffix(".py")
-    try:
-        found = _classes(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, SyntaxError, NameError) as error:
-        reason = f"no feedback classes that can be used ({error})"
-        raise UnavailableError(f"{path}: {reason}; install pyserini 1.x or 2.x") from None
-    lost = [name for name in CLASSES if name not in found]
+    start_java()
+    module = require(MODULE, "--rerank prf-average and prf-rocchio", "pyserini")
+    lost = [name for name in CLASSES if not hasattr(module, name)]
     if lost:
-        raise UnavailableError(f"{path}: no class {', '.join(lost)} in this version; install pyserini 1.x or 2.x")
-    return found
-
-
-def _classes(source: str, path: str) -> dict[str, Any]:
-    """The classes of CLASSES that a module's source defines, made without its imports."""
-    wanted: list[ast.stmt] = [
-        node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name in CLASSES
-    ]
-    names: dict[str, Any] = {"__name__": __name__, "np": np}
-    flags = __future__.annotations.compiler_flag  # type hints stay text: they name classes that were not imported
-    code = compile(ast.Module(wanted, type_ignores=[]), path, "exec", flags=flags, dont_inherit=True)
-    exec(code, names)  # installed code, as an import would run it
-    return {name: names[name] for name in CLASSES if name in names}
+        raise UnavailableError(f"{MODULE}: no class {', '.join(lost)} in this version; install pyserini 1.x or 2.x")
+    return {name: getattr(module, name) for name in CLASSES}
