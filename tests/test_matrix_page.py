@@ -152,3 +152,25 @@ def test_bad_cells_are_refused_all_at_once() -> None:
 def test_an_unknown_value_is_no_number() -> None:
     rows = Rows(matrix([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])).rows
     assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
+
+
+def test_figures_of_sweeps(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from rnnreranker.regress.matrix_figures import figures
+
+    rows = [{"context": n, "value": n / 100, "low": 0.1, "high": 0.7, "milliseconds": 0.1} for n in (10, 60)]
+    for name in ("one", "two"):
+        record = {"measure": "RR@10", "topics": 7, "sweeps": {"context": rows, "grid": []}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+    (tmp_path / "without.json").write_text('{"measure": "RR@10"}')
+    found = figures(tmp_path)
+    assert [caption.split(":")[0] for caption, _ in found] == ["one", "two"]
+    assert "RR@10 and time a query" in found[0][0]
+    page = matrix([cell()], figures=found)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= {*ids, "results"}
+    assert "<svg" in found[0][1][:10]
+    (tmp_path / "broken.json").write_text('{"measure": "RR@10", "topics": 1, "sweeps": {"context": [{}]}}')
+    with pytest.raises(InputError, match=r"broken\.json: not a tuning record \(KeyError"):
+        figures(tmp_path)
