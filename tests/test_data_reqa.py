@@ -90,6 +90,8 @@ def test_squad_files_become_a_collection(tmp_path: Path) -> None:
     made = json.loads((folder / "made.json").read_text())
     assert made == {"files": ["dev.json"], "rules": 1, "documents": 4, "topics": 3, "dropped": 1}
     assert reqa.made_folder(path) == folder
+    assert load_topics(f"reqa:{path}") == load_topics(folder)
+    assert load_qrels(f"reqa:{path}").equals(load_qrels(folder))
     path.write_text(json.dumps(squad(version="1.2")))
     assert reqa.made_folder(path) != folder
 

@@ -61,6 +61,9 @@ def test_the_unpacked_release(benchmark: Path, inside: str, monkeypatch: pytest.
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("TRIPCLICK_HOME", str(benchmark.parent if inside == "benchmark" else benchmark))
     assert [(d.docid, d.text) for d in load_documents("tripclick")] == DOCUMENTS
+    assert [d.docid for d in load_documents(benchmark / "documents")] == ["11", "12", "13"]
+    assert list(load_documents(benchmark)) == list(load_documents("tripclick"))
+    assert load_topics(benchmark / "topics" / "topics.tail.val.txt") == load_topics("tripclick-tail-val")
     assert load_topics("tripclick-head-val") == {"headval1": "head val zinc", "headval2": "gout"}
     assert load_topics("tripclick-torso") == {"torsotest1": "torso test zinc", "torsotest2": "gout"}
     assert load_qrels("tripclick-head-val-dctr").values.tolist() == [["headval1", "11", 2]]

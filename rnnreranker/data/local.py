@@ -1,7 +1,7 @@
 """Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made here from downloaded files.
 
 A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its split
-`test` (or its only one), `FOLDER:SPLIT` another.
+`test` (or its only one), `FOLDER:SPLIT` another. `reqa:FILE` is the ReQA set made from a file in the format of SQuAD.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def source(name: str, part: str) -> str:
         return name
     if tripclick.is_name(name):
         return tripclick.source(name, part)
+    if part == "documents" and tripclick.holds_documents(Path(name).expanduser()):
+        return str(Path(name).expanduser())
     found = _folder(name)
     if found is None:
         return name
@@ -52,6 +54,8 @@ def judged_file(name: str) -> Path | None:
 def _folder(name: str) -> tuple[Path, str] | None:
     """The folder in BEIR layout that a name stands for, and the split asked for ("" = test, or the only one)."""
     plain, _, split = name.rpartition(":")
+    if name.startswith(reqa.MADE_FROM):
+        return reqa.made_folder(Path(name.removeprefix(reqa.MADE_FROM)).expanduser()), ""
     for text, wanted in ((name, ""), (plain, split)):
         folder = Path(text).expanduser()
         if text in reqa.NAMES:

@@ -20,6 +20,7 @@ from rnnreranker.data.reading_files import Paragraph
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
 
+MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
 RULES = 1  # part of a made set's name: count it up when what is made from the same files changes
 NAMES = {
     "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",

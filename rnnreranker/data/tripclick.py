@@ -92,6 +92,11 @@ def folders() -> list[Path]:
     return [folder for folder in found if folder.is_dir() or (named and folder == found[0])]
 
 
+def holds_documents(folder: Path) -> bool:
+    """Whether a folder, or its folder `documents`, holds document files of a release."""
+    return any(any(place.glob("docs_grp_*.txt*")) for place in (folder, folder / "documents") if place.is_dir())
+
+
 def document_files(folder: Path) -> Iterator[Path]:
     """The document files of a release in the order of their numbers: docs_grp_2.txt before docs_grp_10.txt."""
     found = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
