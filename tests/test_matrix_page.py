@@ -98,9 +98,9 @@ def test_every_cell_once_with_its_address_and_details() -> None:
         *("000.1.tas-b.dev.rr-10", "000.1.r-tas-b.dev.rr-10", "000.1.tas-b.dev.rr-10-2")
     ]
     assert [entry["about"] for entry in found["cells"]] == [0, 1, 0]  # equal details stand there once
-    assert found["details"][0] == {"commands": ["one command"], "parameters": {"path": "x"}, "history": []}
-    assert found["details"][1]["history"] == [{"date": "2026-11-21", "value": 0.1}]
-    assert found["cells"][0]["difference"] == "−0.0440"
+    assert found["details"][0] == {"commands": ["one command"], "parameters": [["path", "x"]], "history": []}
+    assert found["details"][1]["history"] == [[["date", "2026-11-21"], ["value", 0.1]]]
+    assert found["cells"][0]["difference"] == "−.0440"
 
 
 def test_many_data_sets_become_rows() -> None:

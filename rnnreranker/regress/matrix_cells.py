@@ -98,9 +98,9 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
     for cell, identity in zip(cells, ids, strict=True):
         about = {
             "commands": [cell["commands"]] if isinstance(cell["commands"], str) else list(cell["commands"] or ()),
-            "parameters": {str(key): _plain(value) for key, value in (cell["parameters"] or {}).items()},
+            "parameters": [[str(key), _plain(value)] for key, value in (cell["parameters"] or {}).items()],
             "history": [
-                {str(key): _plain(value) for key, value in entry.items() if value is not None}
+                [[str(key), _plain(value)] for key, value in entry.items() if value is not None]
                 for entry in cell["history"] or ()
             ],
         }
@@ -150,7 +150,8 @@ def _difference(cell: Mapping[str, Any], decimals: int) -> str:
     published, measured = cell["published"], cell["measured"]
     if not isinstance(published, int | float) or not isinstance(measured, int | float):
         return ""
-    return f"{measured - published:+.{decimals}f}".replace("-", "−")
+    sign = "+" if measured >= published else "−"
+    return sign + _number(abs(measured - published), decimals)
 
 
 def _plain(value: Any) -> Any:

@@ -133,9 +133,9 @@ function open(button) {
   if (cell.tuned) body.append(element("p", {}, "† The paper chose its parameters on the set that this value is reported for."));
   if (cell.letters) body.append(element("p", {}, `Differs significantly from the runs ${[...cell.letters].join(", ")} of this table.`));
   if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), element("pre", {tabindex: "0"}, about.commands.join("\n")));
-  if (Object.keys(about.parameters).length) {
+  if (about.parameters.length) {
     const list = element("dl", {class: "params"});
-    for (const [name, value] of Object.entries(about.parameters)) list.append(element("dt", {}, name), element("dd", {}, String(value)));
+    for (const [name, value] of about.parameters) list.append(element("dt", {}, name), element("dd", {}, String(value)));
     body.append(element("h3", {}, "Parameters"), list);
   }
   if (about.history.length) body.append(element("h3", {}, "History"), historyOf(about.history));
@@ -164,9 +164,9 @@ function heading(text, commands) {
 }
 
 function historyOf(entries) {
-  const columns = [...new Set(entries.flatMap(entry => Object.keys(entry)))];
+  const columns = [...new Set(entries.flatMap(entry => entry.map(([name]) => name)))];
   const head = element("tr", {}, ...columns.map(name => element("th", {scope: "col"}, name)));
-  const rows = [...entries].reverse().map(entry => element("tr", {}, ...columns.map(name => element("td", {}, String(entry[name] ?? "")))));
+  const rows = entries.map(entry => Object.fromEntries(entry)).reverse().map(entry => element("tr", {}, ...columns.map(name => element("td", {}, String(entry[name] ?? "")))));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
