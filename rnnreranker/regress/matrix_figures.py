@@ -13,7 +13,8 @@ from rnnreranker.files import read_text
 DRAWN = {
     "context": "{name}: {measure} and time a query by the size of the reranked context "
     "(as in paper 000's figures, for another collection); band: 95% interval",
-    "lambda": "{name}: {measure} by the share of the geometric similarity in the mixture; band: 95% interval, grey: the folds",
+    "lambda": "{name}: {measure} by the share of the geometric similarity in the mixture; "
+    "band: 95% interval, grey: the folds",
 }
 
 
