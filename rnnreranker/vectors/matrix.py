@@ -1,4 +1,4 @@
-"""Vectors in a memory-mapped `.npy` matrix with a file of ids beside it."""
+"""Vectors in memory-mapped `.npy` matrices with a file of ids beside them."""
 
 from __future__ import annotations
 
@@ -11,59 +11,50 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
 from rnnreranker.vectors.exact import exact_search
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.ids import Ids, read_ids
+from rnnreranker.vectors.mapped import MappedRows, map_matrix
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
 
 
-def map_matrix(path: Path) -> np.ndarray:
-    """(n, d) float32 or float16, memory-mapped read-only.
-
-    Raises:
-        InputError: no such file, not a whole `.npy` file, or another shape or type.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; expected a .npy matrix of shape (rows, dimensions)")
-    try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path}: not a whole .npy file ({error}); write or copy it again") from None
-    if matrix.ndim != 2 or matrix.dtype not in (np.float32, np.float16):
-        raise InputError(
-            f"{path}: has shape {matrix.shape} and type {matrix.dtype}; expected (rows, dimensions) float32 or float16"
-        )
-    if 0 in matrix.shape:
-        raise InputError(f"{path}: has shape {matrix.shape}; expected at least one row and one dimension")
-    return matrix
-
-
 class MatrixVectors:
-    """A `VectorSource` over a `.npy` matrix.
+    """A `VectorSource` over one `.npy` matrix, or several that stand behind each other.
 
     Args:
-        path: the matrix, (n, d) float32 or float16.
-        ids: the file with n docids, one a line.
+        paths: the matrices, (n, d) float32 or float16 each, of one width and type, in their order.
+        ids: the file with as many docids as there are rows in all, one a line.
 
     Raises:
-        InputError: files that are missing, cut short, of the wrong kind, or of different lengths.
+        InputError: files that are missing, cut short, of the wrong kind, or of different widths or lengths.
     """
 
     exact = True
 
-    def __init__(self, path: Path, ids: Path) -> None:
-        self._matrix = map_matrix(path)
+    def __init__(self, paths: Path | Sequence[Path], ids: Path) -> None:
+        paths = [paths] if isinstance(paths, Path) else list(paths)
+        matrices = [map_matrix(path) for path in paths]
+        for path, matrix in zip(paths, matrices, strict=True):
+            if (matrix.shape[1], matrix.dtype) != (matrices[0].shape[1], matrices[0].dtype):
+                raise InputError(
+                    f"{path}: has {matrix.shape[1]} dimensions of {matrix.dtype}, {paths[0].name} has "
+                    f"{matrices[0].shape[1]} of {matrices[0].dtype}; expected shards of one matrix"
+                )
+        whole = paths[0] if len(paths) == 1 else paths[0].parent
+        rows = MappedRows(matrices)
         if not ids.is_file():
-            raise InputError(f"{ids}: no such file; {path} needs its {len(self._matrix)} docids there, one a line")
-        self._path = path
-        self._ids = read_ids(ids)
-        self.docids: Sequence[str] = self._ids.names
-        self.dimension = self._matrix.shape[1]
-        if len(self.docids) != len(self._matrix):
+            raise InputError(f"{ids}: no such file; {whole} needs its {len(rows)} docids there, one a line")
+        self._use(rows, whole, read_ids(ids), ids, [sample(path) for path in paths])
+
+    def _use(self, rows: MappedRows, path: Path, ids: Ids, origin: Path, samples: Sequence[bytes]) -> None:
+        self._matrix, self._path, self._ids = rows, path, ids
+        self.docids: Sequence[str] = ids.names
+        self.dimension = rows.dimension
+        if len(self.docids) != len(rows):
             raise InputError(
-                f"{ids}: has {len(self.docids)} docids but {path} has {len(self._matrix)} rows; expected as many"
+                f"{origin}: has {len(self.docids)} docids but {path} has {len(rows)} rows; expected as many"
             )
-        self.fingerprint = fingerprint("matrix", sample(path), sample(ids))
+        self.fingerprint = fingerprint("matrix", *samples, sample(origin))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
@@ -76,10 +67,7 @@ class MatrixVectors:
             InputError: a row out of range, an `out` of another shape or type, NaN or infinite values.
         """
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
-        if self._matrix.dtype == np.float32:
-            np.take(self._matrix, rows, axis=0, out=out, mode="clip")
-        else:
-            out[...] = np.take(self._matrix, rows, axis=0, mode="clip")
+        self._matrix.take(rows, out)
         check_finite(out, rows, self.docids, str(self._path))
         return out
 
@@ -110,8 +98,7 @@ class MatrixVectors:
         step = max(count, BLOCK // (4 * self.dimension))
         scores = np.empty((len(queries), 0), dtype=np.float32)
         rows = np.empty((len(queries), 0), dtype=np.int64)
-        for first in range(0, len(self._matrix), step):
-            block = np.asarray(self._matrix[first : first + step], dtype=np.float32)
+        for first, block in self._matrix.blocks(step):
             products = queries @ block.T  # (Q, block)
             if not np.isfinite(products).all():
                 check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))

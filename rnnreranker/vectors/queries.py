@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rnnreranker.errors import InputError
 from rnnreranker.vectors.ids import read_ids
-from rnnreranker.vectors.matrix import map_matrix
+from rnnreranker.vectors.mapped import map_matrix
 from rnnreranker.vectors.source import QueryVectors
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,8 +80,9 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     """The source of vectors at a path.
 
     Args:
-        path: a Faiss folder of Pyserini (`index` and `docid`), a folder with `vectors.npy` and `docid` (or `ids`), or a
-            file `X.npy` with its ids in `X.ids`, one a line.
+        path: a Faiss folder of Pyserini (`index` and `docid`); a folder with `.npy` matrices (`vectors.npy`, or shards
+            in the order of the numbers in their names) and `docid` (or `ids`); a file `X.npy` with its ids in `X.ids`,
+            one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`).
 
     Raises:
         InputError: nothing there, none of these layouts, or files that cannot be used.
@@ -99,19 +101,40 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
     if (path / "index").is_file():
         return FaissFolder(path)
+    ids = path / "ids" if (path / "ids").is_file() else path / "docid"
     if (path / "vectors.npy").is_file():
-        ids = path / "ids" if (path / "ids").is_file() else path / "docid"
         return MatrixVectors(path / "vectors.npy", ids)
+    if (path / "vecs.f4").is_file():
+        from rnnreranker.vectors.flex import FlexVectors
+
+        return FlexVectors(path)
+    if shards := sorted(path.glob("*.npy"), key=_by_numbers):
+        return MatrixVectors(shards, ids)
     found = sorted(entry.name for entry in path.iterdir())
     shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
     if any(name.startswith("segments_") for name in found):
         raise InputError(
             f"{path}: a Lucene index, which has no dense vectors here; expected a Faiss folder or a matrix"
         )
+    if any(name.endswith((".pkl", ".pickle", ".pt")) for name in found):
+        raise InputError(
+            f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "
+            "that wrote them, save the matrix by numpy.save as `vectors.npy` and the ids, one a line, as `docid`"
+        )
     raise InputError(
         f"{path}: no vectors in this folder (it has {shown}); expected `index` and `docid` (Faiss folder of Pyserini), "
-        "or `vectors.npy` and `docid`"
+        "`vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and `docnos` (FlexIndex)"
     )
+
+
+def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """Orders shard.2.npy before shard.10.npy.
+
+    >>> sorted([Path("s10.npy"), Path("s2.npy")], key=_by_numbers)[0].name
+    's2.npy'
+    """
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], path.name
 
 
 def _first_repeated(ids: Sequence[str]) -> str | None:

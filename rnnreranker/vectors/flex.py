@@ -1,0 +1,69 @@
+"""Vectors in a FlexIndex folder of pyterrier_dr: `vecs.f4`, raw float32 rows, and `docnos`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from rnnreranker.errors import InputError, require
+from rnnreranker.files import read_text
+from rnnreranker.vectors.checks import sample
+from rnnreranker.vectors.ids import Ids, read_ids
+from rnnreranker.vectors.mapped import MappedRows
+from rnnreranker.vectors.matrix import MatrixVectors
+
+
+class FlexVectors(MatrixVectors):
+    """A `VectorSource` over a FlexIndex.
+
+    Args:
+        folder: has `vecs.f4`, `pt_meta.json`, and docids in `docnos.npids` (needs the package npids) or, one a line, in
+            `docnos`, `docnos.txt` or `docid`.
+
+    Raises:
+        InputError: files that are missing, cut short, or of different lengths.
+        MissingDependencyError: `docnos.npids` without npids.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "vecs.f4"
+        meta = _meta(folder)
+        dimension, size = int(meta["vec_size"]), path.stat().st_size
+        if dimension < 1 or size == 0 or size % (4 * dimension):
+            raise InputError(f"{path}: {size} bytes are no whole number of rows of {dimension} float32; copy it again")
+        matrix = np.memmap(path, dtype=np.float32, mode="r", shape=(size // (4 * dimension), dimension))
+        expected = meta.get("doc_count", len(matrix))
+        if expected != len(matrix):
+            raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
+        ids, origin = _docnos(folder, len(matrix))
+        self._use(MappedRows([matrix]), path, ids, origin, [sample(path)])
+
+
+def _meta(folder: Path) -> dict[str, int]:
+    path = folder / "pt_meta.json"
+    text = read_text(path, "description of a FlexIndex")
+    try:
+        meta = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+    if not isinstance(meta, dict) or not isinstance(meta.get("vec_size"), int):
+        raise InputError(f"{path}: no vec_size; expected the description of a FlexIndex of pyterrier_dr")
+    return meta
+
+
+def _docnos(folder: Path, count: int) -> tuple[Ids, Path]:
+    """The docids and the file they are from."""
+    for name in ("docnos", "docnos.txt", "docid"):
+        if (folder / name).is_file():
+            return read_ids(folder / name), folder / name
+    packed = folder / "docnos.npids"
+    if not packed.is_file():
+        raise InputError(f"{packed}: no such file; a FlexIndex has its {count} docids there")
+    npids = require("npids", f"reading {packed}", "npids")
+    with npids.Lookup(str(packed)) as lookup:
+        names = [str(name) for name in lookup.fwd]
+    ids = Ids(names, str(packed))
+    ids.check_distinct()
+    return ids, packed

@@ -1,0 +1,125 @@
+"""Layouts beside Faiss and one matrix: shards, FlexIndex, refused pickles; rows read by many threads."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.vectors import open_vectors
+from rnnreranker.vectors.mapped import PART, MappedRows, map_matrix
+
+COUNT, DIMENSION = 230, 6
+DOCIDS = [f"d{row}" for row in range(COUNT)]
+VECTORS = np.random.default_rng(3).standard_normal((COUNT, DIMENSION)).astype(np.float32)
+QUERIES = np.random.default_rng(4).standard_normal((3, DIMENSION)).astype(np.float32)
+
+
+def write_ids(path: Path) -> None:
+    path.write_text("".join(f"{docid}\n" for docid in DOCIDS))
+
+
+def shards(folder: Path, dtype: str = "float32") -> Path:
+    """Twelve shards of unequal sizes, whose names sort otherwise than their numbers."""
+    cuts = [0, 1, 20, 21, 60, 61, 90, 110, 150, 170, 200, 229, COUNT]
+    for number, (first, last) in enumerate(itertools.pairwise(cuts)):
+        np.save(folder / f"part-{number}.npy", VECTORS[first:last].astype(dtype))
+    write_ids(folder / "docid")
+    return folder
+
+
+def flex(folder: Path, **changed: object) -> Path:
+    VECTORS.tofile(folder / "vecs.f4")
+    meta = {"type": "dense_index", "format": "flex", "vec_size": DIMENSION, "doc_count": COUNT} | changed
+    (folder / "pt_meta.json").write_text(json.dumps(meta))
+    write_ids(folder / "docnos")
+    return folder
+
+
+@pytest.mark.parametrize("make", [shards, flex])
+def test_vectors_come_back_exactly_and_are_found(tmp_path: Path, make: object) -> None:
+    source = open_vectors(make(tmp_path))  # type: ignore[operator]
+    assert source.exact
+    rows = source.rows(["d229", "d0", "nowhere", "d60", "d61", "d60"])
+    assert rows.tolist() == [229, 0, -1, 60, 61, 60]
+    np.testing.assert_array_equal(source.fetch(rows[rows >= 0]), VECTORS[[229, 0, 60, 61, 60]])
+    scores, found = source.search(QUERIES, 7)
+    exact = QUERIES.astype(np.float64) @ VECTORS.astype(np.float64).T
+    for query in range(len(QUERIES)):
+        assert found[query].tolist() == np.argsort(-exact[query])[:7].tolist()
+        np.testing.assert_allclose(scores[query], np.sort(exact[query])[::-1][:7], rtol=1e-6)
+
+
+def test_shards_of_half_floats(tmp_path: Path) -> None:
+    source = open_vectors(shards(tmp_path, "float16"))
+    np.testing.assert_array_equal(source.fetch(np.arange(COUNT)), VECTORS.astype(np.float16).astype(np.float32))
+
+
+def test_shards_must_be_of_one_matrix(tmp_path: Path) -> None:
+    shards(tmp_path)
+    np.save(tmp_path / "part-3.npy", VECTORS[21:60].astype(np.float16))
+    with pytest.raises(InputError, match=r"part-3.npy: has 6 dimensions of float16, part-0.npy has 6 of float32"):
+        open_vectors(tmp_path)
+    np.save(tmp_path / "part-3.npy", VECTORS[21:59])
+    with pytest.raises(InputError, match=r"docid: has 230 docids but .* has 229 rows"):
+        open_vectors(tmp_path)
+
+
+def test_flex_folders_that_are_not_whole(tmp_path: Path) -> None:
+    flex(tmp_path, doc_count=COUNT + 1)
+    with pytest.raises(InputError, match=r"vecs.f4: has 230 rows, pt_meta.json says 231"):
+        open_vectors(tmp_path)
+    flex(tmp_path, vec_size=7)
+    with pytest.raises(InputError, match=r"vecs.f4: 5520 bytes are no whole number of rows of 7 float32"):
+        open_vectors(tmp_path)
+    flex(tmp_path, vec_size="six")
+    with pytest.raises(InputError, match=r"pt_meta\.json: no vec_size"):
+        open_vectors(tmp_path)
+    (tmp_path / "pt_meta.json").write_text("{\n")
+    with pytest.raises(InputError, match=r"pt_meta.json:2: not JSON"):
+        open_vectors(tmp_path)
+
+
+def test_packed_docnos_of_a_flex_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flex(tmp_path)
+    (tmp_path / "docnos").unlink()
+    with pytest.raises(InputError, match=r"docnos.npids: no such file; a FlexIndex has its 230 docids there"):
+        open_vectors(tmp_path)
+    npids = pytest.importorskip("npids", reason="npids is not installed")
+    npids.Lookup.build(DOCIDS, str(tmp_path / "docnos.npids"))
+    assert open_vectors(tmp_path).rows(["d9", "d229"]).tolist() == [9, 229]
+    monkeypatch.setitem(__import__("sys").modules, "npids", None)
+    with pytest.raises(MissingDependencyError, match="npids is needed for reading"):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["corpus_emb.0.pkl", "embeddings.pickle", "docs.pt"])
+def test_pickles_are_not_opened(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"cos\nsystem\n")
+    with pytest.raises(InputError, match=rf"pickled vectors \(it has {name}\) are not read.*numpy.save"):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_many_readers_read_what_one_does(tmp_path: Path, dtype: str) -> None:
+    paths = []
+    for number in range(3):
+        paths.append(tmp_path / f"{number}.npy")
+        np.save(paths[-1], np.random.default_rng(number).standard_normal((1000, 4)).astype(dtype))
+    one = MappedRows([map_matrix(path) for path in paths])
+    many = MappedRows([map_matrix(path) for path in paths], large=1)
+    assert (one.spread, many.spread) == (False, True)
+    rows = np.random.default_rng(9).integers(0, 3000, size=40 * PART + 3)
+    first, second = np.empty((len(rows), 4), np.float32), np.zeros((len(rows), 4), np.float32)
+    one.take(rows, first)
+    many.take(rows, second)
+    np.testing.assert_array_equal(first, second)
+    whole = np.concatenate([np.load(path) for path in paths]).astype(np.float32)
+    np.testing.assert_array_equal(second, whole[rows])
+    blocks = list(many.blocks(700))
+    assert [start for start, _ in blocks] == [0, 700, 1000, 1700, 2000, 2700]
+    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), whole)
