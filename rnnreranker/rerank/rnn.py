@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
-CHUNK_BYTES = 64 * 2**20  # candidate vectors held at a time
+CHUNK_BYTES = 32 * 2**20  # candidate vectors reranked at a time; as many again are being fetched
 
 
 class RnnReranker:
@@ -83,10 +85,10 @@ class RnnReranker:
         context, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         starts, rest_starts = _starts(chosen, run.offsets), _starts(~chosen, run.offsets)
         new = np.empty(len(context), dtype=np.float64)
-        for first, last in self._chunks(run):
+        for first, last, fetched in self._fetched(run, context, starts, vector_rows):
             part = slice(starts[first], starts[last])
             bounds = starts[first : last + 1]
-            new[part] = self._similarities(run, queries[first:last], context[part], bounds, vector_rows)
+            new[part] = self._similarities(run, queries[first:last], context[part], bounds, fetched)
 
         numbers = run.queries
         order = order_by_score(new, run.docids[run.rows[context]], numbers[context])
@@ -145,21 +147,31 @@ class RnnReranker:
         place = np.cumsum(has_vector) - np.repeat(_starts(has_vector, run.offsets)[:-1], np.diff(run.offsets))
         return has_vector & (place <= self.params.context)
 
-    def _chunks(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Ranges of queries whose candidate vectors fit the buffer."""
+    def _fetched(
+        self, run: Run, context: np.ndarray, starts: np.ndarray, vector_rows: np.ndarray
+    ) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Ranges of queries whose candidate vectors fit the buffer, and these; the next are fetched meanwhile."""
         deepest = int(np.diff(run.offsets).max(initial=1))
         size = max(1, CHUNK_BYTES // (4 * self.vectors.dimension * min(self.params.context, deepest)))
-        starts = range(0, len(run.qids), size)
-        for first in progress(starts, unit="chunks", what="rerank"):
-            yield first, min(first + size, len(run.qids))
+        bounds = [*range(0, len(run.qids), size), len(run.qids)]
+
+        def fetch(first: int, last: int) -> np.ndarray:
+            return self.vectors.fetch(vector_rows[run.rows[context[starts[first] : starts[last]]]])
+
+        ranges = list(itertools.pairwise(bounds))
+        with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
+            coming = ahead.submit(fetch, *ranges[0]) if ranges else None
+            for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank"), 1):
+                fetched = coming.result() if coming else fetch(first, last)
+                coming = ahead.submit(fetch, *ranges[number]) if number < len(ranges) else None
+                yield first, last, fetched
 
     def _similarities(
-        self, run: Run, queries: np.ndarray, context: np.ndarray, starts: np.ndarray, vector_rows: np.ndarray
+        self, run: Run, queries: np.ndarray, context: np.ndarray, starts: np.ndarray, fetched: np.ndarray
     ) -> np.ndarray:
         """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]."""
         if not len(context):
             return np.empty(0, dtype=np.float32)
-        fetched = self.vectors.fetch(vector_rows[run.rows[context]])
         finite = np.isfinite(fetched).all(axis=1)
         if not finite.all():
             docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
