@@ -18,15 +18,19 @@ from rnnreranker.files import fingerprint
 from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
 from rnnreranker.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.mapped import LARGE, PART, READERS, MappedRows
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
+MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
+ADVICE = "use a flat or HNSW index of the same documents"
+WITHOUT_VECTORS = ("IndexLSH", "IndexRowwiseMinMax", "IndexRowwiseMinMaxFP16")
 EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
 
 
 class FaissFolder:
-    """A `VectorSource` over a Faiss folder; flat indexes are memory-mapped, others are read into memory.
+    """A `VectorSource` over a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
 
     Args:
         path: the folder, with `index` and `docid`. Row r is line r of `docid`, counted from 0.
@@ -50,6 +54,7 @@ class FaissFolder:
         inner = self._inner
         self.kind = type(inner).__name__
         self.exact = self.kind in EXACT
+        self._many = self._path.stat().st_size >= LARGE
         self._warned = self.exact
         self.fingerprint = fingerprint("faiss", sample(self._path), sample(folder / "docid"))
 
@@ -60,7 +65,8 @@ class FaissFolder:
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of the given rows, into `out` when it is given.
 
-        Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time.
+        Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
+        transformation (PCA, OPQ) that is the vector turned back into the space of the queries.
 
         Raises:
             InputError: a row out of range, an `out` of another shape or type, NaN or infinite values, a type of index
@@ -72,9 +78,10 @@ class FaissFolder:
             warnings.warn(
                 f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate", stacklevel=2
             )
-        positions = rows if self._positions is None else self._positions[rows]
-        for first in range(0, len(rows), AT_ONCE):
-            self._with_vectors.reconstruct_batch(positions[first : first + AT_ONCE], out[first : first + AT_ONCE])
+        if self._flat_rows is not None:
+            self._flat_rows.take(rows, out)
+        else:
+            self._reconstruct(rows if self._positions is None else self._positions[rows], out)
         check_finite(out, rows, self.docids, str(self._path))
         return out
 
@@ -104,6 +111,33 @@ class FaissFolder:
             found = list(pool.map(lambda query: self._search_one(query, hits), queries))
         return [scores for scores, _ in found], [rows for _, rows in found]
 
+    def _reconstruct(self, positions: np.ndarray, out: np.ndarray) -> None:
+        """Vectors from Faiss into out, by several threads where they come from a large file."""
+        inner = self._with_vectors
+        step = min(AT_ONCE, max(PART, -(-len(positions) // READERS))) if self._many else AT_ONCE
+        parts = [slice(first, first + step) for first in range(0, len(positions), step)]
+        try:
+            if self._many and len(parts) > 1:
+                for _ in self._readers.map(lambda part: inner.reconstruct_batch(positions[part], out[part]), parts):
+                    pass
+            else:
+                for part in parts:
+                    inner.reconstruct_batch(positions[part], out[part])
+        except RuntimeError as error:
+            raise self._without(_reason(error)) from None
+
+    @cached_property
+    def _readers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+    @cached_property
+    def _flat_rows(self) -> MappedRows | None:
+        """The rows of a flat index file, as bytes since they lie at odd addresses, apart from what Faiss searches."""
+        if not isinstance(self._index, self._faiss.IndexFlat):
+            return None
+        shape = (len(self.docids), 4 * self.dimension)
+        return MappedRows([np.memmap(self._path, dtype=np.uint8, mode="r", offset=FLAT_HEADER, shape=shape)])
+
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         scores, rows = self._index.search(queries, count)
         if (rows < 0).any():  # Faiss leaves places empty where a score is not a number
@@ -130,10 +164,12 @@ class FaissFolder:
             self._faiss.omp_set_num_threads(before)
 
     def _open(self) -> Any:
-        """The Faiss index. Only flat ones are mapped, once their size is right: a cut-off mapped file crashes Faiss."""
+        """The Faiss index, mapped. The size of a flat one is looked at first: a cut-off mapped file crashes Faiss."""
         size = self._path.stat().st_size
         with open(self._path, "rb") as stream:
             header = stream.read(16)
+        if header[:2] == b"IB":
+            raise InputError(f"{self._path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
         flat = header[:4] in FLAT_MARKS
         if flat:
             dimension, count = (int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little"))
@@ -144,15 +180,19 @@ class FaissFolder:
                     "the file is not whole: copy or build it again"
                 )
         try:
-            return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if flat else 0)
+            mapped = flat or size >= MAPPED
+            return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if mapped else 0)
         except (RuntimeError, MemoryError) as error:
-            reason = str(error).split("failed:")[-1].strip().splitlines()[0]
-            raise InputError(f"{self._path}: not a whole Faiss index ({reason}); copy or build it again") from None
+            raise InputError(
+                f"{self._path}: not a whole Faiss index ({_reason(error)}); copy or build it again"
+            ) from None
 
     def _check(self, folder: Path) -> None:
         index = self._index
         if not isinstance(index, self._faiss.Index):
             raise InputError(f"{self._path}: a {type(index).__name__}; expected an index of float vectors")
+        if type(self._inner).__name__ in WITHOUT_VECTORS:
+            raise InputError(f"{self._path}: vectors cannot be had from a {type(self._inner).__name__}; {ADVICE}")
         if index.metric_type != self._faiss.METRIC_INNER_PRODUCT:
             names = {self._faiss.METRIC_L2: "L2 distance"}
             metric = names.get(index.metric_type, f"number {index.metric_type}")
@@ -209,9 +249,13 @@ class FaissFolder:
                     with_lists.make_direct_map()
             inner.reconstruct(0)
         except RuntimeError as error:
-            reason = str(error).split("failed:")[-1].strip().splitlines()[0]
-            raise InputError(
-                f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); use a flat or HNSW index of the "
-                "same documents"
-            ) from None
+            raise self._without(_reason(error)) from None
         return inner
+
+    def _without(self, reason: str) -> InputError:
+        return InputError(f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); {ADVICE}")
+
+
+def _reason(error: Exception) -> str:
+    """What Faiss says, without where in its code it says so."""
+    return str(error).split("failed:")[-1].strip().splitlines()[0].split(".cpp:")[-1].split(": ", 1)[-1]

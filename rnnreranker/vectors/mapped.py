@@ -98,7 +98,9 @@ class MappedRows:
 
 
 def _gather(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    if matrix.dtype == np.float32:
+    if matrix.dtype == np.uint8:  # float32 at odd addresses, as Faiss writes them: (n, 4 d) bytes
+        np.take(matrix, rows, axis=0, out=out.view(np.uint8), mode="clip")
+    elif matrix.dtype == np.float32:
         np.take(matrix, rows, axis=0, out=out, mode="clip")
     else:
         out[...] = np.take(matrix, rows, axis=0, mode="clip")
