@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
-CHUNK_BYTES = 32 * 2**20  # candidate vectors reranked at a time; as many again are being fetched
+CHUNK_BYTES = 16 * 2**20  # candidate vectors reranked at a time; as many again are being fetched
 
 
 class RnnReranker:
@@ -155,15 +155,21 @@ class RnnReranker:
         size = max(1, CHUNK_BYTES // (4 * self.vectors.dimension * min(self.params.context, deepest)))
         bounds = [*range(0, len(run.qids), size), len(run.qids)]
 
-        def fetch(first: int, last: int) -> np.ndarray:
-            return self.vectors.fetch(vector_rows[run.rows[context[starts[first] : starts[last]]]])
-
         ranges = list(itertools.pairwise(bounds))
+        longest = max((int(starts[last] - starts[first]) for first, last in ranges), default=0)
+        buffers = np.empty((min(len(ranges), 2), longest, self.vectors.dimension), dtype=np.float32)
+
+        def fetch(number: int) -> np.ndarray:
+            first, last = ranges[number]
+            rows = vector_rows[run.rows[context[starts[first] : starts[last]]]]
+            return self.vectors.fetch(rows, buffers[number % 2, : len(rows)])  # the other one is being reranked
+
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            coming = ahead.submit(fetch, *ranges[0]) if ranges else None
+            coming = [ahead.submit(fetch, 0)] if ranges else []
             for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank"), 1):
-                fetched = coming.result() if coming else fetch(first, last)
-                coming = ahead.submit(fetch, *ranges[number]) if number < len(ranges) else None
+                fetched = coming.pop().result()
+                if number < len(ranges):
+                    coming.append(ahead.submit(fetch, number))
                 yield first, last, fetched
 
     def _similarities(
@@ -172,10 +178,6 @@ class RnnReranker:
         """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]."""
         if not len(context):
             return np.empty(0, dtype=np.float32)
-        finite = np.isfinite(fetched).all(axis=1)
-        if not finite.all():
-            docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
-            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
         lengths = np.diff(starts)
         real = np.arange(lengths.max()) < lengths[:, None]  # (B, N)
         if real.all():
@@ -183,12 +185,19 @@ class RnnReranker:
         else:
             candidates = np.zeros((*real.shape, fetched.shape[1]), dtype=np.float32)
             candidates[real] = fetched
-        if self.device is not None:
-            from rnnreranker.rnn import torch
+        try:
+            if self.device is not None:
+                from rnnreranker.rnn import torch
 
-            found = torch.rnn_similarity(queries, candidates, self.params, lengths=lengths, device=self.device)
-            return found.cpu().numpy()[real]
-        return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)[real]
+                found = torch.rnn_similarity(queries, candidates, self.params, lengths=lengths, device=self.device)
+                return found.cpu().numpy()[real]
+            return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)[real]
+        except InputError:  # it says where in the batch: say which docid
+            finite = np.isfinite(fetched).all(axis=1)
+            if finite.all():
+                raise
+            docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
+            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again") from None
 
 
 def _starts(chosen: np.ndarray, offsets: np.ndarray) -> np.ndarray:
