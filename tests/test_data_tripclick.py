@@ -133,6 +133,7 @@ def test_a_missing_release_says_what_to_ask_for_and_where_to_put_it(
     [
         ("tripclick-middle-val", "expected tripclick, or tripclick-GROUP-SPLIT"),
         ("tripclick-tail-val-dctr", "DCTR grades exist for head only"),
+        ("tripclick/test/head", "has no qrels .*; tripclick-head-test-dctr and the like read them"),
         ("tripclick", "has qrels by group; expected a name as tripclick-head-test"),
     ],
 )

@@ -69,7 +69,8 @@ def reading(name: str, what: str) -> Iterator[None]:
     except RnnrerankerError:
         raise
     except AttributeError as error:
-        raise InputError(f"{name}: this data set has no {what} ({error})") from None
+        hint = "; tripclick-head-test-dctr and the like read them from the release" if "tripclick" in name else ""
+        raise InputError(f"{name}: this data set has no {what} ({error}){hint}") from None
     except FileNotFoundError as error:
         how = tripclick.how() if name.startswith("tripclick") else "https://ir-datasets.com says how to get it"
         raise UnavailableError(
