@@ -32,7 +32,7 @@ $(VENV)/demo.stamp: $(VENV)/torch.stamp $(INPUTS)
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
-	$(PIP) --editable '.[demo,dev]'
+	$(PIP) --editable '.[demo,train,tune,plots,cluster,dev]'
 	touch $@
 
 clean:
