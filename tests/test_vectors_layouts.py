@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,16 @@ def test_many_readers_read_what_one_does(tmp_path: Path, dtype: str) -> None:
     blocks = list(many.blocks(700))
     assert [start for start, _ in blocks] == [0, 700, 1000, 1700, 2000, 2700]
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), whole)
+
+
+def test_a_matrix_stored_by_columns_is_read_without_copying_it(tmp_path: Path) -> None:
+    matrix = np.asfortranarray(np.random.default_rng(5).standard_normal((50_000, 16)).astype(np.float32))
+    np.save(tmp_path / "vectors.npy", matrix)
+    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in range(len(matrix))))
+    source, rows = open_vectors(tmp_path), np.array([49_999, 0, 7])
+    tracemalloc.start()
+    found = source.fetch(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found, matrix[rows])
+    assert peak < matrix.nbytes / 10

@@ -100,6 +100,8 @@ class MappedRows:
 def _gather(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     if matrix.dtype == np.uint8:  # float32 at odd addresses, as Faiss writes them: (n, 4 d) bytes
         np.take(matrix, rows, axis=0, out=out.view(np.uint8), mode="clip")
+    elif not matrix.flags.c_contiguous:  # np.take would first copy all of it
+        out[...] = matrix[rows]
     elif matrix.dtype == np.float32:
         np.take(matrix, rows, axis=0, out=out, mode="clip")
     else:
