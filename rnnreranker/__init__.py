@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rnnreranker.adapters import RnnSearcher
     from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
     from rnnreranker.labels import LabelParams, SoftLabels, smooth_labels
     from rnnreranker.rerank import RnnReranker
@@ -25,6 +26,7 @@ _HOMES = {
     "QueryVectors": "vectors",
     "RnnParams": "rnn",
     "RnnReranker": "rerank",
+    "RnnSearcher": "adapters",
     "RnnrerankerError": "errors",
     "Run": "runs",
     "SoftLabels": "labels",
@@ -43,6 +45,7 @@ __all__ = [
     "QueryVectors",
     "RnnParams",
     "RnnReranker",
+    "RnnSearcher",
     "RnnrerankerError",
     "Run",
     "SoftLabels",

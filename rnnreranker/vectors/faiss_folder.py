@@ -17,7 +17,7 @@ from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
 from rnnreranker.vectors.exact import best_first, exact_search, inner_products
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import LARGE, PART, READERS, MappedRows
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
@@ -254,6 +254,36 @@ class FaissFolder:
 
     def _without(self, reason: str) -> InputError:
         return InputError(f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); {ADVICE}")
+
+
+class FaissIndex(FaissFolder):
+    """A `VectorSource` over a Faiss index that is in memory already, as that of a Pyserini searcher.
+
+    Args:
+        index: of faiss; metric inner product.
+        docids: of its rows.
+        name: what errors call it.
+
+    Raises:
+        InputError: as `FaissFolder`.
+    """
+
+    _flat_rows = None  # there is no file
+
+    def __init__(self, index: Any, docids: Sequence[str], name: str = "the searcher's index") -> None:
+        self._path = Path(name)
+        self._faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
+        self._owner = index  # what is downcast below does not own the memory
+        self._index = self._faiss.downcast_index(index)
+        self._ids = Ids(list(docids), name)
+        self.docids = self._ids.names
+        self.dimension = int(self._index.d)
+        self._check(self._path)
+        self.kind = type(self._inner).__name__
+        self.exact = self.kind in EXACT
+        self._many = False
+        self._warned = self.exact
+        self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
 
 
 def _reason(error: Exception) -> str:

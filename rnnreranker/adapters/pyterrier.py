@@ -1,0 +1,95 @@
+"""PyTerrier's data frames with vectors: reranked, with new scores and ranks. PyTerrier itself is not needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.rerank.protocol import order_by_score, place_below
+from rnnreranker.rnn import RnnParams, rnn_similarity
+
+if TYPE_CHECKING:
+    import pandas
+
+NEEDED = ("qid", "docno", "score", "query_vec", "doc_vec")
+BATCH_BYTES = 32 * 2**20  # of candidate vectors stacked at a time
+
+
+class RnnTransformer:
+    """Reranks a frame of results by reciprocal nearest neighbours.
+
+    In a pipeline: `pyterrier.apply.generic(RnnTransformer())` behind what adds `query_vec` and `doc_vec`, such as the
+    retriever and `vec_loader()` of a dense index of pyterrier_dr.
+
+    Args:
+        params: rNN parameters; the first `params.context` rows of a query, by score, are reranked.
+        threads: None = one per core; results do not depend on it.
+    """
+
+    def __init__(self, params: RnnParams | None = None, *, threads: int | None = None) -> None:
+        self.params = params if params is not None else RnnParams()
+        self.threads = threads
+
+    def transform(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+        """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
+
+        Args:
+            frame: columns qid, docno, score, query_vec (d,) and doc_vec (d,); others are kept.
+
+        Raises:
+            InputError: a column is missing, vectors of different lengths or not finite, a docno twice for a query.
+        """
+        lost = [name for name in NEEDED if name not in frame.columns]
+        if lost:
+            raise InputError(f"frame: no column {', '.join(lost)}; expected {', '.join(NEEDED)}")
+        if not len(frame):
+            return frame.assign(rank=np.empty(0, dtype=np.int64))
+        if frame.duplicated(["qid", "docno"]).any():
+            row = frame[frame.duplicated(["qid", "docno"])].iloc[0]
+            raise InputError(f"frame: docno {row['docno']} stands twice for query {row['qid']}; expected each once")
+        scores, docnos = frame["score"].to_numpy(np.float64), frame["docno"].astype(str).to_numpy(object)
+        groups = [np.asarray(rows) for rows in frame.groupby("qid", sort=False).indices.values()]
+        groups = [rows[order_by_score(scores[rows], docnos[rows])] for rows in groups]
+        groups.sort(key=lambda rows: int(rows.min()))  # in the order in which queries come
+        places, new = [], []
+        for rows, ranked in zip(groups, self._similarities(frame, groups), strict=True):
+            inside, rest = rows[: len(ranked)], rows[len(ranked) :]
+            order = order_by_score(ranked, docnos[inside])
+            places += [inside[order], rest]
+            new += [ranked[order], place_below(float(ranked[order][-1]), scores[rest])]
+        result = frame.iloc[np.concatenate(places)].reset_index(drop=True)
+        ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
+        return result.assign(score=np.concatenate(new), rank=ranks)
+
+    def __call__(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+        """As `transform`."""
+        return self.transform(frame)
+
+    def _similarities(self, frame: pandas.DataFrame, groups: list[np.ndarray]) -> list[np.ndarray]:
+        """(n,) float64 for each group: s* of its first rows."""
+        queries, documents = frame["query_vec"].to_numpy(object), frame["doc_vec"].to_numpy(object)
+        dimension = int(np.size(queries[0]))
+        widest = max(min(len(rows), self.params.context) for rows in groups)
+        at_once = max(1, BATCH_BYTES // (4 * dimension * widest))
+        found: list[np.ndarray] = []
+        for first in range(0, len(groups), at_once):
+            part = [rows[: self.params.context] for rows in groups[first : first + at_once]]
+            lengths = np.array([len(rows) for rows in part])
+            candidates = np.zeros((len(part), int(lengths.max()), dimension), dtype=np.float32)
+            probes = np.empty((len(part), dimension), dtype=np.float32)
+            for place, rows in enumerate(part):
+                probes[place] = _vector(queries[rows[0]], dimension, "query_vec")
+                for column, row in enumerate(rows.tolist()):
+                    candidates[place, column] = _vector(documents[row], dimension, "doc_vec")
+            similar = rnn_similarity(probes, candidates, self.params, lengths=lengths, threads=self.threads)
+            found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
+        return found
+
+
+def _vector(value: Any, dimension: int, column: str) -> np.ndarray:
+    vector = np.asarray(value, dtype=np.float32)
+    if vector.shape != (dimension,):
+        raise InputError(f"frame: a {column} has shape {vector.shape}; expected ({dimension},) as the first query_vec")
+    return vector

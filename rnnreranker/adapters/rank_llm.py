@@ -1,0 +1,113 @@
+"""rank_llm's requests and results as JSON: candidates reranked in place, everything else kept as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_text, write_atomically
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    from rnnreranker.rerank import Reranker
+    from rnnreranker.vectors import QueryVectors
+
+Request = dict[str, Any]
+"""`query`: {"text", "qid"}; `candidates`: [{"docid", "score", "doc"}]; a Result has more keys, which are kept."""
+
+
+def read_requests(path: str | os.PathLike[str]) -> list[Request]:
+    """Requests or results of a file: a JSON list, or one JSON object a line.
+
+    Raises:
+        InputError: no such file, not JSON, an object that is no request, a query id twice: with file and line or place.
+    """
+    text = read_text(path, "rank_llm requests")
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+        where = [f"{path}: request {number}" for number in range(1, len(found) + 1)]
+    else:
+        found, where = [], []
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                try:
+                    found.append(json.loads(line))
+                except json.JSONDecodeError as error:
+                    raise InputError(f"{path}:{number}: not JSON ({error.msg})") from None
+                where.append(f"{path}:{number}")
+    seen: dict[str, str] = {}
+    for request, place in zip(found, where, strict=True):
+        qid = _check(request, place)
+        if qid in seen:
+            raise InputError(f"{place}: query {qid} is there already ({seen[qid]}); expected each once")
+        seen[qid] = place
+    return found
+
+
+def as_run(requests: Sequence[Request]) -> Run:
+    """The candidates of requests as a run; qids and docids become strings."""
+    table = {}
+    for request in requests:
+        entries = {str(candidate["docid"]): float(candidate["score"]) for candidate in request["candidates"]}
+        table[str(request["query"]["qid"])] = entries
+    return Run.from_dict(table)
+
+
+def rerank_requests(requests: Sequence[Request], reranker: Reranker, queries: QueryVectors) -> list[Request]:
+    """The requests with their candidates in the new order and with the new scores; given ones are not changed.
+
+    Args:
+        requests: as `read_requests` gives them.
+        reranker: any of `rerank`.
+        queries: a vector for every query, by qid.
+
+    Raises:
+        InputError: as the reranker.
+    """
+    new = reranker.rerank(as_run(requests), queries)
+    result = []
+    for request in requests:
+        by_docid = {str(candidate["docid"]): candidate for candidate in request["candidates"]}
+        ranked = new[str(request["query"]["qid"])]
+        candidates = [{**by_docid[docid], "score": float(score)} for docid, score in ranked]
+        result.append({**request, "candidates": candidates})
+    return result
+
+
+def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) -> None:
+    """Write requests: one JSON object a line to `.jsonl`, else a JSON list.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if str(path).endswith(".jsonl"):
+        text = "".join(json.dumps(request, ensure_ascii=False) + "\n" for request in requests)
+    else:
+        text = json.dumps(list(requests), ensure_ascii=False, indent=2) + "\n"
+    with write_atomically(path) as stream:
+        stream.write(text.encode())
+
+
+def _check(request: Any, place: str) -> str:
+    """The query id of a request.
+
+    Raises:
+        InputError: no request.
+    """
+    query = request.get("query") if isinstance(request, dict) else None
+    if not isinstance(query, dict) or "qid" not in query or not isinstance(request.get("candidates"), list):
+        raise InputError(f'{place}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')
+    for number, candidate in enumerate(request["candidates"], 1):
+        if not isinstance(candidate, dict) or "docid" not in candidate or not _is_number(candidate.get("score")):
+            raise InputError(f"{place}: candidate {number} has no docid, or a score that is no number")
+    return str(query["qid"])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,304 @@
+"""Adapters: Pyserini's searchers wrapped, real ones and made-up ones; rank_llm's JSON; PyTerrier's frames."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rnnreranker import (
+    InputError,
+    QueryVectors,
+    RnnParams,
+    RnnReranker,
+    RnnSearcher,
+    Run,
+    UnavailableError,
+    open_vectors,
+)
+from rnnreranker.adapters import RnnTransformer, read_requests, rerank_requests, write_requests
+
+DOCUMENTS, DIMENSION = 40, 6
+RNG = np.random.default_rng(2)
+VECTORS = RNG.standard_normal((DOCUMENTS, DIMENSION)).astype(np.float32)
+DOCIDS = [f"d{row:02d}" for row in range(DOCUMENTS)]
+TEXTS = ("first", "second", "third")
+QUERIES = {text: RNG.standard_normal(DIMENSION).astype(np.float32) for text in TEXTS}
+PARAMS = RnnParams(k=4, context=15)
+
+
+@dataclass
+class Hit:
+    docid: str
+    score: float
+
+
+class MadeUp:
+    """Searches as Pyserini's searchers do, remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def search(self, q: Any, k: int = 10, **options: Any) -> list[Hit]:
+        self.asked.append({"k": k, **options})
+        vector = q if isinstance(q, np.ndarray) else QUERIES[q]
+        scores = VECTORS.astype(np.float64) @ vector.reshape(-1).astype(np.float64)
+        return [Hit(DOCIDS[row], float(scores[row])) for row in np.argsort(-scores)[:k].tolist()]
+
+    def batch_search(
+        self, queries: Sequence[Any], qids: Sequence[str], k: int = 10, threads: int = 1, **options: Any
+    ) -> dict[str, list[Hit]]:
+        self.asked.append({"threads": threads})
+        return {qid: self.search(query, k, **options) for qid, query in zip(qids, queries, strict=True)}
+
+    def doc(self, docid: str) -> str:
+        return f"text of {docid}"
+
+
+class MadeUpEncoder:
+    def encode(self, text: str) -> np.ndarray:
+        return QUERIES[text]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adapters")
+    np.save(folder / "vectors.npy", VECTORS)
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
+    return folder
+
+
+def expected(text: str, depth: int, params: RnnParams = PARAMS) -> list[tuple[str, float]]:
+    run = Run.from_dict({"q": {hit.docid: hit.score for hit in MadeUp().search(text, depth)}})
+    vectors = open_vectors_of()
+    return RnnReranker(vectors, params).rerank(run, QueryVectors(("q",), QUERIES[text][None]))["q"]
+
+
+def open_vectors_of() -> Any:
+    import faiss
+
+    from rnnreranker.vectors.faiss_folder import FaissIndex
+
+    index = faiss.IndexFlatIP(DIMENSION)
+    index.add(VECTORS)
+    return FaissIndex(index, DOCIDS)
+
+
+@pytest.mark.parametrize("k", [5, 15, 30])
+def test_search_gives_the_reranked_hits_in_the_searchers_own_type(index: Path, k: int) -> None:
+    searcher = MadeUp()
+    wrapped = RnnSearcher(searcher, index, PARAMS, encoder=MadeUpEncoder())
+    hits = wrapped.search("first", k=k, fields={"title": 1.0})
+    assert searcher.asked == [{"k": max(k, 15), "fields": {"title": 1.0}}]
+    assert all(type(hit) is Hit for hit in hits)
+    assert {hit.docid: hit.score for hit in hits} == pytest.approx(dict(expected("first", max(k, 15))[:k]))
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_batches_are_single_searches_side_by_side(index: Path) -> None:
+    searcher = MadeUp()
+    wrapped = RnnSearcher(searcher, index, PARAMS, encoder=MadeUpEncoder())
+    found = wrapped.batch_search(list(TEXTS), ["c", "a", "b"], k=12, threads=3)
+    assert searcher.asked[0] == {"threads": 3}
+    assert list(found) == ["c", "a", "b"]
+    for qid, text in zip(["c", "a", "b"], TEXTS, strict=True):
+        assert [hit.docid for hit in found[qid]] == [hit.docid for hit in wrapped.search(text, k=12)]
+
+
+def test_vectors_in_place_of_texts_and_the_searchers_own_index(index: Path) -> None:
+    import faiss
+
+    searcher = MadeUp()
+    searcher.index, searcher.docids = faiss.IndexFlatIP(DIMENSION), DOCIDS  # type: ignore[attr-defined]
+    searcher.index.add(VECTORS)  # type: ignore[attr-defined]
+    searcher.query_encoder = MadeUpEncoder()  # type: ignore[attr-defined]
+    wrapped = RnnSearcher(searcher, params=PARAMS)
+    from_text = [hit.docid for hit in wrapped.search("second")]
+    assert from_text == [hit.docid for hit in wrapped.search(QUERIES["second"])]
+    assert from_text == [docid for docid, _ in expected("second", 15)[:10]]
+    batch = wrapped.batch_search(np.stack([QUERIES[text] for text in TEXTS]), list(TEXTS))
+    assert [hit.docid for hit in batch["second"]] == from_text
+
+
+def test_everything_else_is_the_searchers_own(index: Path) -> None:
+    wrapped = RnnSearcher(MadeUp(), index, PARAMS, encoder=MadeUpEncoder())
+    assert wrapped.doc("d01") == "text of d01"
+    with pytest.raises(AttributeError, match="set_bm25"):
+        wrapped.set_bm25(0.9, 0.4)
+    assert copy.copy(wrapped).doc("d02") == "text of d02"
+
+
+def test_no_hits_stay_no_hits(index: Path) -> None:
+    searcher = MadeUp()
+    searcher.search = lambda q, k=10, **options: []  # type: ignore[method-assign]
+    assert RnnSearcher(searcher, index, PARAMS, encoder=MadeUpEncoder()).search("first") == []
+
+
+def test_what_the_searcher_lacks_is_said(index: Path) -> None:
+    with pytest.raises(InputError, match="MadeUp has no document vectors of its own; give vectors"):
+        RnnSearcher(MadeUp(), encoder=MadeUpEncoder())
+    with pytest.raises(InputError, match="MadeUp has no dense query encoder of its own; give encoder"):
+        RnnSearcher(MadeUp(), index)
+    wrapped = RnnSearcher(MadeUp(), index, PARAMS, encoder=MadeUpEncoder())
+    with pytest.raises(InputError, match="k=0: expected an integer >= 1"):
+        wrapped.search("first", k=0)
+    with pytest.raises(InputError, match="3 queries and 1 query ids"):
+        wrapped.batch_search(list(TEXTS), ["a"])
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve texts with BM25 and MiniLM vectors; needs Java."""
+    from rnnreranker.index.__main__ import main
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("pyserini")
+    themes = ("boats on the river", "bread in the oven", "violin strings and bows")
+    lines = [json.dumps({"id": f"t{n:02d}", "text": f"{themes[n % 3]}, note {n} of the river"}) for n in range(12)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    assert main(["--documents", str(folder / "corpus.jsonl"), "--output", str(folder / "index"), "--bm25"]) == 0
+    return folder / "index"
+
+
+class Shared:
+    """Pyserini asks for `encode` of one text."""
+
+    def __init__(self) -> None:
+        from rnnreranker.vectors.encoder import load_encoder
+
+        self.encoder = load_encoder("minilm")
+
+    def encode(self, text: str) -> np.ndarray:
+        return np.asarray(self.encoder.encode([text])[0])
+
+
+def test_searchers_of_pyserini(collection: Path) -> None:
+    from pyserini.search.faiss import FaissSearcher
+    from pyserini.search.hybrid import HybridSearcher
+    from pyserini.search.lucene import LuceneSearcher
+
+    encoder, params = Shared(), RnnParams(k=3, context=8)
+    bm25 = LuceneSearcher(str(next(collection.rglob("segments_*")).parent))
+    dense = FaissSearcher(str(collection), encoder)
+    topics = {"1": "boat river", "2": "baking bread"}
+    for searcher, flags in (
+        (bm25, {"vectors": collection, "encoder": "minilm"}),
+        (dense, {}),
+        (HybridSearcher(dense, bm25), {"vectors": collection}),
+    ):
+        plain = searcher.batch_search(list(topics.values()), list(topics), k=12, **_both(searcher, 12))
+        wrapped = RnnSearcher(searcher, params=params, **flags)
+        found = wrapped.batch_search(list(topics.values()), list(topics), k=12)
+        vectors = QueryVectors(tuple(topics), np.stack([encoder.encode(text) for text in topics.values()]))
+        run = Run.from_dict({qid: {hit.docid: float(hit.score) for hit in hits} for qid, hits in plain.items()})
+        reranked = RnnReranker(open_vectors(collection), params).rerank(run, vectors)
+        for qid, text in topics.items():
+            assert [hit.docid for hit in found[qid]] == reranked.ranked(qid), type(searcher).__name__
+            assert [hit.docid for hit in wrapped.search(text, k=5)] == reranked.ranked(qid)[:5]
+            assert type(found[qid][0]) is type(plain[qid][0])
+            np.testing.assert_allclose([hit.score for hit in found[qid]], [s for _, s in reranked[qid]], rtol=1e-5)
+    bm25_again = RnnSearcher(bm25, collection, params, encoder="minilm")
+    assert "boats" in bm25_again.doc("t00").raw() or bm25_again.doc("t00").raw() is None
+
+
+def _both(searcher: Any, depth: int) -> dict[str, int]:
+    return {"k0": depth} if hasattr(searcher, "dense_searcher") else {}
+
+
+def requests() -> list[dict[str, Any]]:
+    found = []
+    for number, text in enumerate(TEXTS):
+        candidates = [
+            {"docid": hit.docid, "score": hit.score, "doc": {"contents": f"text of {hit.docid}"}}
+            for hit in MadeUp().search(text, 20)
+        ]
+        found.append({"query": {"text": text, "qid": number}, "candidates": candidates, "invocations_history": []})
+    return found
+
+
+def test_requests_of_rank_llm_come_back_reranked(index: Path, tmp_path: Path) -> None:
+    given = requests()
+    queries = QueryVectors(("0", "1", "2"), np.stack([QUERIES[text] for text in TEXTS]))
+    for name in ("requests.json", "requests.jsonl"):
+        write_requests(tmp_path / name, given)
+        read = read_requests(tmp_path / name)
+        assert read == given
+        found = rerank_requests(read, RnnReranker(open_vectors(index), PARAMS), queries)
+        assert read == given  # what was given is not changed
+        for request, text in zip(found, TEXTS, strict=True):
+            ranked = [(candidate["docid"], candidate["score"]) for candidate in request["candidates"]]
+            assert [docid for docid, _ in ranked] == [docid for docid, _ in expected(text, 20)]
+            assert dict(ranked) == pytest.approx(dict(expected(text, 20)))
+            assert request["candidates"][0]["doc"] == {"contents": f"text of {ranked[0][0]}"}
+            assert request["invocations_history"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"query": {"qid": 1}, "candidates": []}\n{"query"\n', r"bad.jsonl:2: not JSON"),
+        ("[\n{]", r"bad.jsonl:2: not JSON"),
+        ('{"query": {"text": "x"}, "candidates": []}', r"bad.jsonl:1: expected .*rank_llm"),
+        (
+            '[{"query": {"qid": 1}, "candidates": [{"docid": "a", "score": "1"}]}]',
+            r"request 1: candidate 1 has no docid",
+        ),
+        ('{"query": {"qid": 1}, "candidates": []}\n{"query": {"qid": "1"}, "candidates": []}', r":2: query 1 is there"),
+    ],
+)
+def test_requests_that_are_none_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "bad.jsonl").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_requests(tmp_path / "bad.jsonl")
+
+
+def frame() -> pd.DataFrame:
+    rows = []
+    for qid, text in (("z", "first"), ("a", "third")):
+        for rank, hit in enumerate(MadeUp().search(text, 25)):
+            vector = VECTORS[DOCIDS.index(hit.docid)]
+            rows.append((qid, hit.docid, hit.score, rank, QUERIES[text], vector, f"text of {hit.docid}"))
+    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "query_vec", "doc_vec", "text"])
+
+
+def test_frames_of_pyterrier_come_back_reranked() -> None:
+    given = frame()
+    found = RnnTransformer(PARAMS)(given)
+    assert found["qid"].tolist() == ["z"] * 25 + ["a"] * 25
+    for qid, text in (("z", "first"), ("a", "third")):
+        part = found[found["qid"] == qid]
+        want = expected(text, 25)
+        assert part["docno"].tolist() == [docid for docid, _ in want]
+        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
+        assert part["rank"].tolist() == list(range(25))
+        assert part["text"].tolist() == [f"text of {docid}" for docid in part["docno"]]
+    shuffled = given.sample(frac=1, random_state=0)
+    again = RnnTransformer(PARAMS)(shuffled)
+    for qid in ("z", "a"):
+        same = again[again["qid"] == qid]["docno"].tolist()
+        assert same == found[found["qid"] == qid]["docno"].tolist()
+
+
+def test_frames_that_cannot_be_reranked_are_refused() -> None:
+    with pytest.raises(InputError, match="frame: no column doc_vec; expected qid, docno"):
+        RnnTransformer()(frame().drop(columns="doc_vec"))
+    twice = pd.concat([frame(), frame().head(1)])
+    with pytest.raises(InputError, match="stands twice for query z"):
+        RnnTransformer()(twice)
+    short = frame()
+    short.at[3, "doc_vec"] = np.zeros(2, np.float32)
+    with pytest.raises(InputError, match=r"a doc_vec has shape \(2,\); expected \(6,\)"):
+        RnnTransformer()(short)
+    assert RnnTransformer()(frame().head(0)).columns.tolist() == frame().columns.tolist()
