@@ -13,6 +13,7 @@ COMMANDS = {
     "recover": "topics with several positives to how well one finds the others",
     "tune": "topics and qrels to parameters, with their value on unseen topics",
     "labels": "a run and sparse judgements to soft labels for training",
+    "train": "soft labels and fixed vectors to a better query encoder",
     "negatives": "a run and judgements to hard negatives without likely positives",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",

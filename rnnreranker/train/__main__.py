@@ -1,0 +1,123 @@
+"""`python -m rnnreranker.train`: soft labels, an index and a query encoder to a better query encoder."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.train.params import PRESETS, TrainParams
+
+SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
+EPILOG = """examples:
+  python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
+      --output my-encoder
+  python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-encoder
+
+A training that was killed goes on where it stopped when the same command is given again.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    base = TrainParams.preset(args.preset) if args.preset else TrainParams()
+    params = dataclasses.replace(base, **command.given(args, TrainParams))
+    _check(args)
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.train.recipe import train_encoder
+
+    labels = SoftLabels.read(args.labels)
+    validation = SoftLabels.read(args.validation_labels) if args.validation_labels else None
+    topics = load_topics(args.topics)
+    if args.validation_topics:
+        topics = {**load_topics(args.validation_topics), **topics}
+    trained = train_encoder(
+        labels,
+        open_index(args.index).vectors,
+        topics,
+        args.encoder,
+        args.output,
+        params,
+        validation=validation,
+        pooling=args.pooling,
+        normalize=args.l2_norm,
+        checkpoints=args.checkpoints,
+        device=_device(args.device),
+    )
+    if args.plots:
+        from rnnreranker.train.plots import write_plots
+
+        for path in write_plots(args.plots, {Path(args.output).name: trained.record}):
+            print(path)
+    before = trained.history[0]
+    for name in ("loss", "kl", "RR@10", "nDCG@10"):
+        print(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
+    command.say(
+        f"{args.output}: step {trained.best_step} of {trained.steps} is best on validation "
+        f"{params.key_measure} ({trained.record['validation_queries']} queries); trained "
+        f"{trained.queries_per_second:.0f} queries/s"
+        + ("; no step was better than the encoder as it was" if trained.best_step == 0 else "")
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("train", "Fine-tune a query encoder against fixed document vectors (CODER).", EPILOG)
+    parser.add_argument("--labels", required=True, metavar="FILE.parquet", help="of python -m rnnreranker.labels")
+    parser.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
+    parser.add_argument("--topics", required=True, help="query texts: file, ir_datasets id, `pydoc/train`")
+    parser.add_argument("--encoder", required=True, help="minilm, tas-b, a folder or a Hugging Face id")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained encoder")
+    parser.add_argument("--validation-labels", metavar="FILE.parquet", help="default: a share of the labels, held out")
+    parser.add_argument("--validation-topics", help="their texts, where --topics does not have them")
+    parser.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
+    parser.add_argument(
+        "--l2-norm", action=argparse.BooleanOptionalAction, default=None, help="length-1 vectors (default: model's own)"
+    )
+    parser.add_argument("--plots", metavar="DIR", help="curves of the training")
+    settings = parser.add_argument_group("training")
+    settings.add_argument("--preset", choices=sorted(PRESETS), help="values of a published model")
+    command.add_dataclass_flags(settings, TrainParams, skip=SWITCHES)
+    helps = {field.name: field for field in dataclasses.fields(TrainParams)}
+    for name in SWITCHES:
+        field = helps[name]
+        text = f"{field.metadata['help']} (default: {'yes' if field.default else 'no'})"
+        settings.add_argument(command.flag(name), action=argparse.BooleanOptionalAction, default=None, help=text)
+    work = parser.add_argument_group("work")
+    work.add_argument(
+        "--checkpoints", action=argparse.BooleanOptionalAction, default=True, help="at every validation, to resume from"
+    )
+    work.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto", help="default: auto")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    output = Path(args.output)
+    if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
+        raise InputError(f"{output}: has files that this command did not write; give another --output")
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: is a file, expected a folder to write")
+    parent = output.absolute().parent
+    if parent.is_dir() and not os.access(parent, os.W_OK):
+        raise InputError(f"{parent}: cannot be written; choose another --output")
+
+
+def _device(name: str) -> str:
+    """The device to train on."""
+    import torch
+
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: there is no GPU that torch can use here; leave --device out")
+    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,105 @@
+"""Batches of queries with their candidates, padded; further negatives put beside them; their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rnnreranker.train.candidates import PAD, Sample, VectorTable
+from rnnreranker.train.query_encoder import QueryEncoder, Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """b queries and N columns of candidates.
+
+    Args:
+        tokens, attention: (b, T) int64.
+        rows: (b, N) int64 rows of the table, -1 where padded.
+        targets: (b, N) float32, 0 where padded.
+        positive: (b, N) bool, False where padded.
+    """
+
+    tokens: torch.Tensor
+    attention: torch.Tensor
+    rows: np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+
+    @property
+    def valid(self) -> np.ndarray:
+        """(b, N) bool: where there is a candidate."""
+        return self.rows != PAD
+
+
+class Collator:
+    """Makes a batch of samples and their cut texts; called by the data loader with places of samples."""
+
+    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: Tokens) -> None:
+        self.samples, self.cut, self.tokens = samples, cut, tokens
+
+    def __call__(self, places: Sequence[int]) -> dict[str, Batch]:
+        """{"batch": the batch}: the Trainer of transformers wants a mapping."""
+        return {"batch": self.batch(places)}
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """The batch of the samples at the given places."""
+        chosen = [self.samples[place] for place in places]
+        shape = len(chosen), max(len(sample.rows) for sample in chosen)
+        rows = np.full(shape, PAD, dtype=np.int64)
+        targets = np.zeros(shape, dtype=np.float32)
+        positive = np.zeros(shape, dtype=bool)
+        for line, sample in enumerate(chosen):
+            rows[line, : len(sample.rows)] = sample.rows
+            targets[line, : len(sample.rows)] = sample.targets
+            positive[line, : len(sample.rows)] = sample.positive
+        tokens, attention = self.tokens.pad([self.cut[place] for place in places])
+        return Batch(tokens, attention, rows, targets, positive)
+
+
+def add_negatives(
+    batch: Batch, table_size: int, random_negatives: int, in_batch: bool, rng: np.random.Generator
+) -> Batch:
+    """The batch with further columns of candidates without probability.
+
+    Random ones are drawn from the whole table for each query by itself; in-batch ones are the other queries' positives.
+    What a query has as a candidate already stays padding there, so no document counts twice.
+    """
+    blocks = []
+    if in_batch:
+        found = np.unique(batch.rows[batch.positive])
+        blocks.append(np.broadcast_to(found, (len(batch.rows), len(found))))
+    if random_negatives:
+        blocks.append(rng.integers(0, table_size, (len(batch.rows), random_negatives)))
+    if not blocks:
+        return batch
+    more = np.concatenate(blocks, axis=1)
+    new = np.full_like(more, PAD)
+    for line, drawn in enumerate(more):
+        fresh = np.setdiff1d(drawn, batch.rows[line])  # distinct, ascending
+        new[line, : len(fresh)] = fresh
+    return Batch(
+        batch.tokens,
+        batch.attention,
+        np.concatenate([batch.rows, new], axis=1),
+        np.concatenate([batch.targets, np.zeros(new.shape, dtype=np.float32)], axis=1),
+        np.concatenate([batch.positive, np.zeros(new.shape, dtype=bool)], axis=1),
+    )
+
+
+def score(encoder: QueryEncoder, table: VectorTable, batch: Batch) -> torch.Tensor:
+    """(b, N) float32: inner products of query and candidate times the inverse temperature; any value where padded.
+
+    A document that several queries of the batch have as a candidate is gathered and multiplied once.
+    """
+    device = encoder.inverse_temperature.device
+    vectors, places = table.gather_distinct(batch.rows)
+    documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
+    if documents.data_ptr() == vectors.ctypes.data:
+        documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
+    queries = encoder(batch.tokens.to(device), batch.attention.to(device))  # (b, d)
+    products = queries @ documents.T  # (b, U)
+    return products.gather(1, torch.from_numpy(places).to(device)) * encoder.inverse_temperature

@@ -1,0 +1,261 @@
+"""Soft labels, vectors and a query encoder to a better query encoder: the whole of CODER training."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError, require
+from rnnreranker.files import fingerprint, write_json
+from rnnreranker.train.candidates import Sample, load_table, read_samples, renumber
+from rnnreranker.train.params import TrainParams
+
+if TYPE_CHECKING:
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.train.trainer import CoderTrainer
+    from rnnreranker.vectors import VectorSource
+
+WORK = "work.json"  # in the folder of checkpoints: what they belong to
+RECORD = "training.json"  # beside the trained encoder
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Args:
+        best_step: the step whose weights were written, 0 where no step was better than the encoder as it was.
+        steps: taken.
+        measures: of validation at `best_step`.
+        history: one entry a validation: step, loss, kl, RR@10, nDCG@10, inverse_temperature.
+        queries_per_second: trained queries per second of training, validation and checkpoints left out.
+        record: everything that `training.json` holds.
+    """
+
+    best_step: int
+    steps: int
+    measures: dict[str, float]
+    history: tuple[dict[str, float], ...]
+    queries_per_second: float
+    record: dict[str, Any]
+
+
+def train_encoder(
+    labels: SoftLabels,
+    source: VectorSource,
+    topics: Mapping[str, str],
+    encoder: str,
+    output: str | os.PathLike[str],
+    params: TrainParams | None = None,
+    *,
+    validation: SoftLabels | None = None,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    checkpoints: bool = True,
+    device: str = "cpu",
+) -> Trained:
+    """Fine-tune a query encoder and write it to a folder.
+
+    Args:
+        labels: candidates and target distributions of the training queries.
+        source: the fixed vectors of the documents.
+        topics: texts of the queries.
+        encoder: minilm, tas-b, a folder or a Hugging Face id.
+        output: folder to write; OUTPUT.checkpoints stands beside it while training goes on.
+        params: of the training.
+        validation: labels of the validation queries; None = a share of the training queries, held out by seed.
+        pooling, normalize: where they differ from what the model's files say.
+        checkpoints: write one at every validation, so that a killed training goes on exactly.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: labels that do not fit topics or index, an encoder that cannot be trained, checkpoints of another
+            training, a loss that is not finite.
+        MissingDependencyError: without transformers or accelerate.
+    """
+    params = params or TrainParams()
+    require("accelerate", "training", "'rnnreranker[train]'")
+    import transformers
+
+    output = Path(output)
+    transformers.set_seed(params.seed)
+    training_set, validation_set, table_rows, lost = _samples(labels, source, topics, params, validation)
+    from rnnreranker.train.batches import Collator
+    from rnnreranker.train.folder import write_encoder
+    from rnnreranker.train.query_encoder import load_query_encoder
+
+    model, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
+    table = load_table(source, table_rows)
+    collators = [
+        Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
+        for chosen in (training_set, validation_set)
+    ]
+    from rnnreranker.train.trainer import CoderTrainer
+
+    place = output.with_name(output.name + ".checkpoints")
+    belongs = fingerprint(
+        *(params.to_dict(), str(folder), source.fingerprint, model.pooling, model.normalize, device),
+        *([[s.qid, s.rows.tolist(), s.targets.tolist()] for s in chosen] for chosen in (training_set, validation_set)),
+        [topics[sample.qid] for sample in training_set],
+    )
+    resumed = _resume_from(place, belongs) if checkpoints else None
+    arguments = _arguments(params, place, len(training_set), checkpoints, device)
+    trainer = CoderTrainer(model, table, *collators, params, arguments)
+    before = trainer.validation()
+    if resumed:
+        trainer.best.load(resumed)
+    begun = time.perf_counter()
+    trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    seconds = time.perf_counter() - begun - trainer.seconds_aside
+    trainer.best.put_back()
+    after = trainer.validation()
+    history = _history(trainer)
+    rate = trainer.queries_seen / seconds
+    record = {
+        "params": params.to_dict(),
+        "encoder": encoder,
+        "labels": labels.metadata,
+        "index": source.fingerprint,
+        "training_queries": len(training_set),
+        "validation_queries": len(validation_set),
+        "candidates_without_vector": lost,
+        "best_step": trainer.best.step,
+        "steps": int(trainer.state.global_step),
+        "measures": after.measures,
+        "inverse_temperature": model.inverse_temperature.item(),
+        "history": history,
+        "positives": {
+            name: [list(pair) for pair in zip(found.ranks, found.probabilities, strict=True)]
+            for name, found in (("before", before), ("after", after))
+        },
+    }
+    length = _length(folder, tokens.max_length)
+    write_encoder(output, model, tokens, length, {RECORD: record})
+    shutil.rmtree(place, ignore_errors=True)
+    return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
+
+
+def _samples(
+    labels: SoftLabels,
+    source: VectorSource,
+    topics: Mapping[str, str],
+    params: TrainParams,
+    validation: SoftLabels | None,
+) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
+    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost."""
+    needed = [*labels.qids, *(validation.qids if validation is not None else ())]
+    without = [qid for qid in needed if qid not in topics]
+    if without:
+        raise InputError(
+            f"{len(without)} of {len(needed)} labelled queries have no text in the topics (first: "
+            f"{', '.join(without[:3])}); give the topics that the labels were made from"
+        )
+    if validation is None:
+        held_out = split(labels.qids, params.validation_share, params.seed)
+        if not held_out or len(held_out) == len(labels.qids):
+            raise InputError(
+                f"{len(labels.qids)} labelled queries cannot be split into training and validation; "
+                "give --validation-labels"
+            )
+        training, rows, lost = read_samples(
+            labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
+        )
+        checked, more_rows, more_lost = read_samples(labels, source, params.candidates, qids=held_out)
+    else:
+        twice = sorted(set(labels.qids) & set(validation.qids))
+        if twice:
+            raise InputError(
+                f"{len(twice)} queries stand in both the labels and the validation labels (first: "
+                f"{', '.join(twice[:3])}); expected different queries"
+            )
+        training, rows, lost = read_samples(labels, source, params.candidates)
+        checked, more_rows, more_lost = read_samples(validation, source, params.candidates)
+    checked = checked[: params.validation_queries]
+    everything = np.arange(len(source.docids)) if params.random_negatives else np.union1d(rows, more_rows)
+    return training, checked, everything, lost + more_lost
+
+
+def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
+    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
+
+    >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
+    True
+    """
+    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
+    return set(ordered[: math.ceil(share * len(ordered))])
+
+
+def _arguments(params: TrainParams, place: Path, queries: int, checkpoints: bool, device: str) -> Any:
+    import transformers
+
+    when = "steps" if params.evaluate_every else "epoch"
+    every = params.evaluate_every or 500
+    return transformers.TrainingArguments(
+        output_dir=str(place),
+        per_device_train_batch_size=params.batch_size,
+        gradient_accumulation_steps=params.accumulate,
+        num_train_epochs=params.epochs,
+        max_steps=params.max_steps or -1,
+        learning_rate=params.learning_rate,
+        max_grad_norm=params.clip,
+        seed=params.seed,
+        data_seed=params.seed,
+        eval_strategy=when,
+        eval_steps=every,
+        save_strategy=when if checkpoints else "no",
+        save_steps=every,
+        save_total_limit=2,
+        logging_strategy=when,
+        logging_steps=every,
+        report_to=[],
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        use_cpu=device == "cpu",
+        log_level="error",
+    )
+
+
+def _resume_from(place: Path, belongs: str) -> Path | None:
+    """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none."""
+    import json
+
+    from rnnreranker.train.trainer import last_checkpoint
+
+    if place.is_dir() and (place / WORK).is_file():
+        if json.loads((place / WORK).read_text()).get("belongs") != belongs:
+            raise InputError(
+                f"{place}: has checkpoints of a training with other inputs or settings; give another --output, "
+                "or delete this folder"
+            )
+        return last_checkpoint(place)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another --output") from None
+    write_json(place / WORK, {"belongs": belongs})
+    return None
+
+
+def _history(trainer: CoderTrainer) -> list[dict[str, float]]:
+    """One entry a validation, in order of steps."""
+    return [
+        {"step": entry["step"], **{k.removeprefix("eval_"): v for k, v in entry.items() if k.startswith("eval_")}}
+        for entry in trainer.state.log_history
+        if "eval_loss" in entry
+    ]
+
+
+def _length(folder: Path, fallback: int) -> int:
+    """Tokens at which the encoder cuts texts when it is used: as before training, where its files say so."""
+    from rnnreranker.vectors.model_settings import read_settings
+
+    return read_settings(folder).max_length or fallback

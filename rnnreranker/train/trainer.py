@@ -1,0 +1,189 @@
+"""The Trainer of transformers with CODER's loss, optimiser, learning rate, validation and best checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import write_json
+from rnnreranker.train.batches import Collator, add_negatives, score
+from rnnreranker.train.candidates import VectorTable
+from rnnreranker.train.losses import ranking_loss
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query_encoder import QueryEncoder
+from rnnreranker.train.schedule import Schedule
+from rnnreranker.train.validation import Validation, validate
+
+BEST = "best.safetensors"  # in a checkpoint: the best weights so far
+MARK = "best.json"  # written last: a checkpoint with it is whole
+
+
+class CoderTrainer(transformers.Trainer):
+    """Trains a QueryEncoder against a VectorTable.
+
+    Args:
+        encoder: what is trained.
+        table: the documents' vectors.
+        training, validation: collators over the two sets of queries.
+        params: of the training.
+        arguments: of the Trainer, made from `params`.
+    """
+
+    def __init__(
+        self,
+        encoder: QueryEncoder,
+        table: VectorTable,
+        training: Collator,
+        validation: Collator,
+        params: TrainParams,
+        arguments: transformers.TrainingArguments,
+    ) -> None:
+        self.encoder, self.table, self.params = encoder, table, params
+        self.held_out = validation
+        self.best = Best(self)
+        self._passes = (-1, 0)
+        self.queries_seen, self.seconds_aside = 0, 0.0  # trained on; spent on validations and checkpoints
+        super().__init__(
+            model=encoder,
+            args=arguments,
+            data_collator=training,
+            train_dataset=list(range(len(training.samples))),  # type: ignore[arg-type]
+            eval_dataset=list(range(len(validation.samples))),  # type: ignore[arg-type]
+            callbacks=[self.best],
+        )
+        self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
+        self.remove_callback(transformers.PrinterCallback)
+        self.remove_callback(transformers.ProgressCallback)
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """The mean loss of one pass; negatives depend on seed, step and pass alone, so a resumed run draws the same."""
+        step = int(self.state.global_step)
+        self._passes = (step, self._passes[1] + 1 if self._passes[0] == step else 0)
+        rng = np.random.default_rng([self.params.seed, *self._passes])
+        wanted = self.params.random_negatives, self.params.in_batch_negatives
+        self.queries_seen += len(inputs["batch"].rows)
+        batch = add_negatives(inputs["batch"], len(self.table), *wanted, rng)
+        scores = score(self.encoder, self.table, batch)
+        loss = ranking_loss(
+            self.params.loss,
+            scores,
+            torch.from_numpy(batch.targets).to(scores.device),
+            torch.from_numpy(batch.positive).to(scores.device),
+            torch.from_numpy(batch.valid).to(scores.device),
+            self.params.margin,
+        )
+        if not torch.isfinite(loss):
+            raise InputError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
+        return (loss, {}) if return_outputs else loss
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """RAdam with decoupled weight decay, none on biases, LayerNorm and the inverse temperature."""
+        if self.optimizer is None:
+            self.optimizer = make_optimizer(self.encoder, self.params)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The schedule of the parameters."""
+        if self.lr_scheduler is None:
+            self.lr_scheduler = Schedule(optimizer or self.optimizer, self.params, num_training_steps)
+        return self.lr_scheduler
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:  # type: ignore[override]
+        """Validate, tell the schedule, and log."""
+        metrics = {f"eval_{name}": value for name, value in self.validation().measures.items()}
+        metrics["eval_inverse_temperature"] = self.encoder.inverse_temperature.item()
+        if isinstance(self.lr_scheduler, Schedule):
+            self.lr_scheduler.observe(metrics["eval_loss"])
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
+        begun = time.perf_counter()
+        super()._maybe_log_save_evaluate(*args, **kwargs)
+        self.seconds_aside += time.perf_counter() - begun
+
+    def validation(self) -> Validation:
+        """The validation of the weights as they are."""
+        chosen = self.params
+        return validate(
+            self.encoder, self.table, self.held_out, chosen.loss, chosen.margin, chosen.batch_size, chosen.seed
+        )
+
+
+class Best(transformers.TrainerCallback):
+    """The best weights so far, the untrained ones included, kept in memory and with every checkpoint."""
+
+    def __init__(self, trainer: CoderTrainer) -> None:
+        self._trainer = trainer
+        self._measure = f"eval_{trainer.params.key_measure}"
+        self._sign = -1.0 if trainer.params.key_measure == "loss" else 1.0
+        self.value: float | None = None
+        self.step = 0
+        self.stale = 0  # validations since
+        self.weights: dict[str, torch.Tensor] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Validate before the first step."""
+        if state.global_step == 0:
+            begun = time.perf_counter()
+            self._trainer.evaluate()
+            self._trainer.seconds_aside += time.perf_counter() - begun
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any) -> Any:
+        """Keep the weights where they are better; stop when they have not been for long."""
+        found = metrics[self._measure]
+        if self.value is None or self._sign * found > self._sign * self.value:
+            self.value, self.step, self.stale = found, int(state.global_step), 0
+            self.weights = {name: value.detach().cpu().clone() for name, value in self._trained().items()}
+        else:
+            self.stale += 1
+            patience = self._trainer.params.patience
+            if patience and self.stale >= patience:
+                control.should_training_stop = True
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Write the best weights into the checkpoint, and the mark that it is whole."""
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        save_file(self.weights, str(folder / BEST))
+        write_json(folder / MARK, {"value": self.value, "step": self.step, "stale": self.stale})
+
+    def load(self, checkpoint: Path) -> None:
+        """Take up where a checkpoint was written."""
+        kept = json.loads((checkpoint / MARK).read_text())
+        self.value, self.step, self.stale = kept["value"], kept["step"], kept["stale"]
+        self.weights = load_file(str(checkpoint / BEST))
+
+    def put_back(self) -> None:
+        """Load the best weights into the encoder."""
+        self._trainer.encoder.load_state_dict(self.weights, strict=False)
+
+    def _trained(self) -> dict[str, torch.Tensor]:
+        return {n: p for n, p in self._trainer.encoder.named_parameters() if p.requires_grad}
+
+
+def make_optimizer(encoder: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
+    """RAdam over the trained parameters; weight decay only on those with two dimensions or more."""
+    trained = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": params.weight_decay},
+        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The whole checkpoint with the most steps in a folder, or None."""
+    whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
+    return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)

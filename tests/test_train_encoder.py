@@ -1,0 +1,349 @@
+"""CODER training on a made-up encoder of two layers: the step, resuming, the folder that comes out, the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker.errors import InputError
+from rnnreranker.labels import SoftLabels
+from rnnreranker.train.batches import Collator, add_negatives, score
+from rnnreranker.train.candidates import Sample, VectorTable, load_table, read_samples, renumber
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query_encoder import load_query_encoder
+from rnnreranker.train.recipe import train_encoder
+from rnnreranker.train.schedule import Schedule
+from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank, validate
+from rnnreranker.vectors import VectorSource, open_vectors
+
+WORDS = [f"w{number}" for number in range(40)]
+QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers and 32 dimensions with a vocabulary of 40 words, as a plain transformers folder."""
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def topics() -> dict[str, str]:
+    rng = np.random.default_rng(1)
+    return {f"q{n}": " ".join(rng.choice(WORDS, size=int(rng.integers(2, 9)))) for n in range(QUERIES)}
+
+
+def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
+    rng = np.random.default_rng(2)
+    np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
+    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
+    return open_vectors(folder)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
+    return make_source(tmp_path_factory.mktemp("source"))
+
+
+def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
+    rng = np.random.default_rng(3)
+    columns: list[list[list[float]]] = [[], [], []]
+    docids = []
+    for number in qids:
+        size = 5 + number % 7
+        chosen = rng.permutation(DOCUMENTS)[:size]
+        docids.append([f"d{row}" for row in chosen])
+        targets = np.zeros(size)
+        targets[:2] = 0.75, 0.25
+        columns[0].append(np.linspace(1, 0, size).tolist())
+        columns[1].append(targets.tolist())
+        columns[2].append([True] + [False] * (size - 1))
+    return SoftLabels.from_lists([f"q{n}" for n in qids], docids, *columns, metadata={"method": "made up"})  # type: ignore[arg-type]
+
+
+QUICK = TrainParams(batch_size=8, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0)
+
+
+def test_one_step_equals_a_plain_loop(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
+    params = TrainParams(
+        batch_size=24, max_steps=1, learning_rate=0.05, dropout=0.0, warmup=0.0, weight_decay=0.1, clip=0.05,
+        key_measure="loss", epsilon=1e-7,
+    )  # fmt: skip
+    labels = make_labels()
+    train_encoder(
+        labels, source, topics, str(tiny), tmp_path / "out", params, validation=_renamed(labels, topics), pooling="mean"
+    )
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
+    temperature = torch.nn.Parameter(torch.tensor(1.0))
+    losses = []
+    for one in labels:
+        found = tokenizer(topics[one.qid], return_tensors="pt")
+        query = model(**found).last_hidden_state[0].mean(dim=0)
+        vectors = torch.from_numpy(source.fetch(source.rows(one.docids)).astype(np.float16).astype(np.float32))
+        shares = torch.log_softmax(vectors @ query * temperature, dim=0)
+        targets = torch.from_numpy(one.targets)
+        losses.append((torch.xlogy(targets, targets) - targets * shares).sum())
+    torch.stack(losses).mean().backward()
+    named = [(n, p) for n, p in model.named_parameters() if not n.startswith("pooler")]
+    torch.nn.utils.clip_grad_norm_([*(p for _, p in named), temperature], 0.05)
+    decayed = [p for _, p in named if p.dim() > 1]
+    others = [p for _, p in named if p.dim() == 1]
+    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": [*others, temperature], "weight_decay": 0.0}]
+    torch.optim.RAdam(groups, lr=0.05, eps=1e-7, decoupled_weight_decay=True).step()
+    trained = dict(AutoModel.from_pretrained(tmp_path / "out").named_parameters())
+    start = dict(AutoModel.from_pretrained(tiny).named_parameters())
+    moved = max((trained[name] - start[name]).abs().max().item() for name, _ in named)
+    assert moved > 5e-4
+    for name, value in named:
+        assert torch.allclose(trained[name], value, atol=2e-6), name
+
+
+def _renamed(labels: SoftLabels, topics: dict[str, str]) -> SoftLabels:
+    """The same labels under other query ids, whose texts are put into the topics."""
+    for qid in labels.qids:
+        topics["v" + qid] = topics[qid]
+    qids = tuple("v" + qid for qid in labels.qids)
+    return SoftLabels(qids, labels.offsets, labels.docids, labels.scores, labels.targets, labels.positive)
+
+
+def test_training_lowers_the_loss_and_accumulation_equals_a_larger_batch(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
+) -> None:
+    labels = make_labels()
+    found = {}
+    for name, size, accumulate in (("large", 8, 1), ("small", 4, 2)):
+        params = TrainParams(
+            batch_size=size, accumulate=accumulate, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0,
+            key_measure="loss",
+        )  # fmt: skip
+        found[name] = train_encoder(
+            labels, source, dict(topics), str(tiny), tmp_path / name, params,
+            validation=_renamed(labels, topics), pooling="cls", checkpoints=False,
+        )  # fmt: skip
+    large, small = found["large"], found["small"]
+    assert large.history[-1]["loss"] < large.history[0]["loss"] - 0.05
+    assert [entry["step"] for entry in large.history] == [0, 3, 6, 9]
+    assert large.history[-1]["inverse_temperature"] != 1.0
+    for one, other in zip(large.history, small.history, strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], abs=2e-4)
+
+
+def test_a_killed_training_goes_on_exactly(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rnnreranker.train import trainer
+
+    labels = make_labels()
+    params = TrainParams(
+        batch_size=8, epochs=4, learning_rate=1e-3, random_negatives=3, in_batch_negatives=True, evaluate_every=2,
+        schedule="plateau", plateau_patience=2, plateau_cooldown=0,
+    )  # fmt: skip
+    whole = train_encoder(labels, source, topics, str(tiny), tmp_path / "whole", params, pooling="mean")
+    compute = trainer.CoderTrainer.compute_loss
+
+    def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
+        if self.state.global_step == 5:
+            raise KeyboardInterrupt
+        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
+    assert not (tmp_path / "again").exists()
+    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", QUICK, pooling="mean")
+    again = train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
+    assert again.history == whole.history
+    assert again.best_step == whole.best_step
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]
+    assert same[0] == same[1]
+    assert not (tmp_path / "again.checkpoints").exists()
+
+
+def test_early_stopping_and_the_best_weights(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
+) -> None:
+    params = TrainParams(batch_size=8, epochs=50, learning_rate=0.3, warmup=0.0, patience=2, key_measure="loss")
+    found = train_encoder(
+        make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean", checkpoints=False
+    )
+    losses = [entry["loss"] for entry in found.history]
+    best = int(np.argmin(losses))
+    assert len(losses) == best + 3  # two validations without a better one
+    assert found.best_step == found.history[best]["step"]
+    assert found.measures["loss"] == pytest.approx(losses[best])
+
+
+@pytest.mark.parametrize(
+    ("pooling", "normalize", "dimension"), [("cls", False, 32), ("mean", True, 32), ("mean", False, 20)]
+)
+def test_the_folder_loads_in_search_and_sentence_transformers(
+    tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
+) -> None:
+    from rnnreranker.vectors.encoder import load_encoder
+
+    (tmp_path / "source").mkdir()
+    source = make_source(tmp_path / "source", dimension)
+    out = tmp_path / "out"
+    train_encoder(
+        make_labels(), source, topics, str(tiny), out, QUICK, pooling=pooling, normalize=normalize, checkpoints=False
+    )
+    texts = [topics["q0"], topics["q1"]]
+    model, tokens, _ = load_query_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
+    ours = load_encoder(str(out)).encode(texts)
+    assert ours.shape == (2, dimension)
+    if model is not None and tokens is not None:
+        with torch.no_grad():
+            assert np.allclose(ours, model(*tokens.pad(tokens.cut(texts))).numpy(), atol=1e-5)
+    package = pytest.importorskip("sentence_transformers")
+    theirs = package.SentenceTransformer(str(out), device="cpu").encode(texts)
+    assert np.allclose(ours, theirs, atol=1e-5)
+    if normalize:
+        assert np.allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
+
+
+def test_the_command_trains_and_says_what_came_of_it(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.train.__main__ import main
+
+    make_source(tmp_path)
+    make_labels().write(tmp_path / "labels.parquet")
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path), "--topics"]
+    argv += [str(tmp_path / "topics.tsv"), "--encoder", str(tiny), "--pooling", "mean", "--device", "cpu"]
+    out = tmp_path / "out"
+    assert main([*argv, "--output", str(out), "--epochs", "1", "--plots", str(tmp_path / "plots")]) == 0
+    assert "nDCG@10\tbefore" in capsys.readouterr().out
+    record = json.loads((out / "training.json").read_text())
+    assert record["params"]["epochs"] == 1
+    assert record["training_queries"] == 21
+    assert record["validation_queries"] == 3
+    assert len(record["positives"]["before"]) == 3
+    assert (tmp_path / "plots" / "positives.svg").stat().st_size > 1000
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match="did not write"):
+        main([*argv, "--output", str(tmp_path / "taken")])
+
+
+def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source: VectorSource) -> None:
+    labels = SoftLabels.from_lists(
+        ["q"], [["d5", "none", "d9", "d1", "d7"]], [[0] * 5], [[0, 0.5, 0, 0.25, 0.25]], [[False] * 4 + [True]]
+    )
+    samples, rows, lost = read_samples(labels, source, 3)
+    assert lost == 1
+    assert rows.tolist() == [1, 5, 7]
+    assert samples[0].rows.tolist() == [5, 1, 7]
+    assert samples[0].targets.tolist() == [0, 0.5, 0.5]
+    table = load_table(source, rows)
+    assert renumber(samples, rows)[0].rows.tolist() == [1, 0, 2]
+    assert np.allclose(table.gather(np.array([1, 0])), source.fetch(np.array([5, 1])), atol=2e-3)
+
+
+def test_scores_of_a_padded_batch_are_inner_products(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
+    params = TrainParams(inverse_temperature=3.0, dropout=0.0)
+    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, params, "mean")
+    samples = [
+        Sample("q0", np.array([4, 2]), np.array([1, 0], np.float32), np.array([True, False])),
+        Sample("q1", np.array([2, 7, 9]), np.array([0, 1, 0], np.float32), np.array([False, True, False])),
+    ]
+    table = VectorTable(source.fetch(np.arange(DOCUMENTS)).astype(np.float16))
+    collator = Collator(samples, tokens.cut([topics["q0"], topics["q1"]]), tokens)
+    batch = collator.batch([0, 1])
+    assert batch.valid.tolist() == [[True, True, False], [True, True, True]]
+    model.eval()
+    found = score(model, table, batch).detach().numpy()
+    for line, sample in enumerate(samples):
+        query = model(*tokens.pad([collator.cut[line]])).detach().numpy()[0]
+        assert np.allclose(
+            found[line, : len(sample.rows)], 3 * table.vectors[sample.rows].astype(np.float32) @ query, atol=1e-4
+        )
+    more = add_negatives(batch, DOCUMENTS, 5, True, np.random.default_rng(0))
+    assert set(more.rows[0, 3:]) >= {7}
+    assert 4 not in more.rows[0, 3:]
+    assert set(more.rows[1, 3:]) >= {4}
+    assert 7 not in more.rows[1, 3:]
+    for line in more.rows:
+        assert len(set(line[line >= 0])) == (line >= 0).sum()
+    assert not more.positive[:, 3:].any()
+    assert not more.targets[:, 3:].any()
+
+
+def test_ranks_and_measures() -> None:
+    ranks = rank_positives(np.array([0.1, 0.9, 0.5, 0.3]), np.array([True, False, True, False]), [0])
+    assert ranks.tolist() == [2, 4]
+    assert reciprocal_rank(ranks) == 0.5
+    assert ndcg(ranks) == pytest.approx((1 / np.log2(3) + 1 / np.log2(5)) / (1 + 1 / np.log2(3)))
+    assert reciprocal_rank(np.array([11])) == 0
+    assert ndcg(np.array([11])) == 0
+    first = [int(rank_positives(np.zeros(4), np.arange(4) == 0, [seed])[0]) for seed in range(400)]
+    assert {rank: first.count(rank) > 60 for rank in (1, 2, 3, 4)} == dict.fromkeys((1, 2, 3, 4), True)
+
+
+def test_validation_does_not_depend_on_the_batch_size(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
+    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, QUICK, "mean")
+    samples, rows, _ = read_samples(make_labels(), source, 1000)
+    collator = Collator(renumber(samples, rows), tokens.cut([topics[s.qid] for s in samples]), tokens)
+    table = load_table(source, rows)
+    one = validate(model, table, collator, "kl", 1.0, 1, 0)
+    other = validate(model, table, collator, "kl", 1.0, 24, 0)
+    assert one.ranks == other.ranks
+    assert model.training
+    assert one.measures == pytest.approx(other.measures, abs=1e-6)
+
+
+def rates(params: TrainParams, steps: int, losses: dict[int, float]) -> list[float]:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedule = Schedule(optimizer, params, steps)
+    found = []
+    for step in range(1, steps + 1):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+        if step in losses:
+            schedule.observe(losses[step])
+    return found
+
+
+def test_linear_schedule_by_hand() -> None:
+    found = rates(TrainParams(warmup=3.0, final_ratio=0.5), 7, {})
+    assert found == pytest.approx([0.25, 0.5, 0.75, 1.0, 0.875, 0.75, 0.625])
+
+
+def test_plateau_counts_in_steps_and_waits_after_a_cut() -> None:
+    params = TrainParams(
+        warmup=0.0, schedule="plateau", plateau_factor=0.5, plateau_patience=2, plateau_cooldown=2,
+        plateau_threshold=0.1,
+    )  # fmt: skip
+    # best at step 2; step 4 is within 10 %: cut; 5, 6 cool down; step 8 is two steps after: cut
+    found = rates(params, 9, {2: 1.0, 4: 0.95, 6: 1.0, 8: 1.0})
+    assert found == [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
+
+
+def test_parameters_are_checked_at_once() -> None:
+    with pytest.raises(InputError, match=r"loss=mse: expected one of kl.*candidates=0.*final_ratio=2"):
+        TrainParams(loss="mse", candidates=0, final_ratio=2)  # type: ignore[arg-type]
+    assert TrainParams.preset("coder-tas-b").warmup == 9000
+
+
+def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="24 of 24 labelled queries have no text"):
+        train_encoder(make_labels(), source, {}, str(tiny), tmp_path / "out")

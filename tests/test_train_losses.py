@@ -1,0 +1,107 @@
+"""Losses of training against numbers worked out by hand, with and without padding."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from rnnreranker.errors import InputError
+from rnnreranker.train.losses import LOSSES, ranking_loss
+
+NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
+
+
+def rows(*values: list[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+# scores ln 3, 0, 0 -> shares 3/5, 1/5, 1/5
+SCORES = rows([LN3, 0.0, 0.0])
+TARGETS = rows([0.5, 0.5, 0.0])
+POSITIVE = rows([1, 0, 0]).bool()
+VALID = rows([1, 1, 1]).bool()
+
+
+def test_kl_by_hand() -> None:
+    by_hand = 0.5 * math.log(0.5 / 0.6) + 0.5 * math.log(0.5 / 0.2)
+    assert ranking_loss("kl", SCORES, TARGETS, POSITIVE, VALID).item() == pytest.approx(by_hand)
+
+
+def test_kl_is_zero_where_the_shares_are_the_targets() -> None:
+    shares = torch.softmax(SCORES, dim=1)
+    assert ranking_loss("kl", SCORES, shares, POSITIVE, VALID).item() == pytest.approx(0, abs=1e-12)
+
+
+def test_cross_entropy_by_hand_averages_the_positives() -> None:
+    assert ranking_loss("cross-entropy", SCORES, TARGETS, POSITIVE, VALID).item() == pytest.approx(-math.log(0.6))
+    two = rows([1, 1, 0]).bool()
+    by_hand = -(math.log(0.6) + math.log(0.2)) / 2
+    assert ranking_loss("cross-entropy", SCORES, TARGETS, two, VALID).item() == pytest.approx(by_hand)
+
+
+def test_margin_by_hand_and_as_torch_has_it() -> None:
+    scores, positive = rows([0.9, 0.2, 0.5]), rows([1, 0, 0]).bool()
+    found = ranking_loss("margin", scores, TARGETS, positive, VALID).item()
+    assert found == pytest.approx(((1 - 0.9 + 0.2) + (1 - 0.9 + 0.5)) / 3)
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.randn(4, 9, generator=generator, dtype=torch.float64)
+    target = torch.full((4, 9), -1)
+    positive = torch.zeros(4, 9, dtype=torch.bool)
+    for line, places in enumerate([[0], [3, 8], [1, 2, 4], [5]]):
+        target[line, : len(places)] = torch.tensor(places)
+        positive[line, places] = True
+    expected = torch.nn.functional.multilabel_margin_loss(scores, target)
+    found = ranking_loss("margin", scores, torch.zeros_like(scores), positive, torch.ones_like(positive))
+    assert found.item() == pytest.approx(expected.item())
+
+
+def test_multi_tier_adds_soft_positives_over_the_rest() -> None:
+    scores = rows([2.0, 0.5, 0.0])
+    # first tier: 1-2+.5 < 0 and 1-2+0 < 0; second: 1 - .5 + 0
+    assert ranking_loss("multi-tier", scores, TARGETS, POSITIVE, VALID).item() == pytest.approx(0.5 / 3)
+    hard = rows([1.0, 0.0, 0.0])
+    margin = ranking_loss("margin", scores, hard, POSITIVE, VALID)
+    assert ranking_loss("multi-tier", scores, hard, POSITIVE, VALID).item() == margin.item()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("filling", [0.0, 7.5, math.inf, -math.inf, NAN])
+def test_padding_changes_neither_loss_nor_gradient(name: str, filling: float) -> None:
+    alone = SCORES.clone().requires_grad_()
+    ranking_loss(name, alone, TARGETS, POSITIVE, VALID).backward()
+    padded = torch.cat([SCORES, rows([filling, filling])], dim=1)
+    padded = torch.cat([padded, torch.full((1, 5), filling, dtype=torch.float64)]).requires_grad_()  # an empty row too
+    targets = torch.cat([torch.cat([TARGETS, rows([0, 0])], dim=1), torch.zeros(1, 5)])
+    valid = rows([1, 1, 1, 0, 0], [0] * 5).bool()
+    positive = rows([1, 0, 0, 0, 0], [0] * 5).bool()
+    loss = ranking_loss(name, padded, targets, positive, valid)
+    assert loss.item() == pytest.approx(ranking_loss(name, SCORES, TARGETS, POSITIVE, VALID).item())
+    loss.backward()
+    assert alone.grad is not None
+    assert padded.grad is not None
+    assert torch.allclose(padded.grad[0, :3], alone.grad[0])
+    assert (padded.grad[0, 3:] == 0).all()
+    assert (padded.grad[1] == 0).all()
+
+
+def test_kl_gradient_is_shares_minus_targets() -> None:
+    scores = SCORES.clone().requires_grad_()
+    ranking_loss("kl", scores, TARGETS, POSITIVE, VALID).backward()
+    assert scores.grad is not None
+    assert torch.allclose(scores.grad, rows([0.6 - 0.5, 0.2 - 0.5, 0.2]))
+
+
+def test_a_batch_is_the_mean_of_its_queries() -> None:
+    scores = torch.cat([SCORES, rows([0, LN2, 0])])
+    both = ranking_loss("kl", scores, TARGETS.repeat(2, 1), POSITIVE.repeat(2, 1), VALID.repeat(2, 1)).item()
+    each = [ranking_loss("kl", scores[line : line + 1], TARGETS, POSITIVE, VALID).item() for line in range(2)]
+    assert both == pytest.approx(sum(each) / 2)
+
+
+def test_wrong_input_is_named() -> None:
+    with pytest.raises(InputError, match="loss mse: expected one of kl"):
+        ranking_loss("mse", SCORES, TARGETS, POSITIVE, VALID)
+    with pytest.raises(InputError, match="expected one shape"):
+        ranking_loss("kl", SCORES, TARGETS[:, :2], POSITIVE, VALID)
