@@ -107,7 +107,7 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
         place = places.setdefault(repr(about), len(details))
         if place == len(details):
             details.append(about)
-        digits = decimals[cell["paper"], cell["table"], cell["measure"]]
+        digits = cell.get("decimals", decimals[cell["paper"], cell["table"], cell["measure"]])
         found.append(
             {
                 "id": identity,

@@ -78,8 +78,9 @@ def matrix(
     Filters and the open cell are in the address: `index.html#paper=000&state=changed&open=ID`.
 
     Args:
-        cells: with the keys of `matrix_cells.KEYS`, and perhaps `letters` (runs that this one differs from
-            significantly; only where runs per query are at hand). `published` and `measured` are numbers, texts, or
+        cells: with the keys of `matrix_cells.KEYS`, and perhaps `decimals` (printed digits; else seen from the table)
+            and `letters` (runs that this one differs from significantly; only where runs per query are at hand);
+            `matrix_join.page_cells` makes them. `published` and `measured` are numbers, texts, or
             None; `commands` a list of texts; `parameters` a mapping; `history` a list of mappings (date, commit,
             value, …), oldest first.
         papers: paper → its title.

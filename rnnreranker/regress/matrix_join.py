@@ -1,0 +1,79 @@
+"""Published cells and what was measured for them, as the cells of the matrix page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.regress.papers import Published
+
+Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
+JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letters"})
+
+
+def key_of(cell: Published) -> Key:
+    """What names a cell: paper, table, row, data set, measure as printed."""
+    return cell.paper, cell.table, cell.row, cell.dataset, cell.measure
+
+
+def page_cells(
+    cells: Iterable[Published], found: Mapping[Key, Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """One dictionary a cell, as `matrix_page.matrix` takes them, in the order given.
+
+    The state, where `found` does not say it: `external` and `planned` as the paper's file says, and `external` for times
+    of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last digit, else
+    `changed`; `runnable elsewhere` where nothing is measured.
+
+    Args:
+        cells: of `papers.published`.
+        found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
+            `note`, `commands`, `parameters`, `history`, `letters`.
+
+    Raises:
+        InputError: a key that no cell has, or something else than the above for one.
+    """
+    cells = list(cells)
+    found = dict(found or {})
+    unknown = [key for key in found if key not in {key_of(cell) for cell in cells}]
+    wrong = sorted({name for values in found.values() for name in values} - JOINED)
+    if unknown or wrong:
+        raise InputError(f"measured values: {f'no cell {unknown[0]}' if unknown else f'unknown {wrong[0]}'}")
+    return [_page_cell(cell, found.get(key_of(cell), {})) for cell in cells]
+
+
+def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
+    measured = given.get("measured")
+    if measured is not None:
+        measured *= cell.factor
+    time = "a time on the authors' machine: shown, never compared" if cell.columns.latency else ""
+    remarks = (given.get("note", ""), time, cell.how.external, cell.how.planned, cell.how.note)
+    return {
+        **{key: getattr(cell, key) for key in ("paper", "table", "caption", "row", "dataset", "measure")},
+        "protocol": "" if cell.columns.latency else cell.columns.protocol,
+        "published": cell.value,
+        "measured": measured,
+        "decimals": cell.columns.decimals,
+        "state": given.get("state") or _state(cell, measured),
+        "note": "; ".join(dict.fromkeys(filter(None, remarks))),
+        "commands": given.get("commands", []),
+        "parameters": given.get("parameters") or _where(cell),
+        "history": given.get("history", []),
+        "letters": given.get("letters", ""),
+        "tuned_on_test": cell.columns.tuned_on_test,
+    }
+
+
+def _state(cell: Published, measured: float | None) -> str:
+    if measured is not None and isinstance(cell.value, int | float) and not cell.columns.latency:
+        return "reproduced" if abs(measured - cell.value) <= cell.half_unit + 1e-9 else "changed"
+    if cell.how.planned:
+        return "planned"
+    return "external" if cell.how.external or cell.columns.latency else "runnable elsewhere"
+
+
+def _where(cell: Published) -> dict[str, str]:
+    """Spec and condition that obtain the value."""
+    pairs = {"spec": cell.columns.spec, "condition": cell.how.condition}
+    return {name: value for name, value in pairs.items() if value and cell.how.condition}
