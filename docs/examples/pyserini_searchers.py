@@ -1,4 +1,4 @@
-"""BM25, dense and hybrid searchers of Pyserini on one collection, plain and wrapped: `python pyserini_searchers.py --help`.
+"""BM25, dense and hybrid searchers of Pyserini on one collection, plain and wrapped; `--help` lists the flags.
 
 Needs an index folder with BM25 and vectors: `python -m rnnreranker.index --documents cranfield --bm25 --output INDEX`.
 """
