@@ -14,7 +14,7 @@ STATES = {  # state: sign, what it says
     "changed": ("≠", "measured here; differs by more than that"),
     "runnable elsewhere": ("▸", "every step is in the toolkit; needs data, a GPU or a network that this machine lacks"),
     "planned": ("○", "a step whose method is not in the toolkit yet"),
-    "external": ("–", "reported by the paper from other work; nothing to run"),
+    "external": ("–", "quoted from others, or a time on the authors' machine; nothing to run"),
 }
 KEYS = (
     *("paper", "table", "caption", "row", "dataset", "measure", "protocol", "published", "measured"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.papers import Published
+from rnnreranker.regress.matrix_figures import figures
+from rnnreranker.regress.matrix_page import write_matrix
+from rnnreranker.regress.papers import Published, paper_names, published, read_paper
 
 Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
 JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letters"})
@@ -17,14 +20,42 @@ def key_of(cell: Published) -> Key:
     return cell.paper, cell.table, cell.row, cell.dataset, cell.measure
 
 
+def write_docs(
+    folder: Path,
+    path: Path,
+    found: Mapping[Key, Mapping[str, Any]] | None = None,
+    *,
+    made: str = "",
+    sweeps: Path | None = None,
+) -> list[dict[str, Any]]:
+    """Write the matrix page of all papers under a folder of specs; its cells.
+
+    Args:
+        folder: with `papers/paper-*.yaml`.
+        path: of the page, as docs/index.html.
+        found: as `page_cells` takes it.
+        made: one line on what the page was made from.
+        sweeps: folder of the tune command's records, whose sweeps are drawn; None = no figures.
+
+    Raises:
+        InputError: what is wrong with a paper's file, with `found`, or with a record.
+        MissingDependencyError: sweeps to draw, without matplotlib.
+    """
+    papers = [read_paper(name, folder) for name in paper_names(folder)]
+    cells = page_cells((cell for paper in papers for cell in published(paper)), found)
+    drawn = figures(sweeps) if sweeps is not None else []
+    write_matrix(path, cells, papers={paper.id: paper.title for paper in papers}, made=made, figures=drawn)
+    return cells
+
+
 def page_cells(
     cells: Iterable[Published], found: Mapping[Key, Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
     """One dictionary a cell, as `matrix_page.matrix` takes them, in the order given.
 
-    The state, where `found` does not say it: `external` and `planned` as the paper's file says, and `external` for times
-    of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last digit, else
-    `changed`; `runnable elsewhere` where nothing is measured.
+    The state, where `found` does not say it: `external` and `planned` as the paper's file says, and `external` for
+    times of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last
+    digit, else `changed`; `runnable elsewhere` where nothing is measured.
 
     Args:
         cells: of `papers.published`.
