@@ -1,0 +1,187 @@
+"""The plan of a recipe: every command from index to measures, with what each needs."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.command import flag
+from rnnreranker.regress.recipe import Condition, IndexSource, Model, Recipe
+
+MODULES = ("index", "search", "labels", "train")
+
+
+@dataclass(frozen=True)
+class RecipeStep:
+    """One command: `python -m rnnreranker.<module> <argv>`; what it makes, from which files of other steps."""
+
+    module: str
+    argv: tuple[str, ...]
+    output: Path
+    inputs: tuple[Path, ...] = ()
+    needs: dict[str, Any] = field(default_factory=dict)
+
+    def command(self) -> str:
+        """The line to paste into a shell."""
+        return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
+
+
+@dataclass(frozen=True)
+class RecipePlan:
+    """The steps of conditions of a recipe, in an order in which they can be taken; each once."""
+
+    recipe: Recipe
+    folder: Path
+    conditions: tuple[Condition, ...]
+    steps: tuple[RecipeStep, ...]
+
+    def run_files(self, condition: Condition) -> list[Path]:
+        """The run files of a condition: one, or one for each context of a sweep."""
+        return run_files(self.recipe, self.folder, condition)
+
+    def evaluations(self) -> list[str]:
+        """The lines that print the measured values of all runs, one for each protocol."""
+        runs = [str(path) for condition in self.conditions for path in self.run_files(condition)]
+        return [
+            shlex.join(
+                [
+                    *("python", "-m", "rnnreranker.evaluate", *runs, "--qrels", self.recipe.qrels),
+                    *("--protocol", protocol, "--measures", " ".join(self.recipe.measures)),
+                ]
+            )
+            for protocol in self.recipe.protocols
+            if runs
+        ]
+
+
+def run_files(recipe: Recipe, folder: Path, condition: Condition) -> list[Path]:
+    """Where the runs of a condition are written."""
+    names = [f"{condition.id}-{context}" for context in condition.contexts] or [condition.id]
+    return [folder / recipe.name / f"{name}.txt" for name in names]
+
+
+def make_recipe_plan(recipe: Recipe, folder: Path, conditions: tuple[Condition, ...]) -> RecipePlan:
+    """The plan of these conditions and those they need, all files under `folder`.
+
+    Indexes and models are shared by recipes: they go to `folder/indexes` and `folder/models`.
+    """
+    maker = _Maker(recipe, folder)
+    for condition in conditions:
+        maker.condition(condition)
+    return RecipePlan(recipe, folder, conditions, tuple(maker.steps))
+
+
+class _Maker:
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.steps: list[RecipeStep] = []
+        self._there: set[Path] = set()
+
+    def _add(self, module: str, argv: list[str], output: Path, inputs: list[Path], needs: dict[str, Any]) -> None:
+        if output not in self._there:
+            self._there.add(output)
+            self.steps.append(RecipeStep(module, tuple(argv), output, tuple(inputs), needs))
+
+    def index(self, source: IndexSource) -> tuple[str, list[Path]]:
+        """What `--index` is given, and the files that must be made before."""
+        if source.prebuilt:
+            return source.prebuilt, []
+        output = self.folder / "indexes" / source.id
+        argv = ["--documents", source.documents, "--output", str(output)]
+        dense = ["--encoder", source.encoder, "--dtype", source.dtype]
+        self._add("index", argv + (dense if source.encoder else ["--no-dense", "--bm25"]), output, [], source.needs)
+        return str(output), [output]
+
+    def model(self, model: Model) -> Path:
+        """The folder of a trained encoder, after the steps that make it."""
+        output = self.folder / "models" / model.id
+        if output in self._there:
+            return output
+        source = self.recipe.index(model.index)
+        index, index_files = self.index(source)
+        first = self.recipe.index(model.candidates)
+        candidates, candidate_files = self.index(first)
+        run = self.folder / "models" / f"{_word(model.topics)}.{first.id}.txt"
+        argv = ["--index", candidates, "--topics", model.topics]
+        argv += ["--retriever", "dense" if first.encoder else "bm25"] + _option("--encoder", first.encoder)
+        argv += ["--rerank", "none", "--hits", "1000", "--output", str(run)]
+        self._add("search", argv, run, candidate_files, first.needs)
+
+        labels = self.folder / "models" / f"{model.id}.parquet"
+        argv = ["--run", str(run), "--index", index, "--topics", model.topics, "--qrels", model.qrels]
+        argv += _option("--encoder", source.encoder) + _options(model.labels) + ["--output", str(labels)]
+        self._add("labels", argv, labels, [run, *index_files], {})
+
+        start = self.model(self.recipe.model(model.from_model)) if model.from_model else None
+        argv = ["--labels", str(labels), "--index", index, "--topics", model.topics]
+        argv += ["--encoder", str(start) if start else source.encoder, *_options(model.train), "--output", str(output)]
+        self._add("train", argv, output, [labels, *index_files, *([start] if start else [])], model.needs)
+        return output
+
+    def condition(self, condition: Condition) -> None:
+        if not (condition.retrieve or condition.base):
+            return
+        source = self.recipe.index(condition.index)
+        index, inputs = self.index(source)
+        encoder = source.encoder
+        if condition.model:
+            trained = self.model(self.recipe.model(condition.model))
+            encoder, inputs = str(trained), [*inputs, trained]
+        argv = ["--index", index, "--topics", self.recipe.topics]
+        argv += _option("--encoder", encoder if condition.retrieve != "bm25" else "")
+        if condition.retrieve:
+            argv += ["--retriever", condition.retrieve, "--rerank", "none", *_options(condition.params)]
+        else:
+            base = self.recipe.condition(condition.base)
+            self.condition(base)
+            run = run_files(self.recipe, self.folder, base)[0]
+            argv += ["--run", str(run), "--rerank", condition.rerank, *_option("--preset", condition.preset)]
+            argv += _options(condition.params)
+            inputs = [*inputs, run]
+        paths = run_files(self.recipe, self.folder, condition)
+        for output, context in zip(paths, condition.contexts or [None], strict=True):
+            last = ["--context", str(context)] if context is not None else []
+            last += ["--hits", str(self.recipe.hits), "--tag", condition.id, "--output", str(output)]
+            self._add("search", [*argv, *last], output, inputs, source.needs if source.prebuilt else {})
+
+
+def needs_of(plan: RecipePlan) -> dict[str, Any]:
+    """What a plan needs in all: sizes and hours added up (memory: the most), agreements and files listed once."""
+    total: dict[str, Any] = {}
+    used = [plan.recipe.needs]
+    prebuilt = {step.argv[step.argv.index("--index") + 1]: step.needs for step in plan.steps if step.module == "search"}
+    used += [needs for name, needs in prebuilt.items() if not name.startswith(str(plan.folder))]
+    used += [step.needs for step in plan.steps if step.module in ("index", "train")]
+    for needs in used:
+        for key, value in needs.items():
+            if isinstance(value, str):
+                texts = total.setdefault(key, "")
+                total[key] = texts if value in texts else "; ".join(filter(None, (texts, value)))
+            elif key == "ram_gb":
+                total[key] = max(total.get(key, 0), value)
+            else:
+                total[key] = total.get(key, 0) + value
+    return total
+
+
+def _word(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def _option(name: str, value: str) -> list[str]:
+    return [name, value] if value else []
+
+
+def _options(values: dict[str, Any]) -> list[str]:
+    """`{n_max: 4, learn_temperature: true}` as words of a command line."""
+    words: list[str] = []
+    for name, value in values.items():
+        word = flag(name)
+        if isinstance(value, bool):
+            words.append(word if value else "--no-" + word.removeprefix("--"))
+        else:
+            words += [word, "none" if value is None else str(value)]
+    return words
