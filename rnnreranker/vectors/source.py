@@ -82,7 +82,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     Args:
         path: a Faiss folder of Pyserini (`index` and `docid`); a folder with `.npy` matrices (`vectors.npy`, or shards
             in the order of the numbers in their names) and `docid` (or `ids`); a file `X.npy` with its ids in `X.ids`,
-            one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`).
+            one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`); a Lucene index with dense vectors (needs Java).
 
     Raises:
         InputError: nothing there, none of these layouts, or files that cannot be used.
@@ -113,9 +113,9 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     found = sorted(entry.name for entry in path.iterdir())
     shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
     if any(name.startswith("segments_") for name in found):
-        raise InputError(
-            f"{path}: a Lucene index, which has no dense vectors here; expected a Faiss folder or a matrix"
-        )
+        from rnnreranker.vectors.lucene import LuceneVectors
+
+        return LuceneVectors(path)
     if any(name.endswith((".pkl", ".pickle", ".pt")) for name in found):
         raise InputError(
             f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "

@@ -1,0 +1,122 @@
+"""Lucene's dense indexes, built by Anserini here: flat and HNSW, full floats and int8, against the exact matrix."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.rerank import RnnReranker
+from rnnreranker.rnn import RnnParams
+from rnnreranker.runs import Run
+from rnnreranker.vectors import QueryVectors, open_vectors
+
+COUNT, DIMENSION = 60, 8
+DOCIDS = [f"d{row}" for row in range(COUNT)]
+RAW = np.random.default_rng(1).standard_normal((COUNT, DIMENSION))
+VECTORS = (RAW / np.linalg.norm(RAW, axis=1, keepdims=True)).astype(np.float32)
+QUERIES = np.random.default_rng(2).standard_normal((4, DIMENSION)).astype(np.float32)
+QUANTIZED = "-quantize.int8" if version("pyserini").startswith("1.") else "-quantize.sqv"
+KINDS = {
+    "flat": ("IndexFlatDenseVectors", []),
+    "flat-int8": ("IndexFlatDenseVectors", [QUANTIZED]),
+    "hnsw": ("IndexHnswDenseVectors", ["-M", "8", "-efC", "50"]),
+    "hnsw-int8": ("IndexHnswDenseVectors", ["-M", "8", "-efC", "50", QUANTIZED]),
+}
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    import jnius
+
+    folder = tmp_path_factory.mktemp("lucene")
+    (folder / "documents").mkdir()
+    lines = [json.dumps({"docid": docid, "vector": v.tolist()}) for docid, v in zip(DOCIDS, VECTORS, strict=True)]
+    (folder / "documents" / "part.jsonl").write_text("\n".join(lines) + "\n")
+    for name, (kind, more) in KINDS.items():
+        flags = ["-collection", "JsonDenseVectorCollection", "-input", str(folder / "documents"), "-threads", "1"]
+        flags += ["-generator", "DenseVectorDocumentGenerator", "-index", str(folder / name), *more]
+        jnius.autoclass(f"io.anserini.index.{kind}").main(flags)
+    return folder
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_vectors_come_back_exactly(indexes: Path, kind: str) -> None:
+    source = open_vectors(indexes / kind)
+    assert source.exact
+    assert (source.dimension, len(source.docids)) == (DIMENSION, COUNT)
+    rows = source.rows(["d59", "nowhere", "d0", "d7", "d59"])
+    assert rows[1] == -1
+    assert [source.docids[row] for row in rows[[0, 2, 3]]] == ["d59", "d0", "d7"]
+    found = source.fetch(rows[[0, 2, 3, 4]])
+    np.testing.assert_array_equal(found, VECTORS[[59, 0, 7, 59]])
+    out = np.empty((2, DIMENSION), dtype=np.float32)
+    assert source.fetch(rows[[3, 2]], out) is out
+    np.testing.assert_array_equal(out, VECTORS[[7, 0]])
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_search_finds_the_best_with_exact_scores(indexes: Path, kind: str) -> None:
+    source = open_vectors(indexes / kind)
+    scores, rows = source.search(QUERIES, 5)
+    exact = QUERIES.astype(np.float64) @ VECTORS.astype(np.float64).T
+    for query in range(len(QUERIES)):
+        best = np.argsort(-exact[query])[:5].tolist()
+        found = [DOCIDS.index(source.docids[row]) for row in rows[query]]
+        assert found[0] == best[0]
+        assert found == best if kind == "flat" else len(set(found) & set(best)) >= 3  # HNSW may miss some
+        np.testing.assert_allclose(scores[query], exact[query][found], rtol=1e-6)
+        assert np.all(np.diff(scores[query]) <= 0)
+
+
+def test_reranking_with_them_is_reranking_with_the_matrix(indexes: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", VECTORS)
+    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
+    order = np.random.default_rng(3).permutation(COUNT)[:30]
+    run = Run.from_dict({f"q{q}": {DOCIDS[row]: 30.0 - rank for rank, row in enumerate(order)} for q in range(4)})
+    queries = QueryVectors(run.qids, QUERIES)
+    params = RnnParams(k=5, context=20)
+    from_lucene = RnnReranker(open_vectors(indexes / "hnsw-int8"), params).rerank(run, queries)
+    from_matrix = RnnReranker(open_vectors(tmp_path), params).rerank(run, queries)
+    assert from_lucene.to_dict() == from_matrix.to_dict()
+
+
+def test_fingerprints_tell_indexes_apart(indexes: Path) -> None:
+    prints = {kind: open_vectors(indexes / kind).fingerprint for kind in KINDS}
+    assert len(set(prints.values())) == len(KINDS)
+    assert open_vectors(indexes / "flat").fingerprint == prints["flat"]
+
+
+def test_what_is_refused(indexes: Path, tmp_path: Path) -> None:
+    source = open_vectors(indexes / "flat")
+    with pytest.raises(InputError, match=r"row -1: expected 0..59"):
+        source.fetch(np.array([-1]))
+    with pytest.raises(InputError, match="the index has 8 dimensions"):
+        source.search(QUERIES[:, :5], 3)
+    with pytest.raises(IndexError):
+        source.docids[COUNT]
+    (tmp_path / "segments_1").write_text("nothing")
+    with pytest.raises(InputError, match="cannot be opened as a Lucene index"):
+        open_vectors(tmp_path)
+
+
+def test_an_index_for_bm25_has_no_vectors(indexes: Path, tmp_path: Path) -> None:
+    import jnius
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"id": "a", "contents": "some words"}\n')
+    flags = ["-collection", "JsonCollection", "-input", str(tmp_path / "in"), "-index", str(tmp_path / "bm25")]
+    flags += ["-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
+    jnius.autoclass("io.anserini.index.IndexCollection").main(flags)
+    with pytest.raises(InputError, match="a Lucene index without dense vectors, as for BM25"):
+        open_vectors(tmp_path / "bm25")
