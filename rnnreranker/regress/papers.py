@@ -35,6 +35,7 @@ class Row:
     planned: str = ""  # what the toolkit lacks for it
     external: str = ""  # whose system it is
     note: str = ""
+    remarks: dict[str, Any] = field(default_factory=dict)  # on one cell: under its query (quoted) or measure
 
 
 @dataclass(frozen=True)

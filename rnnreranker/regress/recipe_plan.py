@@ -106,7 +106,7 @@ class _Maker:
         candidates, candidate_files = self.index(first)
         run = self.folder / "models" / f"{_word(model.topics)}.{first.id}.txt"
         argv = ["--index", candidates, "--topics", model.topics]
-        argv += ["--retriever", "dense" if first.encoder else "bm25"] + _option("--encoder", first.encoder)
+        argv += ["--retriever", "dense" if first.encoder else "bm25", *_option("--encoder", first.encoder)]
         argv += ["--rerank", "none", "--hits", "1000", "--output", str(run)]
         self._add("search", argv, run, candidate_files, first.needs)
 

@@ -1,0 +1,135 @@
+"""The matrix: what is known here of every published cell, and how many are in which state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.regress.matrix_cells import STATES
+from rnnreranker.regress.matrix_join import Key, key_of, page_cells
+from rnnreranker.regress.papers import Published, paper_names, published, read_paper
+from rnnreranker.regress.published_runs import Measured, on_record, records_file
+from rnnreranker.regress.recipe import Condition, Recipe, is_recipe, planned, read_recipe
+from rnnreranker.regress.recipe_plan import make_recipe_plan, needs_of
+from rnnreranker.rerank.registry import make_params
+
+PASTE_FOLDER = Path("runs")  # where the commands of a cell put their files
+
+
+class Matrix:
+    """The published cells of a folder of specs, with what is on record for them.
+
+    Attributes:
+        published: every cell, in the order of papers and tables.
+        found: cell → what `matrix_join.page_cells` takes.
+        cells: one dictionary a cell, in the same order, as the page takes them.
+
+    Raises:
+        InputError: a paper, recipe or record that is not as it must be; a condition or spec that does not exist.
+    """
+
+    def __init__(self, folder: Path, papers: Sequence[str] | None = None, table: str | None = None) -> None:
+        self.recipes = recipes(folder)
+        self._measured: dict[tuple[str, str], list[Measured]] = {}
+        for entry in on_record(records_file(folder)):
+            self._measured.setdefault((entry.spec, entry.condition), []).append(entry)
+        self._plans: dict[tuple[str, str], tuple[list[str], dict[str, Any]]] = {}
+        names = papers if papers is not None else paper_names(folder)
+        everything = [cell for name in names for cell in published(read_paper(name, folder))]
+        self.published = [cell for cell in everything if table is None or cell.table == table]
+        if not self.published:
+            known = list(dict.fromkeys(cell.table for cell in everything))
+            raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
+        self.found: dict[Key, dict[str, Any]] = {key_of(cell): self._known(cell) for cell in self.published}
+        self.cells = page_cells(self.published, self.found)
+
+    def _known(self, cell: Published) -> dict[str, Any]:
+        known: dict[str, Any] = {"note": _remark(cell)}
+        if not cell.how.condition or cell.columns.latency:
+            return known
+        recipe, condition = self._condition(cell)
+        history = self._history(cell)
+        lacking = planned(recipe, condition)
+        if history:
+            known["measured"] = history[-1]["value"]
+        elif lacking:
+            known["state"] = "planned"
+        remarks = (known["note"], condition.note, f"not in the toolkit: {lacking}" if lacking else "")
+        known["note"] = "; ".join(filter(None, remarks))
+        known["history"] = history
+        known["commands"], known["parameters"] = self._plan(recipe, condition)
+        return known
+
+    def _condition(self, cell: Published) -> tuple[Recipe, Condition]:
+        if cell.columns.spec not in self.recipes:
+            hint = nearest(cell.columns.spec, self.recipes)
+            raise InputError(f"paper-{cell.paper} table {cell.table}: no recipe {cell.columns.spec}; {hint}")
+        recipe = self.recipes[cell.columns.spec]
+        return recipe, recipe.condition(cell.how.condition)
+
+    def _history(self, cell: Published) -> list[dict[str, Any]]:
+        """What is on record, oldest first, in the unit of ir-measures."""
+        found = []
+        for entry in self._measured.get((cell.columns.spec, cell.how.condition), ()):
+            if cell.query:
+                value = entry.queries.get(cell.columns.protocol, {}).get(cell.metric, {}).get(cell.query)
+            else:
+                value = entry.values.get(cell.columns.protocol, {}).get(cell.metric)
+            if value is not None:
+                about = {"date": entry.date[:10], "commit": entry.commit[:10], "value": value}
+                found.append({**about, "run": entry.file, "sha256": entry.sha256[:16]})
+        return found
+
+    def _plan(self, recipe: Recipe, condition: Condition) -> tuple[list[str], dict[str, Any]]:
+        key = (recipe.name, condition.id)
+        if key not in self._plans:
+            plan = make_recipe_plan(recipe, PASTE_FOLDER, (condition,))
+            commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
+            parameters: dict[str, Any] = {"spec": recipe.name, "condition": condition.id}
+            if condition.base:
+                parameters |= asdict(make_params(condition.rerank, condition.params, condition.preset or None))
+            else:
+                parameters |= condition.params
+            if condition.model:
+                model = recipe.model(condition.model)
+                parameters |= {f"labels {name}": value for name, value in model.labels.items()}
+                parameters |= {f"train {name}": value for name, value in model.train.items()}
+            self._plans[key] = commands, parameters | {f"needs {k}": v for k, v in needs_of(plan).items()}
+        return self._plans[key]
+
+    def distinct(self) -> Counter[str]:
+        """Cells by state, those of the same run, query, measure and protocol counted once (changed if one is)."""
+        states: dict[tuple[str, ...], str] = {}
+        for number, (cell, shown) in enumerate(zip(self.published, self.cells, strict=True)):
+            key: tuple[str, ...] = (str(number),)
+            if cell.how.condition and not cell.columns.latency:
+                system = (cell.columns.spec, cell.how.condition)
+                key = (*system, cell.query, cell.metric, cell.columns.protocol)
+            before = states.get(key)
+            states[key] = "changed" if "changed" in (before, shown["state"]) else shown["state"]
+        return Counter(states.values())
+
+    def summary(self) -> list[list[Any]]:
+        """Rows for a table: state, cells as the tables print them, distinct ones."""
+        printed: Counter[str] = Counter(cell["state"] for cell in self.cells)
+        distinct = self.distinct()
+        rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
+        return [*rows, ["all", sum(printed.values()), sum(distinct.values())]]
+
+
+def recipes(folder: Path) -> dict[str, Recipe]:
+    """All recipes of a folder by name."""
+    return {path.stem: read_recipe(path) for path in sorted(folder.glob("*.yaml")) if is_recipe(path)}
+
+
+def _remark(cell: Published) -> str:
+    """What the paper's file says of this cell: under its query, else its data set and measure."""
+    remarks: Mapping[str, Any] = cell.how.remarks
+    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
+        if name and name in remarks:
+            return str(remarks[name])
+    return ""
