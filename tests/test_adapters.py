@@ -128,6 +128,31 @@ def test_vectors_in_place_of_texts_and_the_searchers_own_index(index: Path) -> N
     assert [hit.docid for hit in batch["second"]] == from_text
 
 
+def test_queries_are_encoded_once_and_ids_stay_numbers() -> None:
+    import faiss
+
+    asked: list[str] = []
+
+    class Counting(MadeUpEncoder):
+        def encode(self, text: str) -> np.ndarray:
+            asked.append(text)
+            return super().encode(text)
+
+    searcher = MadeUp()
+    searcher.index, searcher.docids = faiss.IndexFlatIP(DIMENSION), DOCIDS  # type: ignore[attr-defined]
+    searcher.index.add(VECTORS)  # type: ignore[attr-defined]
+    searcher.query_encoder = Counting()  # type: ignore[attr-defined]
+    wrapped = RnnSearcher(searcher, params=PARAMS)
+    found = wrapped.batch_search(list(TEXTS), [7, 3, 5])  # type: ignore[list-item]
+    assert asked == list(TEXTS)
+    assert list(found) == [7, 3, 5]
+    assert [hit.docid for hit in found[3]] == [docid for docid, _ in expected("second", 15)[:10]]  # type: ignore[index]
+    with pytest.raises(InputError, match="return_vector=True: hits with their vectors are not reranked"):
+        wrapped.search("first", return_vector=True)
+    with pytest.raises(InputError, match=r"shapes \(6,\) and \(2,\); expected one length"):
+        wrapped.batch_search([QUERIES["first"], QUERIES["first"][:2]], ["a", "b"])
+
+
 def test_everything_else_is_the_searchers_own(index: Path) -> None:
     wrapped = RnnSearcher(MadeUp(), index, PARAMS, encoder=MadeUpEncoder())
     assert wrapped.doc("d01") == "text of d01"
@@ -196,7 +221,7 @@ def test_searchers_of_pyserini(collection: Path) -> None:
     for searcher, flags in (
         (bm25, {"vectors": collection, "encoder": "minilm"}),
         (dense, {}),
-        (HybridSearcher(dense, bm25), {"vectors": collection}),
+        (HybridSearcher(dense, bm25), {}),
     ):
         plain = searcher.batch_search(list(topics.values()), list(topics), k=12, **_both(searcher, 12))
         wrapped = RnnSearcher(searcher, params=params, **flags)

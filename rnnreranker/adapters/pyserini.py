@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,15 +30,16 @@ class RnnSearcher:
 
     Args:
         searcher: of Pyserini 1.x or 2.x.
-        vectors: document vectors, or a path that `open_vectors` takes; None = the index of a FaissSearcher.
+        vectors: document vectors, or a path that `open_vectors` takes; None = those the searcher has itself: the index
+            of a FaissSearcher or a Lucene dense searcher, for a HybridSearcher that of its dense one.
         params: rNN parameters; at least `params.context` candidates are asked for, whatever k is.
         encoder: what encodes queries for the vectors: anything with `encode`, of Pyserini or of ours, or a name or
-            folder of an encoder. None = the searcher's own `query_encoder`.
+            folder of an encoder. None = the searcher's own `query_encoder`; without one, only queries that are vectors.
         threads: of reranking; None = one per core.
         missing: as in `RnnReranker`.
 
     Raises:
-        InputError: no vectors, or no encoder, and the searcher has none of its own.
+        InputError: no vectors, or no encoder, and the searcher has none of its own nor takes vectors as queries.
 
     Example::
 
@@ -59,21 +61,25 @@ class RnnSearcher:
         source = _own_vectors(searcher) if vectors is None else vectors
         opened = open_vectors(source) if isinstance(source, (str, os.PathLike)) else source
         self.reranker = RnnReranker(opened, params, threads=threads, missing=missing)
-        self._encoder = _encoder(searcher, encoder)
+        self._encode = _encoder(searcher, encoder)
+        self._encodes_first = encoder is None and _takes_arrays(searcher)
 
     def search(self, q: Any, k: int = 10, **options: Any) -> list[Any]:
         """The k best of the reranked hits of one query, as the wrapped searcher gives them.
 
         Args:
-            q: text; for a FaissSearcher also a vector, (d,) or (1, d).
+            q: text; for a FaissSearcher also a vector, (d,) or (1, d); for a Lucene dense one also "[0.5, ...]".
             k: hits returned.
             options: handed on to the wrapped searcher.
 
         Raises:
             InputError: k below 1, a hit without a vector, a vector of another dimension.
         """
-        hits = self.searcher.search(q, **self._asked(k, options))
-        return self._reranked({"q": hits}, {"q": q})["q"][:k]
+        asked = self._asked(k, options)
+        if not self._encodes_first:
+            return self._reranked({"q": self.searcher.search(q, **asked)}, {"q": q})["q"][:k]
+        vector = self._vectors([q])
+        return self._reranked({"q": self.searcher.search(vector, **asked)}, {"q": vector[0]})["q"][:k]
 
     def batch_search(
         self, queries: Sequence[Any], qids: Sequence[str], k: int = 10, threads: int = 1, **options: Any
@@ -92,10 +98,11 @@ class RnnSearcher:
         """
         if len(queries) != len(qids):
             raise InputError(f"{len(queries)} queries and {len(qids)} query ids: expected as many")
-        found = self.searcher.batch_search(queries, qids, threads=threads, **self._asked(k, options))
-        hits = {str(qid): list(found[qid]) for qid in qids if qid in found}
-        by_id = {str(qid): query for qid, query in zip(qids, queries, strict=True)}
-        return {qid: ranked[:k] for qid, ranked in self._reranked(hits, by_id).items()}
+        asked = self._asked(k, options)
+        given = self._vectors(queries) if self._encodes_first and len(queries) else queries
+        found = self.searcher.batch_search(given, qids, threads=threads, **asked)
+        hits = {qid: list(found[qid]) for qid in qids if qid in found}
+        return {qid: ranked[:k] for qid, ranked in self._reranked(hits, dict(zip(qids, given, strict=True))).items()}
 
     def __getattr__(self, name: str) -> Any:
         if name == "searcher":  # asked for before it is set, as when copied
@@ -106,6 +113,8 @@ class RnnSearcher:
         """The options of the wrapped search, with enough candidates for the context."""
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise InputError(f"k={k!r}: expected an integer >= 1")
+        if options.get("return_vector"):
+            raise InputError("return_vector=True: hits with their vectors are not reranked; ask the searcher itself")
         depth = max(k, self.reranker.params.context)
         if hasattr(self.searcher, "dense_searcher"):  # HybridSearcher: k0 of each of its two searchers
             options = {"k0": depth} | options
@@ -115,43 +124,62 @@ class RnnSearcher:
         filled = {qid: _best(found) for qid, found in hits.items() if found}
         if not filled:
             return hits
-        scores = {qid: {docid: float(hit.score) for docid, hit in found.items()} for qid, found in filled.items()}
-        run = Run.from_dict(scores)
-        vectors = np.stack([self._vector(queries[qid]) for qid in run.qids])
+        names = {str(qid): qid for qid in filled}  # query ids may be numbers
+        run = Run.from_dict(
+            {name: {docid: float(hit.score) for docid, hit in filled[qid].items()} for name, qid in names.items()}
+        )
+        vectors = self._vectors([queries[names[name]] for name in run.qids])
         new = self.reranker.rerank(run, QueryVectors(run.qids, vectors))
-        ranked = {qid: [_scored(filled[qid][docid], score) for docid, score in new[qid]] for qid in new.qids}
+        ranked = {
+            names[name]: [_scored(filled[names[name]][docid], score) for docid, score in new[name]] for name in new.qids
+        }
         return {qid: ranked.get(qid, []) for qid in hits}
 
-    def _vector(self, query: Any) -> np.ndarray:
-        """(d,) float32: the vector of a query, which may be one already."""
-        if isinstance(query, np.ndarray):
-            return query.astype(np.float32).reshape(-1)
-        encoded = self._encoder(**query) if isinstance(query, dict) else self._encoder(query)
-        return np.asarray(encoded, dtype=np.float32).reshape(-1)
+    def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
+        """(Q, d) float32: the vectors of queries, some of which may be vectors already."""
+        found: list[Any] = [_as_vector(query) for query in queries]
+        texts = [place for place, vector in enumerate(found) if vector is None]
+        if texts:
+            if self._encode is None:
+                raise InputError(
+                    f"query {str(queries[texts[0]])!r}: {type(self.searcher).__name__} has no query encoder for "
+                    "Python; give encoder, the one that made the document vectors"
+                )
+            for place, vector in zip(texts, self._encode([queries[place] for place in texts]), strict=True):
+                found[place] = np.asarray(vector, dtype=np.float32).reshape(-1)
+        other = [vector.shape for vector in found if vector.shape != found[0].shape]
+        if other:
+            raise InputError(f"query vectors have shapes {found[0].shape} and {other[0]}; expected one length")
+        return np.stack(found)
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
-    """The index that a FaissSearcher has in memory, as a source of vectors."""
-    index, docids = getattr(searcher, "index", None), getattr(searcher, "docids", None)
-    if index is None or docids is None or not hasattr(index, "reconstruct_batch"):
-        raise InputError(
-            f"{type(searcher).__name__} has no document vectors of its own; "
-            "give vectors, such as the path of a dense index of the same documents"
-        )
-    from rnnreranker.vectors.faiss_folder import FaissIndex
+    """What a FaissSearcher has in memory, or a Lucene dense searcher in its folder, as a source of vectors."""
+    dense = _dense(searcher)
+    index, docids = getattr(dense, "index", None), getattr(dense, "docids", None)
+    if index is not None and docids is not None and hasattr(index, "reconstruct_batch"):
+        from rnnreranker.vectors.faiss_folder import FaissIndex
 
-    return FaissIndex(index, list(docids))
+        return FaissIndex(index, list(docids))
+    if _is_lucene_dense(dense):
+        return open_vectors(dense.index_dir)
+    raise InputError(
+        f"{type(searcher).__name__} has no document vectors of its own; "
+        "give vectors, such as the path of a dense index of the same documents"
+    )
 
 
-def _encoder(searcher: Any, given: Any) -> Any:
-    """A function from a text to its vector."""
+def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
+    """A function from texts to their vectors; None where queries are vectors themselves."""
     if isinstance(given, (str, os.PathLike)):
         from rnnreranker.vectors.encoder import load_encoder
 
         given = load_encoder(str(given))
     if given is None:
-        dense = getattr(searcher, "dense_searcher", searcher)  # of a HybridSearcher
+        dense = _dense(searcher)
         given = getattr(dense, "query_encoder", None) if hasattr(dense, "index") else None
+        if given is None and (_is_lucene_dense(dense) or _takes_arrays(dense)):
+            return None
         if given is None:
             raise InputError(
                 f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
@@ -160,8 +188,38 @@ def _encoder(searcher: Any, given: Any) -> Any:
     from rnnreranker.vectors.encoder import Encoder
 
     if isinstance(given, Encoder):  # ours takes many texts at once
-        return lambda text: given.encode([text])[0]
-    return given.encode
+        return lambda texts: iter(given.encode(texts))
+    one = given.encode
+    return lambda queries: [one(**query) if isinstance(query, dict) else one(query) for query in queries]
+
+
+def _dense(searcher: Any) -> Any:
+    """The searcher, or the dense one of a HybridSearcher."""
+    return getattr(searcher, "dense_searcher", searcher)
+
+
+def _is_lucene_dense(searcher: Any) -> bool:
+    """LuceneHnswDenseSearcher or LuceneFlatDenseSearcher, told without importing Pyserini."""
+    return type(searcher).__name__ in ("LuceneHnswDenseSearcher", "LuceneFlatDenseSearcher")
+
+
+def _takes_arrays(searcher: Any) -> bool:
+    """Whether queries can be vectors: a FaissSearcher, though not its binary kin, which encodes them in two ways."""
+    return hasattr(searcher, "index") and hasattr(searcher, "docids") and not hasattr(searcher, "binary_dense_search")
+
+
+def _as_vector(query: Any) -> np.ndarray | None:
+    """(d,) float32 of a query that is a vector, or the text of one, "[0.5, ...]", as Anserini takes it; else None."""
+    if isinstance(query, np.ndarray):
+        return query.astype(np.float32).reshape(-1)
+    if isinstance(query, str) and query.lstrip().startswith("["):
+        try:
+            numbers = json.loads(query)
+        except json.JSONDecodeError:
+            return None
+        if numbers and all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
+            return np.array(numbers, dtype=np.float32)
+    return None
 
 
 def _best(hits: Sequence[Any]) -> dict[str, Any]:
