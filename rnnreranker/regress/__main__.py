@@ -22,25 +22,47 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
+    from rnnreranker.files import cache_home
+    from rnnreranker.regress import recipe_command
+    from rnnreranker.regress.papers import paper_names
+    from rnnreranker.regress.published_runs import record, records_file
+    from rnnreranker.regress.recipe import is_recipe
     from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
 
     folder = specs_folder(args.specs)
     if args.list:
         return _list(folder)
     if args.docs and not args.names:
-        return _docs([read_spec(name, folder) for name in spec_names(folder)], folder, Path(args.docs_folder))
+        return _docs(_specs(folder), folder, Path(args.docs_folder))
+    if args.matrix or (args.names and not args.runs and all(name in paper_names(folder) for name in args.names)):
+        recipe_command.print_matrix(folder, args.names, args.table, cells=not args.matrix)
+        return 0
+    if args.runs:
+        measured = recipe_command.measure_published(folder, args.names, Path(args.runs), args.only)
+        if not measured:
+            return command.BAD_INPUT
+        if args.record:
+            record(records_file(folder), measured)
+            command.say(f"on record: {records_file(folder)}")
+        recipe_command.print_matrix(folder, args.names, args.table, bool(args.table), () if args.record else measured)
+        return 0
     if not args.names:
         raise InputError(f"no spec named: give one or more of {', '.join(spec_names(folder))}, or --list")
     if args.record and args.only:
         raise InputError("--record with --only: a record holds every condition; leave one of them out")
     if args.only and len(args.names) > 1:
         raise InputError(f"--only {args.only} with {len(args.names)} specs: name the one spec that has this condition")
-    specs = [read_spec(name, folder) for name in args.names]
+    recipes = [path for path in (_path(name, folder) for name in args.names) if is_recipe(path)]
+    specs = [read_spec(name, folder) for name in args.names if not is_recipe(_path(name, folder))]
     if args.dry_run:
+        for path in recipes:
+            recipe_command.dry_run(path, args.only)
         return _dry_run(specs, args.only)
-    codes = [_run(spec, folder, args) for spec in specs]
+    work = Path(args.output) if args.output else cache_home() / "regress"
+    codes = [recipe_command.run(path, work, args.only, args.jobs) for path in recipes]
+    codes += [_run(spec, folder, args) for spec in specs]
     if args.docs:
-        _docs([read_spec(name, folder) for name in spec_names(folder)], folder, Path(args.docs_folder))
+        _docs(_specs(folder), folder, Path(args.docs_folder))
     if all(code == command.BAD_INPUT for code in codes):
         return command.BAD_INPUT
     return CHANGED if CHANGED in codes else 0
@@ -55,23 +77,54 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
     parser.add_argument("--docs", action="store_true", help="write docs/regressions from what is on record")
     parser.add_argument("--docs-folder", default="docs/regressions", help="default: docs/regressions")
+    parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
+    parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
+    parser.add_argument("--table", metavar="N", help="of a paper: only this table")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="steps at a time (default: 1)")
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
     parser.add_argument("--output", metavar="DIR", help="index, runs and page go to DIR/NAME (default: a cache)")
     return parser
 
 
 def _list(folder: Path) -> int:
+    from collections import Counter
+
+    from rnnreranker.regress import recipe_command
+    from rnnreranker.regress.matrix import Matrix
+    from rnnreranker.regress.matrix_cells import STATES
+    from rnnreranker.regress.papers import paper_names, read_paper
+    from rnnreranker.regress.recipe import is_recipe, read_recipe
     from rnnreranker.regress.results import read_results, results_file
     from rnnreranker.regress.spec import read_spec, spec_names
     from rnnreranker.tables import print_table
 
     rows = []
     for name in spec_names(folder):
+        if is_recipe(folder / f"{name}.yaml"):
+            recipe = read_recipe(folder / f"{name}.yaml")
+            rows.append([name, len(recipe.conditions), recipe_command.state(recipe), recipe.title])
+            continue
         spec = read_spec(name, folder)
         results = read_results(results_file(folder, spec))
-        rows.append([name, len(spec.conditions), results[-1].date[:10] if results else "-", spec.title])
-    print_table(["spec", "conditions", "on record", "title"], rows)
+        rows.append([name, len(spec.conditions), f"on record {results[-1].date[:10]}" if results else "-", spec.title])
+    for name in paper_names(folder):
+        states = Counter(cell["state"] for cell in Matrix(folder, [name]).cells)
+        counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
+        rows.append([name, "-", counts, read_paper(name, folder).title])
+    print_table(["spec", "conditions", "state", "title"], rows)
     return 0
+
+
+def _path(name: str, folder: Path) -> Path:
+    return Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+
+
+def _specs(folder: Path) -> list[Spec]:
+    """Those specs that are run here: no recipes."""
+    from rnnreranker.regress.recipe import is_recipe
+    from rnnreranker.regress.spec import read_spec, spec_names
+
+    return [read_spec(name, folder) for name in spec_names(folder) if not is_recipe(folder / f"{name}.yaml")]
 
 
 def _dry_run(specs: list[Spec], only: str | None) -> int:

@@ -21,7 +21,7 @@ PASTE_FOLDER = Path("runs")  # where the commands of a cell put their files
 
 
 class Matrix:
-    """The published cells of a folder of specs, with what is on record for them.
+    """The published cells of a folder of specs, with what is on record for them, or `measured` just now.
 
     Attributes:
         published: every cell, in the order of papers and tables.
@@ -32,10 +32,16 @@ class Matrix:
         InputError: a paper, recipe or record that is not as it must be; a condition or spec that does not exist.
     """
 
-    def __init__(self, folder: Path, papers: Sequence[str] | None = None, table: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        papers: Sequence[str] | None = None,
+        table: str | None = None,
+        measured: Sequence[Measured] = (),
+    ) -> None:
         self.recipes = recipes(folder)
         self._measured: dict[tuple[str, str], list[Measured]] = {}
-        for entry in on_record(records_file(folder)):
+        for entry in (*on_record(records_file(folder)), *measured):
             self._measured.setdefault((entry.spec, entry.condition), []).append(entry)
         self._plans: dict[tuple[str, str], tuple[list[str], dict[str, Any]]] = {}
         names = papers if papers is not None else paper_names(folder)

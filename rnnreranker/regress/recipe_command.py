@@ -1,0 +1,144 @@
+"""What `python -m rnnreranker.regress` does with recipes and papers: plans, runs, published runs, the matrix, pages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnreranker import command
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.regress.matrix import Matrix, recipes
+from rnnreranker.regress.papers import paper_names, published, read_paper
+from rnnreranker.regress.published_runs import Measured, find_runs, measure_run
+from rnnreranker.regress.recipe import Condition, Recipe, planned, read_recipe
+from rnnreranker.regress.recipe_plan import RecipePlan, make_recipe_plan, needs_of
+from rnnreranker.tables import print_table
+
+PASTE_FOLDER = Path("runs")
+
+
+def state(recipe: Recipe) -> str:
+    """One word on a recipe for `--list`: what is on record for it is counted by the matrix."""
+    lacking = sum(bool(planned(recipe, condition)) for condition in recipe.conditions)
+    return f"runnable elsewhere, {lacking} planned" if lacking else "runnable elsewhere"
+
+
+def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
+    """All conditions of a recipe, or the one asked for."""
+    return recipe.conditions if only is None else (recipe.condition(only),)
+
+
+def dry_run(path: Path, only: str | None) -> None:
+    """Print the complete plan of a recipe: needs, commands, what is planned."""
+    recipe = read_recipe(path)
+    plan = make_recipe_plan(recipe, PASTE_FOLDER, chosen(recipe, only))
+    print(f"# {recipe.title}")
+    print(f"# needs in all: {needs_text(needs_of(plan))}")
+    for folder in dict.fromkeys(step.output.parent for step in plan.steps):
+        print(shlex.join(["mkdir", "-p", str(folder)]))
+    for number, step in enumerate(plan.steps, 1):
+        needs = f": {needs_text(step.needs)}" if step.needs else ""
+        print(f"# {number} of {len(plan.steps)}{needs}")
+        print(step.command())
+    for line in plan.evaluations():
+        print(line)
+    for condition in plan.conditions:
+        lacking = planned(recipe, condition)
+        if lacking:
+            print(f"# {condition.id}: planned, not in the toolkit: {lacking}")
+
+
+def needs_text(needs: dict[str, object]) -> str:
+    """Needs in words."""
+    units = {"disk_gb": "GB of disk", "ram_gb": "GB of memory", "download_gb": "GB to download"}
+    units |= {"gpu_hours": "hours of a GPU", "hours": "hours"}
+    return ", ".join(
+        f"{value:g} {units[key]}" if key in units and isinstance(value, int | float) else str(value)
+        for key, value in needs.items()
+    )
+
+
+def run(path: Path, work: Path, only: str | None, jobs: int) -> int:
+    """Run what can be run of a recipe here; 2 when nothing could, 1 when a step failed or a value changed."""
+    from rnnreranker.regress.recipe_runner import measured, run_plan
+
+    recipe = read_recipe(path)
+    plan: RecipePlan = make_recipe_plan(recipe, work, chosen(recipe, only))
+    states = run_plan(plan, jobs)
+    rows = []
+    code = 0
+    for condition in plan.conditions:
+        if states[condition.id] != "done":
+            code = 1 if states[condition.id].startswith("error") else code
+            continue
+        expected = recipe.expected.get(condition.id, {})
+        for name, protocols in measured(plan, condition).items():
+            for protocol, values in protocols.items():
+                wanted = expected.get(protocol, {})
+                changed = [m for m, v in values.items() if m in wanted and abs(v - wanted[m]) > 0.0005]
+                found = f"changed: {', '.join(changed)}" if changed else ("ok" if wanted else "new")
+                code = 1 if changed else code
+                rows.append([name, protocol, *(f"{value:.4f}" for value in values.values()), found])
+    if rows:
+        print_table(["run", "protocol", *recipe.measures, "state"], rows)
+    reasons: dict[str, list[str]] = {}
+    for name, reason in states.items():
+        if reason != "done":
+            reasons.setdefault(reason, []).append(name)
+    if not rows and code == 0:
+        first = next(iter(reasons))
+        more = f" (and {len(reasons) - 1} more reasons: see --dry-run)" if len(reasons) > 1 else ""
+        command.say(f"{recipe.name}: nothing can be run here; {first}{more}")
+        return command.BAD_INPUT
+    for reason, names in reasons.items():
+        command.say(f"{reason} ({', '.join(names)})")
+    return code
+
+
+def measure_published(folder: Path, names: Sequence[str], runs: Path, only: str | None) -> list[Measured]:
+    """Measure published runs in place of retrieving, print the values; none where no run file fits."""
+    known = recipes(folder)
+    for name in names:
+        if name not in known and name not in paper_names(folder):
+            raise InputError(f"{name}: --runs is for {', '.join(known)}; {nearest(name, known)}")
+    cells = [cell for paper in paper_names(folder) for cell in published(read_paper(paper, folder))]
+    papers = {name.removeprefix("paper-") for name in names if name.startswith("paper-")}
+    wanted = {name for name in names if name in known}
+    wanted |= {cell.columns.spec for cell in cells if cell.paper in papers}
+    chosen_recipes = [recipe for name, recipe in known.items() if not names or name in wanted]
+    found = [entry for entry in find_runs(runs, chosen_recipes) if only in (None, entry.condition)]
+    if not found:
+        command.say(f"{runs}: no run file of these conditions; the `runs` patterns of the specs say what is looked for")
+        return []
+    measured = []
+    for entry in found:
+        others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
+        command.say(f"{entry.spec} {entry.condition}: {entry.path}{others}")
+        measured.append(measure_run(entry, known[entry.spec], cells, runs))
+    rows = [
+        [value.spec, value.condition, protocol, name, f"{number:.4f}"]
+        for value in measured
+        for protocol, values in value.values.items()
+        for name, number in values.items()
+    ]
+    print_table(["spec", "condition", "protocol", "measure", "value"], rows)
+    return measured
+
+
+def print_matrix(
+    folder: Path, names: Sequence[str], table: str | None, cells: bool, measured: Sequence[Measured] = ()
+) -> None:
+    """Print how many published cells are in which state; with `cells`, every cell that was measured."""
+    found = Matrix(folder, [name for name in names if name in paper_names(folder)] or None, table, measured)
+    if cells:
+        rows = []
+        for cell in found.cells:
+            measured = cell["measured"]
+            shown, gap = ("-", "-") if measured is None else (f"{measured:.4f}", f"{measured - cell['published']:+.4f}")
+            place = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
+            rows.append([*place, cell["published"], shown, gap, cell["state"]])
+        print_table(
+            ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
+        )
+    print_table(["state", "cells", "distinct"], found.summary())
