@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.java import start_java
 from rnnreranker.labels import SoftLabels
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import Sample, VectorTable, load_table, read_samples, renumber
@@ -27,7 +28,7 @@ QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers and 32 dimensions with a vocabulary of 40 words, as a plain transformers folder."""
-    from transformers import AutoTokenizer, BertConfig, BertModel
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
@@ -37,7 +38,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=64,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
-    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
     return folder
 
 
@@ -61,18 +62,18 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
 
 def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
     rng = np.random.default_rng(3)
-    columns: list[list[list[float]]] = [[], [], []]
-    docids = []
+    docids, scores, probabilities, positive = [], [], [], []
     for number in qids:
         size = 5 + number % 7
         chosen = rng.permutation(DOCUMENTS)[:size]
         docids.append([f"d{row}" for row in chosen])
         targets = np.zeros(size)
         targets[:2] = 0.75, 0.25
-        columns[0].append(np.linspace(1, 0, size).tolist())
-        columns[1].append(targets.tolist())
-        columns[2].append([True] + [False] * (size - 1))
-    return SoftLabels.from_lists([f"q{n}" for n in qids], docids, *columns, metadata={"method": "made up"})  # type: ignore[arg-type]
+        scores.append(np.linspace(1, 0, size).tolist())
+        probabilities.append(targets.tolist())
+        positive.append([True] + [False] * (size - 1))
+    found = [f"q{n}" for n in qids]
+    return SoftLabels.from_lists(found, docids, scores, probabilities, positive, {"method": "made up"})
 
 
 QUICK = TrainParams(batch_size=8, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0)
@@ -215,6 +216,15 @@ def test_the_folder_loads_in_search_and_sentence_transformers(
     package = pytest.importorskip("sentence_transformers")
     theirs = package.SentenceTransformer(str(out), device="cpu").encode(texts)
     assert np.allclose(ours, theirs, atol=1e-5)
+    if dimension == DIMENSION:
+        try:
+            start_java()
+        except (UnavailableError, MissingDependencyError) as missing:
+            pytest.skip(f"Pyserini's encoder not tried: {missing}")
+        import pyserini.encode as pyserini
+
+        loaded = pyserini.AutoQueryEncoder(str(out), device="cpu", pooling=pooling, l2_norm=normalize)
+        assert np.allclose(ours[0], loaded.encode(texts[0]), atol=1e-5)
     if normalize:
         assert np.allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
 
@@ -347,3 +357,40 @@ def test_parameters_are_checked_at_once() -> None:
 def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="24 of 24 labelled queries have no text"):
         train_encoder(make_labels(), source, {}, str(tiny), tmp_path / "out")
+
+
+def test_frozen_layers_stay_and_neutrality_draws_scores(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
+) -> None:
+    from transformers import AutoModel
+
+    params = TrainParams(
+        batch_size=8, epochs=4, learning_rate=0.05, dropout=0.0, warmup=0.0, frozen_layers=1, key_measure="loss"
+    )  # fmt: skip
+    found = train_encoder(
+        make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean", checkpoints=False
+    )
+    assert found.best_step > 0
+    start = dict(AutoModel.from_pretrained(tiny).named_parameters())
+    end = dict(AutoModel.from_pretrained(tmp_path / "out").named_parameters())
+    moved = {name for name in start if not torch.equal(start[name], end[name])}
+    assert moved
+    assert all(name.startswith("encoder.layer.1.") for name in moved)
+    with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
+        load_query_encoder(str(tiny), DIMENSION, TrainParams(frozen_layers=3), "mean")
+    weighed = TrainParams(batch_size=8, epochs=4, learning_rate=0.01, dropout=0.0, neutrality_weight=20.0)
+    with pytest.raises(InputError, match="needs the documents' neutrality"):
+        train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "other", weighed, pooling="mean")
+    labels = make_labels()
+    checked = _renamed(labels, topics)
+    neutral = {f"d{number}": float(number % 2) for number in range(DOCUMENTS)}
+    plain, drawn = (
+        train_encoder(
+            labels, source, topics, str(tiny), tmp_path / f"weight{weight}",
+            TrainParams(**{**weighed.to_dict(), "neutrality_weight": weight}), validation=checked, pooling="mean",
+            neutrality=neutral, checkpoints=False,
+        )
+        for weight in (0.0, 20.0)
+    )  # fmt: skip
+    assert plain.history[0] == drawn.history[0]
+    assert plain.history[-1]["loss"] < drawn.history[-1]["loss"] - 0.05

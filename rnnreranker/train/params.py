@@ -56,6 +56,9 @@ class TrainParams:
     )
     learn_temperature: bool = _setting(True, "train the inverse temperature with the encoder")
     freeze_embeddings: bool = _setting(False, "leave the token embeddings as they are: smaller and faster steps")
+    frozen_layers: int = _setting(0, "leave that many lowest layers, and the token embeddings, as they are")
+    neutrality_weight: float = _setting(0.0, "of the divergence from the documents' neutrality (--neutrality)")
+    neutrality_cutoff: int = _setting(100, "highest-scored candidates that it looks at")
     query_tokens: int | None = _setting(None, "cut training queries there, special tokens included")
     evaluate_every: int = _setting(0, "steps between validations; 0 = once an epoch")
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = _setting("nDCG@10", "of validation, for the best checkpoint")
@@ -72,8 +75,24 @@ class TrainParams:
             words = get_args(hint)
             if words and all(isinstance(word, str) for word in words) and value not in words:
                 problems.append(f"{name}={value}: expected one of {', '.join(words)}")
-        whole = ("candidates", "batch_size", "accumulate", "plateau_patience", "query_tokens", "validation_queries")
-        from_zero = ("random_negatives", "max_steps", "evaluate_every", "patience", "plateau_cooldown", "seed")
+        whole = (
+            "neutrality_cutoff",
+            "candidates",
+            "batch_size",
+            "accumulate",
+            "plateau_patience",
+            "query_tokens",
+            "validation_queries",
+        )
+        from_zero = (
+            "random_negatives",
+            "max_steps",
+            "evaluate_every",
+            "patience",
+            "plateau_cooldown",
+            "seed",
+            "frozen_layers",
+        )
         above = ("margin", "epochs", "learning_rate", "epsilon", "clip", "inverse_temperature")
         shares = ("final_ratio", "plateau_factor", "validation_share", "dropout")
         for names, ok, expected in (
@@ -81,7 +100,11 @@ class TrainParams:
             (from_zero, lambda v: isinstance(v, int) and v >= 0, "an integer >= 0"),
             (above, lambda v: 0 < v < math.inf, "a number > 0"),
             (shares, lambda v: 0 <= v <= 1, "a number in [0, 1]"),
-            (("weight_decay", "warmup", "plateau_threshold"), lambda v: 0 <= v < math.inf, "a number >= 0"),
+            (
+                ("weight_decay", "neutrality_weight", "warmup", "plateau_threshold"),
+                lambda v: 0 <= v < math.inf,
+                "a number >= 0",
+            ),
         ):
             for name in names:
                 value = getattr(self, name)

@@ -141,8 +141,7 @@ def load_query_encoder(
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, params.learn_temperature)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
         parameter.requires_grad_(False)  # plays no part in the vector
-    if params.freeze_embeddings:
-        model.get_input_embeddings().weight.requires_grad_(False)
+    _freeze(model, params, place)
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
     limit = min(value for value in (*limits, known.get("max_length"), params.query_tokens, 512) if value)
     return encoder, Tokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
@@ -155,3 +154,18 @@ def _with_dropout(config: Any, dropout: float | None) -> Any:
             if hasattr(config, field):
                 setattr(config, field, dropout)
     return config
+
+
+def _freeze(model: Any, params: TrainParams, place: Path) -> None:
+    """Take the token embeddings and the lowest layers out of training, where the parameters say so."""
+    if params.freeze_embeddings or params.frozen_layers:
+        model.get_input_embeddings().weight.requires_grad_(False)
+    if not params.frozen_layers:
+        return
+    stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]
+    if not stacks or len(stacks[0]) < params.frozen_layers:
+        has = len(stacks[0]) if stacks else "no"
+        raise InputError(f"frozen_layers={params.frozen_layers}: {place} has {has} layers that can be frozen")
+    frozen = [model.embeddings, *stacks[0][: params.frozen_layers]]
+    for module in frozen:
+        module.requires_grad_(False)

@@ -59,6 +59,7 @@ def train_encoder(
     validation: SoftLabels | None = None,
     pooling: str | None = None,
     normalize: bool | None = None,
+    neutrality: Mapping[str, float] | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
 ) -> Trained:
@@ -73,6 +74,7 @@ def train_encoder(
         params: of the training.
         validation: labels of the validation queries; None = a share of the training queries, held out by seed.
         pooling, normalize: where they differ from what the model's files say.
+        neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
 
@@ -87,6 +89,8 @@ def train_encoder(
 
     output = Path(output)
     transformers.set_seed(params.seed)
+    if params.neutrality_weight and neutrality is None:
+        raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality (--neutrality)")
     training_set, validation_set, table_rows, lost = _samples(labels, source, topics, params, validation)
     from rnnreranker.train.batches import Collator
     from rnnreranker.train.folder import write_encoder
@@ -94,10 +98,10 @@ def train_encoder(
 
     model, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
     table = load_table(source, table_rows)
-    collators = [
+    training, checked = (
         Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
         for chosen in (training_set, validation_set)
-    ]
+    )
     from rnnreranker.train.trainer import CoderTrainer
 
     place = output.with_name(output.name + ".checkpoints")
@@ -105,10 +109,14 @@ def train_encoder(
         *(params.to_dict(), str(folder), source.fingerprint, model.pooling, model.normalize, device),
         *([[s.qid, s.rows.tolist(), s.targets.tolist()] for s in chosen] for chosen in (training_set, validation_set)),
         [topics[sample.qid] for sample in training_set],
+        sorted(neutrality.items()) if neutrality is not None else None,
     )
     resumed = _resume_from(place, belongs) if checkpoints else None
     arguments = _arguments(params, place, len(training_set), checkpoints, device)
-    trainer = CoderTrainer(model, table, *collators, params, arguments)
+    neutral = None
+    if neutrality is not None:
+        neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
+    trainer = CoderTrainer(model, table, training, checked, params, arguments, neutral)
     before = trainer.validation()
     if resumed:
         trainer.best.load(resumed)

@@ -16,7 +16,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import write_json
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import VectorTable
-from rnnreranker.train.losses import ranking_loss
+from rnnreranker.train.losses import neutrality_divergence, ranking_loss
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query_encoder import QueryEncoder
 from rnnreranker.train.schedule import Schedule
@@ -35,6 +35,7 @@ class CoderTrainer(transformers.Trainer):
         training, validation: collators over the two sets of queries.
         params: of the training.
         arguments: of the Trainer, made from `params`.
+        neutrality: (D,) float32 in [0, 1] for every row of the table, where `neutrality_weight` is not 0.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class CoderTrainer(transformers.Trainer):
         validation: Collator,
         params: TrainParams,
         arguments: transformers.TrainingArguments,
+        neutrality: np.ndarray | None = None,
     ) -> None:
+        self.neutrality = None if neutrality is None else torch.from_numpy(neutrality)
         self.encoder, self.table, self.params = encoder, table, params
         self.held_out = validation
         self.best = Best(self)
@@ -55,8 +58,8 @@ class CoderTrainer(transformers.Trainer):
             model=encoder,
             args=arguments,
             data_collator=training,
-            train_dataset=list(range(len(training.samples))),  # type: ignore[arg-type]
-            eval_dataset=list(range(len(validation.samples))),  # type: ignore[arg-type]
+            train_dataset=list(range(len(training.samples))),
+            eval_dataset=list(range(len(validation.samples))),
             callbacks=[self.best],
         )
         self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
@@ -74,14 +77,19 @@ class CoderTrainer(transformers.Trainer):
         self.queries_seen += len(inputs["batch"].rows)
         batch = add_negatives(inputs["batch"], len(self.table), *wanted, rng)
         scores = score(self.encoder, self.table, batch)
+        valid = torch.from_numpy(batch.valid).to(scores.device)
         loss = ranking_loss(
             self.params.loss,
             scores,
             torch.from_numpy(batch.targets).to(scores.device),
             torch.from_numpy(batch.positive).to(scores.device),
-            torch.from_numpy(batch.valid).to(scores.device),
+            valid,
             self.params.margin,
         )
+        if self.neutrality is not None and self.params.neutrality_weight:
+            neutral = self.neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # padding finds the last: masked
+            divergence = neutrality_divergence(scores, neutral, valid, self.params.neutrality_cutoff)
+            loss = loss + self.params.neutrality_weight * divergence
         if not torch.isfinite(loss):
             raise InputError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
         return (loss, {}) if return_outputs else loss
@@ -95,10 +103,11 @@ class CoderTrainer(transformers.Trainer):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """The schedule of the parameters."""
         if self.lr_scheduler is None:
-            self.lr_scheduler = Schedule(optimizer or self.optimizer, self.params, num_training_steps)
+            schedule: Any = Schedule(optimizer or self.create_optimizer(), self.params, num_training_steps)
+            self.lr_scheduler = schedule
         return self.lr_scheduler
 
-    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:  # type: ignore[override]
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate, tell the schedule, and log."""
         metrics = {f"eval_{name}": value for name, value in self.validation().measures.items()}
         metrics["eval_inverse_temperature"] = self.encoder.inverse_temperature.item()
@@ -140,9 +149,9 @@ class Best(transformers.TrainerCallback):
             self._trainer.evaluate()
             self._trainer.seconds_aside += time.perf_counter() - begun
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any) -> Any:
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
         """Keep the weights where they are better; stop when they have not been for long."""
-        found = metrics[self._measure]
+        found = others["metrics"][self._measure]
         if self.value is None or self._sign * found > self._sign * self.value:
             self.value, self.step, self.stale = found, int(state.global_step), 0
             self.weights = {name: value.detach().cpu().clone() for name, value in self._trained().items()}
