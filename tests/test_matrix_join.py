@@ -67,7 +67,8 @@ def test_measured_values_are_reproduced_within_half_a_printed_unit(cells: list[P
     found = {keys[0]: {"measured": 0.50049}, keys[1]: {"measured": 0.50051}, keys[2]: {"measured": 0.25}}
     states = [state for _, state, _ in joined(cells, found)]
     assert states[:3] == ["reproduced", "changed", "reproduced"]  # .50051 is 50.051, printed to .1: half a unit is .05
-    found[keys[1]] = {"measured": 0.50049}
+    found[keys[1]] = {"measured": 0.50049, "history": [{"date": "2026-11-21", "value": 0.50049}]}
+    assert page_cells(cells, found)[1]["history"] == [{"date": "2026-11-21", "value": 50.049}]
     assert joined(cells, found)[1] == ("TAS-B", "reproduced", pytest.approx(50.049))
     found[keys[2]] = {"measured": 0.25, "state": "changed", "note": "another version"}
     assert joined(cells, found)[2][1] == "changed"

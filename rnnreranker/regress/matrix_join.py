@@ -60,7 +60,7 @@ def page_cells(
     Args:
         cells: of `papers.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
-            `note`, `commands`, `parameters`, `history`, `letters`.
+            `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letters`.
 
     Raises:
         InputError: a key that no cell has, or something else than the above for one.
@@ -90,10 +90,17 @@ def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
         "note": "; ".join(dict.fromkeys(filter(None, remarks))),
         "commands": given.get("commands", []),
         "parameters": given.get("parameters") or _where(cell),
-        "history": given.get("history", []),
+        "history": [_in_printed_units(entry, cell) for entry in given.get("history", ())],
         "letters": given.get("letters", ""),
         "tuned_on_test": cell.columns.tuned_on_test,
     }
+
+
+def _in_printed_units(entry: Mapping[str, Any], cell: Published) -> dict[str, Any]:
+    """An entry of the history with its value as the table prints it, two digits longer."""
+    value = entry.get("value")
+    shown = {"value": round(value * cell.factor, cell.columns.decimals + 2)} if isinstance(value, float) else {}
+    return {**entry, **shown}
 
 
 def _state(cell: Published, measured: float | None) -> str:
