@@ -109,7 +109,7 @@ def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
 
 
 def test_classes_elsewhere_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prf, "start_java", lambda: None)
+    monkeypatch.setattr("rnnreranker.java.start_java", lambda: None)
     monkeypatch.setitem(sys.modules, prf.MODULE, types.ModuleType(prf.MODULE))
     with pytest.raises(UnavailableError, match="no class DenseVectorPrf, DenseVectorAveragePrf, DenseVectorRocchioPrf"):
         prf.pyserini_prf.__wrapped__()

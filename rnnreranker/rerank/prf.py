@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.errors import UnavailableError, require
-from rnnreranker.java import start_java
 from rnnreranker.rerank.context import ContextReranker
 from rnnreranker.rerank.settings import NOT_NEGATIVE, check, context_setting, setting
 
@@ -120,6 +119,8 @@ def pyserini_prf() -> dict[str, Any]:
         MissingDependencyError: Pyserini is not installed.
         UnavailableError: no Java 21 or newer, or a version of Pyserini that has the classes elsewhere.
     """
+    from rnnreranker.java import start_java  # late: it loads what only Java needs
+
     start_java()
     module = require(MODULE, "--rerank prf-average and prf-rocchio", "pyserini")
     lost = [name for name in CLASSES if not hasattr(module, name)]
