@@ -16,6 +16,7 @@ from rnnreranker.regress import results, runner
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.measure import _differences
 from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.recipe import is_recipe, read_recipe
 from rnnreranker.regress.report import page
 from rnnreranker.regress.results import Result
 from rnnreranker.regress.spec import Spec, read_spec, spec_names, specs_folder
@@ -65,7 +66,8 @@ def test_every_spec_of_the_project_is_good() -> None:
     folder = specs_folder()
     assert {"pydoc", "cranfield", "scifact", "dl19-dl20-sample"} <= set(spec_names(folder))
     for name in spec_names(folder):
-        assert read_spec(name, folder).name == name
+        path = folder / f"{name}.yaml"
+        assert (read_recipe(path) if is_recipe(path) else read_spec(name, folder)).name == name
 
 
 def test_all_errors_of_a_spec_come_at_once_with_their_lines(tmp_path: Path) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.files import read_text
+from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.regress.strict import Document, Place
 from rnnreranker.rerank.registry import PARAMS, make_params
 from rnnreranker.search.retrieve import RETRIEVERS
-
-Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 
 
 @dataclass(frozen=True)
@@ -103,97 +99,54 @@ def read_spec(name: str, folder: Path) -> Spec:
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         raise InputError(f"{name}: no such spec in {folder}; {nearest(name, spec_names(folder))}")
-    text = read_text(path, "spec")
-    try:
-        content = yaml.safe_load(text)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
-    if not isinstance(content, dict) or root is None:
-        raise InputError(f"{path}:1: expected a mapping with schema, name, documents, …")
-    checker = _Checker(str(path), root)
-    spec = checker.spec(content)
-    if checker.problems:
-        raise InputError("; ".join(checker.problems))
-    return spec
+    return _Checker(path).spec()
 
 
-class _Checker:
+class _Checker(Document):
     """Turns parsed YAML into a Spec and gathers every problem with its line."""
 
-    def __init__(self, source: str, root: yaml.Node) -> None:
-        self.source = source
-        self.problems: list[str] = []
-        self.lines: dict[Place, int] = {}
-        self._note_lines(root, ())
-
-    def _note_lines(self, node: yaml.Node, path: Place) -> None:
-        self.lines[path] = node.start_mark.line + 1
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                self._note_lines(value, (*path, key.value))
-                self.lines[(*path, key.value)] = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode):
-            for position, value in enumerate(node.value):
-                self._note_lines(value, (*path, position))
-
-    def problem(self, path: Place, text: str) -> None:
-        while path not in self.lines:
-            path = path[:-1]
-        self.problems.append(f"{self.source}:{self.lines[path]}: {text}")
-
-    def fields(self, kind: type, content: Any, path: Place, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The known keys of a mapping, after reporting unknown, missing and mistyped ones."""
-        if not isinstance(content, dict):
-            self.problem(path, f"expected a mapping, got {type(content).__name__}")
-            content = {}
-        declared = {entry.name: entry for entry in dataclasses.fields(kind) if entry.name not in skip}
-        for key in content:
-            if key not in declared:
-                self.problem((*path, key), f"unknown key {key}; {nearest(str(key), declared)}")
-        values = {}
-        for key, entry in declared.items():
-            required = entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
-            if key not in content:
-                if required:
-                    self.problem(path, f"key {key} is missing")
-                    values[key] = _BLANK.get(str(entry.type), "")
+    def entries(self, kind: Any, key: str) -> list[tuple[Place, Any]]:
+        """The good entries of a list with their places; ids stand once."""
+        found: list[tuple[Place, Any]] = []
+        for number, content in enumerate(self.sequence(self.content, key)):
+            values = self.fields(kind, content, (key, number))
+            if values is None:
                 continue
-            values[key] = content[key]
-            wanted = _TYPES.get(str(entry.type))
-            if wanted is not None and (not isinstance(content[key], wanted) or isinstance(content[key], bool)):
-                self.problem((*path, key), f"{key}: {content[key]!r}; expected {entry.type}")
-                values[key] = _BLANK.get(str(entry.type), "")
-        return values
+            if any(entry.id == values["id"] for _, entry in found):
+                self.problem((key, number), f"id {values['id']} stands here a second time")
+            found.append(((key, number), kind(**values)))
+        return found
 
-    def spec(self, content: dict[str, Any]) -> Spec:
-        values = self.fields(Spec, content, (), skip=("source",))
-        if values["schema"] != 1:
-            self.problem(("schema",), f"schema {values['schema']!r}; this version reads schema 1")
+    def spec(self) -> Spec:
+        """The spec.
+
+        Raises:
+            InputError: all problems.
+        """
+        content = self.content
+        if content.get("schema") != 1:
+            self.problem(("schema",), f"schema {content.get('schema')!r}; this version reads schema 1")
+        values = self.fields(Spec, content, (), skip=("source",)) or {}
         values["count"] = self.count(content.get("count"))
-        values["query_sets"] = tuple(
-            QuerySet(**self.fields(QuerySet, entry, ("query_sets", position)))
-            for position, entry in enumerate(self.sequence(content, "query_sets"))
-        )
-        values["conditions"] = tuple(
-            Condition(**self.fields(Condition, entry, ("conditions", position)))
-            for position, entry in enumerate(self.sequence(content, "conditions"))
-        )
+        query_sets = self.entries(QuerySet, "query_sets")
+        conditions = self.entries(Condition, "conditions")
+        values["query_sets"] = tuple(entry for _, entry in query_sets)
+        values["conditions"] = tuple(entry for _, entry in conditions)
         values["measures"] = tuple(map(str, self.sequence(content, "measures")))
-        compared = self.sequence(content, "compare") if "compare" in content else content.get("measures", [])
+        compared = self.sequence(content, "compare") if "compare" in content else content.get("measures", ())
         values["compare"] = tuple(map(str, compared))
-        spec = Spec(**values, source=self.source)
-        self.references(spec)
-        return spec
-
-    def sequence(self, content: dict[str, Any], key: str) -> list[Any]:
-        value = content.get(key)
-        if not isinstance(value, list) or not value:
-            self.problem((key,), f"{key}: expected a list with at least one entry")
-            return []
-        return value
+        self.known_measures(values["measures"], values["compare"])
+        for place, query_set in query_sets:
+            if query_set.protocol not in PROTOCOLS:
+                self.problem(
+                    (*place, "protocol"), f"protocol {query_set.protocol}; {nearest(query_set.protocol, PROTOCOLS)}"
+                )
+        earlier: list[str] = []
+        for place, condition in conditions:
+            self.condition(condition, place, earlier)
+            earlier.append(condition.id)
+        self.finish()
+        return Spec(**values, source=self.source)
 
     def count(self, value: Any) -> tuple[int, int]:
         bounds = value if isinstance(value, list) else [value, value]
@@ -202,30 +155,14 @@ class _Checker:
             return (0, 0)
         return (bounds[0], bounds[1])
 
-    def references(self, spec: Spec) -> None:
-        """Names that must be known, and ids that must be there once and before they are used."""
-        from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-
+    def known_measures(self, measures: tuple[str, ...], compare: tuple[str, ...]) -> None:
+        """Notes measures that ir-measures does not know, and compared ones that are not measured."""
         try:
-            parse_measures(" ".join(spec.measures))
+            parse_measures(measures)
         except RnnrerankerError as error:
             self.problem(("measures",), str(error))
-        for name in set(spec.compare) - set(spec.measures):
-            self.problem(("compare",), f"compare {name}: not among the measures; {nearest(name, spec.measures)}")
-        for key, entries in (("query_sets", spec.query_sets), ("conditions", spec.conditions)):
-            seen: set[str] = set()
-            for position, name in enumerate(entry.id for entry in entries):
-                if name in seen:
-                    self.problem((key, position), f"id {name} stands here a second time")
-                seen.add(name)
-        for position, query_set in enumerate(spec.query_sets):
-            if query_set.protocol not in PROTOCOLS:
-                hint = nearest(query_set.protocol, PROTOCOLS)
-                self.problem(("query_sets", position, "protocol"), f"protocol {query_set.protocol}; {hint}")
-        earlier: list[str] = []
-        for position, condition in enumerate(spec.conditions):
-            self.condition(condition, ("conditions", position), earlier)
-            earlier.append(condition.id)
+        for name in set(compare) - set(measures):
+            self.problem(("compare",), f"compare {name}: not among the measures; {nearest(name, measures)}")
 
     def condition(self, condition: Condition, path: Place, earlier: list[str]) -> None:
         if (condition.retrieve is None) == (condition.base is None):
@@ -246,13 +183,3 @@ class _Checker:
                 self.problem((*path, "params"), str(error))
         elif condition.params or condition.preset:
             self.problem(path, f"{condition.id}: `params` and `preset` are for a reranking, with `base` and `rerank`")
-
-
-_TYPES: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": (int, float),
-    "str | None": (str, type(None)),
-    "dict[str, Any]": dict,
-}
-_BLANK: dict[str, Any] = {"int": 0, "float": 0.0, "dict[str, Any]": {}, "str | None": None}
