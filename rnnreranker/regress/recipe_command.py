@@ -32,21 +32,23 @@ def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
 def dry_run(path: Path, only: str | None) -> None:
     """Print the complete plan of a recipe: needs, commands, what is planned."""
     recipe = read_recipe(path)
-    plan = make_recipe_plan(recipe, PASTE_FOLDER, chosen(recipe, only))
-    print(f"# {recipe.title}")
-    print(f"# needs in all: {needs_text(needs_of(plan))}")
+    print("\n".join(plan_lines(make_recipe_plan(recipe, PASTE_FOLDER, chosen(recipe, only)))))
+
+
+def plan_lines(plan: RecipePlan) -> list[str]:
+    """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
+    lines = [f"# {plan.recipe.title}", f"# needs in all: {needs_text(needs_of(plan))}"]
     for folder in dict.fromkeys(step.output.parent for step in plan.steps):
-        print(shlex.join(["mkdir", "-p", str(folder)]))
+        lines.append(shlex.join(["mkdir", "-p", str(folder)]))
     for number, step in enumerate(plan.steps, 1):
         needs = f": {needs_text(step.needs)}" if step.needs else ""
-        print(f"# {number} of {len(plan.steps)}{needs}")
-        print(step.command())
-    for line in plan.evaluations():
-        print(line)
+        lines += [f"# {number} of {len(plan.steps)}{needs}", step.command()]
+    lines += plan.evaluations()
     for condition in plan.conditions:
-        lacking = planned(recipe, condition)
+        lacking = planned(plan.recipe, condition)
         if lacking:
-            print(f"# {condition.id}: planned, not in the toolkit: {lacking}")
+            lines.append(f"# {condition.id}: planned, not in the toolkit: {lacking}")
+    return lines
 
 
 def needs_text(needs: dict[str, object]) -> str:

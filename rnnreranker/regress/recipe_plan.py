@@ -43,7 +43,9 @@ class RecipePlan:
 
     def evaluations(self) -> list[str]:
         """The lines that print the measured values of all runs, one for each protocol."""
-        runs = [str(path) for condition in self.conditions for path in self.run_files(condition)]
+        made = {step.output for step in self.steps}
+        paths = [path for condition in self.conditions for path in self.run_files(condition)]
+        runs = [str(path) for path in paths if path in made]  # nothing makes the runs of what is planned
         return [
             shlex.join(
                 [
