@@ -64,7 +64,7 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
     assert rows[3:] == [
         [
             *(("", "TAS-B"), ("published", ".344"), ("measured", "✓ .3442b reproduced")),
-            *(("published", ".4†"), ("measured", "≠ .41 changed")),
+            *(("published", ".4†"), ("measured", "≠ .410 changed")),
         ],
         [
             *(("", "R. TAS-B"), ("published", ".350"), ("measured", "○ planned")),
@@ -100,7 +100,7 @@ def test_every_cell_once_with_its_address_and_details() -> None:
     assert [entry["about"] for entry in found["cells"]] == [0, 1, 0]  # equal details stand there once
     assert found["details"][0] == {"commands": ["one command"], "parameters": [["path", "x"]], "history": []}
     assert found["details"][1]["history"] == [[["date", "2026-11-21"], ["value", 0.1]]]
-    assert found["cells"][0]["difference"] == "−.0440"
+    assert found["cells"][0]["difference"] == "−.04400"
 
 
 def test_many_data_sets_become_rows() -> None:

@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     if args.list:
         return _list(folder)
     if args.docs and not args.names:
-        return _docs(_specs(folder), folder, Path(args.docs_folder))
+        return _docs(folder, Path(args.docs_folder))
     if args.matrix or (args.names and not args.runs and all(name in paper_names(folder) for name in args.names)):
         recipe_command.print_matrix(folder, args.names, args.table, cells=not args.matrix)
         return 0
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     codes = [recipe_command.run(path, work, args.only, args.jobs) for path in recipes]
     codes += [_run(spec, folder, args) for spec in specs]
     if args.docs:
-        _docs(_specs(folder), folder, Path(args.docs_folder))
+        _docs(folder, Path(args.docs_folder))
     if all(code == command.BAD_INPUT for code in codes):
         return command.BAD_INPUT
     return CHANGED if CHANGED in codes else 0
@@ -75,8 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     parser.add_argument("--only", metavar="CONDITION", help="run one condition and those it needs")
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
-    parser.add_argument("--docs", action="store_true", help="write docs/regressions from what is on record")
-    parser.add_argument("--docs-folder", default="docs/regressions", help="default: docs/regressions")
+    parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
+    parser.add_argument(
+        "--docs-folder", default="docs", metavar="DIR", help="for DIR/regressions/*.md, DIR/index.html (default: docs)"
+    )
     parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
     parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
     parser.add_argument("--table", metavar="N", help="of a paper: only this table")
@@ -117,14 +119,6 @@ def _list(folder: Path) -> int:
 
 def _path(name: str, folder: Path) -> Path:
     return Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-
-
-def _specs(folder: Path) -> list[Spec]:
-    """Those specs that are run here: no recipes."""
-    from rnnreranker.regress.recipe import is_recipe
-    from rnnreranker.regress.spec import read_spec, spec_names
-
-    return [read_spec(name, folder) for name in spec_names(folder) if not is_recipe(folder / f"{name}.yaml")]
 
 
 def _dry_run(specs: list[Spec], only: str | None) -> int:
@@ -184,16 +178,10 @@ def _print(spec: Spec, result: Result, found: dict[str, dict[str, str]]) -> None
     print_table(["topics", "condition", *spec.measures, "state"], rows)
 
 
-def _docs(specs: list[Spec], folder: Path, docs: Path) -> int:
-    from rnnreranker.pages import write_page
-    from rnnreranker.regress.report import overview, page
-    from rnnreranker.regress.results import read_results, results_file
+def _docs(folder: Path, docs: Path) -> int:
+    from rnnreranker.regress.pages import write_pages
 
-    entries = [(spec, read_results(results_file(folder, spec))) for spec in specs]
-    for spec, results in entries:
-        write_page(docs / f"{spec.name}.md", page(spec, results))
-    write_page(docs / "README.md", overview(entries))
-    command.say(f"{len(entries)} pages in {docs}")
+    command.say(f"{len(write_pages(folder, docs))} pages in {docs}")
     return 0
 
 

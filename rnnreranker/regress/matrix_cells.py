@@ -108,6 +108,7 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
         if place == len(details):
             details.append(about)
         digits = cell.get("decimals", decimals[cell["paper"], cell["table"], cell["measure"]])
+        finer = digits + (2 if cell["state"] == "changed" else 1)  # so that no changed value looks reproduced
         found.append(
             {
                 "id": identity,
@@ -116,8 +117,8 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
                 "protocol": cell["protocol"] or "",
                 "note": cell["note"] or "",
                 "published": _number(cell["published"], digits),
-                "measured": _number(cell["measured"], digits + 1),
-                "difference": _difference(cell, digits + 1),
+                "measured": _number(cell["measured"], finer),
+                "difference": _difference(cell, finer),
                 "letters": cell.get("letters") or "",
                 "tuned": bool(cell["tuned_on_test"]),
                 "about": place,
@@ -150,8 +151,9 @@ def _difference(cell: Mapping[str, Any], decimals: int) -> str:
     published, measured = cell["published"], cell["measured"]
     if not isinstance(published, int | float) or not isinstance(measured, int | float):
         return ""
-    sign = "+" if measured >= published else "−"
-    return sign + _number(abs(measured - published), decimals)
+    size = round(abs(measured - published), decimals)
+    sign = "" if size == 0 else "+" if measured > published else "−"
+    return sign + _number(size, decimals)
 
 
 def _plain(value: Any) -> Any:

@@ -26,8 +26,3 @@ def page(spec: Spec, results: list[Result]) -> str:
         results=results,
         plan=make_plan(spec, PASTE_FOLDER / spec.name),
     )
-
-
-def overview(entries: list[tuple[Spec, list[Result]]]) -> str:
-    """The Markdown page that lists all specs with their newest result."""
-    return render("regress", "overview.md.j2", entries=entries)
