@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.regress.chart import TOP, Line, Panel, chart
+from rnnreranker.regress.matrix_figures import figures
 from rnnreranker.regress.matrix_page import matrix, write_matrix
+from rnnreranker.regress.spec import read_spec, specs_folder
 
 
 def cell(**given: Any) -> dict[str, Any]:
@@ -154,23 +157,65 @@ def test_an_unknown_value_is_no_number() -> None:
     assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
 
 
-def test_figures_of_sweeps(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    from rnnreranker.regress.matrix_figures import figures
+def sweep_record(folder: Path, name: str, measure: str = "RR@10") -> Path:
+    rows = [
+        {"context": n, "value": n / 1000, "low": n / 2000, "high": n / 500, "milliseconds": n / 100}
+        for n in (10, 100, 1000)
+    ]
+    path = folder / f"{name}.{measure}.json"
+    path.write_text(json.dumps({"measure": measure, "topics": 7, "sweeps": {"context": rows}}), encoding="utf-8")
+    return path
 
-    rows = [{"context": n, "value": n / 100, "low": 0.1, "high": 0.7, "milliseconds": 0.1} for n in (10, 60)]
-    for name in ("one", "two"):
-        record = {"measure": "RR@10", "topics": 7, "sweeps": {"context": rows, "grid": []}}
-        (tmp_path / f"{name}.json").write_text(json.dumps(record))
-    (tmp_path / "without.json").write_text('{"measure": "RR@10"}')
-    found = figures(tmp_path)
-    assert [caption.split(":")[0] for caption, _ in found] == ["one", "two"]
-    assert "RR@10 and time a query" in found[0][0]
-    page = matrix([cell()], figures=found)
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= {*ids, "results"}
-    assert "<svg" in found[0][1][:10]
-    (tmp_path / "broken.json").write_text('{"measure": "RR@10", "topics": 1, "sweeps": {"context": [{}]}}')
-    with pytest.raises(InputError, match=r"broken\.json: not a tuning record \(KeyError"):
-        figures(tmp_path)
+
+def test_figures_of_sweeps(tmp_path: Path) -> None:
+    sweep_record(tmp_path, "dl19-dl20-sample.dl19")
+    sweep_record(tmp_path, "dl19-dl20-sample.dl19", "nDCG@10")
+    sweep_record(tmp_path, "cranfield.cranfield")
+    cranfield, dl19 = figures(tmp_path, specs_folder())
+    assert cranfield.title == read_spec("cranfield", specs_folder()).title
+    assert dl19.title.startswith("DL19, TREC DL 2019 and 2020 on a sample")
+    assert dl19.caption.startswith("nDCG@10 and RR@10 over 7 topics")  # as the spec orders its measures
+    assert dl19.svg.count("<circle") == 9  # three points of two measures and of the time
+    assert dl19.svg.count('class="level') == 2  # what the record of the spec says of the run before reranking
+    assert [command.split("--json ")[1] for command in dl19.commands] == [
+        "docs/contexts/dl19-dl20-sample.dl19.nDCG@10.json",
+        "docs/contexts/dl19-dl20-sample.dl19.RR@10.json",
+    ]
+    assert "--run runs/dl19-dl20-sample/dense.dl19.txt" in dl19.commands[0]
+    page = matrix([cell()], figures=[cranfield, dl19])
+    assert page.count("<svg") == 2
+    assert "docs/contexts/cranfield.cranfield.RR@10.json" in page
+    assert figures(tmp_path / "nothing", specs_folder()) == []
+
+
+def test_bad_records_of_sweeps_are_refused(tmp_path: Path) -> None:
+    path = sweep_record(tmp_path, "cranfield.other")
+    with pytest.raises(InputError, match="cranfield has no such query set; known: cranfield"):
+        figures(tmp_path, specs_folder())
+    path = path.rename(tmp_path / "cranfield.cranfield.nDCG@10.json")
+    with pytest.raises(InputError, match=r"not a context sweep of nDCG@10 \(ValueError measure RR@10"):
+        figures(tmp_path, specs_folder())
+    path.write_text('{"measure": "nDCG@10", "topics": 1, "sweeps": {"context": [{}]}}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"nDCG@10\.json: not a context sweep of nDCG@10 \(KeyError 'context'\)"):
+        figures(tmp_path, specs_folder())
+
+
+def test_a_chart_puts_values_where_they_belong() -> None:
+    line = Line("a & b", [10, 100, 1000], [0.0, 0.5, 1.0], level=0.25)
+    drawn = chart([Panel("y", [line], 100)], "x", "<title>")
+    points = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    assert [y for _, y in points] == [TOP + 100, TOP + 50, TOP]
+    assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0])  # logarithmic
+    assert re.findall(r'class="level c0" d="M\d+ ([\d.]+)', drawn) == [f"{TOP + 75:.1f}"]
+    assert 'aria-label="&lt;title&gt;"' in drawn
+    assert ">a &amp; b</text>" in drawn
+    assert [tick for tick in re.findall(r'text-anchor="end">([^<]+)<', drawn)] == [
+        "0.0",
+        "0.2",
+        "0.4",
+        "0.6",
+        "0.8",
+        "1.0",
+    ]
+    flat = chart([Panel("y", [Line("one", [5], [0.0])], 100)], "x", "one point, no spread")
+    assert flat.count("<circle") == 1

@@ -35,15 +35,14 @@ def write_docs(
         path: of the page, as docs/index.html.
         found: as `page_cells` takes it.
         made: one line on what the page was made from.
-        sweeps: folder of the tune command's records, whose sweeps are drawn; None = no figures.
+        sweeps: folder of context sweeps to draw; None = no figures.
 
     Raises:
         InputError: what is wrong with a paper's file, with `found`, or with a record.
-        MissingDependencyError: sweeps to draw, without matplotlib.
     """
     papers = [read_paper(name, folder) for name in paper_names(folder)]
     cells = page_cells((cell for paper in papers for cell in published(paper)), found)
-    drawn = figures(sweeps) if sweeps is not None else []
+    drawn = figures(sweeps, folder) if sweeps is not None else []
     write_matrix(path, cells, papers={paper.id: paper.title for paper in papers}, made=made, figures=drawn)
     return cells
 

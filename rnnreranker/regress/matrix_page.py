@@ -10,6 +10,7 @@ from typing import Any
 from rnnreranker.pages import render, write_page
 from rnnreranker.regress import matrix_cells
 from rnnreranker.regress.matrix_cells import STATES, addresses, check, group_of, query_of, slug
+from rnnreranker.regress.matrix_figures import Drawn
 
 TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
 
@@ -60,7 +61,7 @@ def write_matrix(
     *,
     papers: Mapping[str, str] | None = None,
     made: str = "",
-    figures: Sequence[tuple[str, str]] = (),
+    figures: Sequence[Drawn] = (),
 ) -> None:
     """Write the page of `matrix`, with the same arguments; atomically, making its folder."""
     write_page(path, matrix(cells, papers=papers, made=made, figures=figures))
@@ -71,7 +72,7 @@ def matrix(
     *,
     papers: Mapping[str, str] | None = None,
     made: str = "",
-    figures: Sequence[tuple[str, str]] = (),
+    figures: Sequence[Drawn] = (),
 ) -> str:
     """The HTML of the page: every cell once, in the order given, by paper and table.
 
@@ -85,7 +86,7 @@ def matrix(
             value, …), oldest first.
         papers: paper → its title.
         made: one line on what the page was made from (date, commit).
-        figures: (caption, SVG) pairs made by `matrix_figures`.
+        figures: as `matrix_figures.figures` makes them.
 
     Raises:
         InputError: a missing key, an unknown state, a cell twice, one that is reproduced or changed without a measured

@@ -18,7 +18,7 @@ from rnnreranker.regress.report import page
 from rnnreranker.regress.results import read_results, results_file
 from rnnreranker.regress.spec import read_spec, spec_names
 
-SWEEPS = Path("docs", "tune")  # beside the folder of specs: what the tune command recorded
+SWEEPS = Path("docs", "contexts")  # beside the folder of specs: sweeps that the tune command recorded
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
@@ -71,14 +71,13 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for name, text in pages.items():
         written.append(docs / "regressions" / f"{name}.md")
         write_page(written[-1], text)
-    sweeps = folder.parent / SWEEPS
     written.append(docs / "index.html")
     write_matrix(
         written[-1],
         matrix.cells,
         papers={paper.id: paper.title for paper in papers},
         made=_made([entry.date[:10] for entry in measured]),
-        figures=figures(sweeps) if sweeps.is_dir() else [],
+        figures=figures(folder.parent / SWEEPS, folder),
     )
     return written
 
