@@ -95,24 +95,25 @@ def _list(folder: Path) -> int:
     from rnnreranker.regress.matrix import Matrix
     from rnnreranker.regress.matrix_cells import STATES
     from rnnreranker.regress.papers import paper_names, read_paper
-    from rnnreranker.regress.recipe import is_recipe, read_recipe
     from rnnreranker.regress.results import read_results, results_file
     from rnnreranker.regress.spec import read_spec, spec_names
     from rnnreranker.tables import print_table
 
+    matrix = Matrix(folder, commands=False)
     rows = []
     for name in spec_names(folder):
-        if is_recipe(folder / f"{name}.yaml"):
-            recipe = read_recipe(folder / f"{name}.yaml")
-            rows.append([name, len(recipe.conditions), recipe_command.state(recipe), recipe.title])
+        recipe = matrix.recipes.get(name)
+        if recipe is not None:
+            rows.append([name, len(recipe.conditions), recipe_command.state(recipe, matrix), recipe.title])
             continue
         spec = read_spec(name, folder)
         results = read_results(results_file(folder, spec))
         rows.append([name, len(spec.conditions), f"on record {results[-1].date[:10]}" if results else "-", spec.title])
     for name in paper_names(folder):
-        states = Counter(cell["state"] for cell in Matrix(folder, [name]).cells)
+        paper = read_paper(name, folder)
+        states = Counter(cell["state"] for cell in matrix.cells if cell["paper"] == paper.id)
         counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-        rows.append([name, "-", counts, read_paper(name, folder).title])
+        rows.append([name, "-", counts, paper.title])
     print_table(["spec", "conditions", "state", "title"], rows)
     return 0
 

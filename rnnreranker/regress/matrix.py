@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,24 @@ from rnnreranker.errors import InputError, nearest
 from rnnreranker.regress.matrix_cells import STATES
 from rnnreranker.regress.matrix_join import Key, key_of, page_cells
 from rnnreranker.regress.papers import Published, paper_names, published, read_paper
-from rnnreranker.regress.published_runs import Measured, on_record, records_file
+from rnnreranker.regress.published_runs import Measured, on_record, records_file, remark
 from rnnreranker.regress.recipe import Condition, Recipe, is_recipe, planned, read_recipe
-from rnnreranker.regress.recipe_plan import make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of
 from rnnreranker.rerank.registry import make_params
-
-PASTE_FOLDER = Path("runs")  # where the commands of a cell put their files
 
 
 class Matrix:
     """The published cells of a folder of specs, with what is on record for them, or `measured` just now.
 
+    Args:
+        folder: of specs.
+        papers: their names; None = all.
+        table: only this table of them.
+        measured: values that are not on record.
+        commands: give each cell its commands and parameters too, which takes most of the time.
+
     Attributes:
+        recipes: all recipes of the folder by name.
         published: every cell, in the order of papers and tables.
         found: cell → what `matrix_join.page_cells` takes.
         cells: one dictionary a cell, in the same order, as the page takes them.
@@ -38,11 +44,16 @@ class Matrix:
         papers: Sequence[str] | None = None,
         table: str | None = None,
         measured: Sequence[Measured] = (),
+        commands: bool = True,
     ) -> None:
         self.recipes = recipes(folder)
         self._measured: dict[tuple[str, str], list[Measured]] = {}
-        for entry in (*on_record(records_file(folder)), *measured):
+        recorded = [
+            entry for name in ("published-runs", *self.recipes) for entry in on_record(records_file(folder, name))
+        ]
+        for entry in (*recorded, *measured):
             self._measured.setdefault((entry.spec, entry.condition), []).append(entry)
+        self._commands = commands
         self._plans: dict[tuple[str, str], tuple[list[str], dict[str, Any]]] = {}
         names = papers if papers is not None else paper_names(folder)
         everything = [cell for name in names for cell in published(read_paper(name, folder))]
@@ -54,7 +65,7 @@ class Matrix:
         self.cells = page_cells(self.published, self.found)
 
     def _known(self, cell: Published) -> dict[str, Any]:
-        known: dict[str, Any] = {"note": _remark(cell)}
+        known: dict[str, Any] = {"note": remark(cell)}
         if not cell.how.condition or cell.columns.latency:
             return known
         recipe, condition = self._condition(cell)
@@ -67,7 +78,8 @@ class Matrix:
         remarks = (known["note"], condition.note, f"not in the toolkit: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
-        known["commands"], known["parameters"] = self._plan(recipe, condition)
+        if self._commands:
+            known["commands"], known["parameters"] = self._plan(recipe, condition)
         return known
 
     def _condition(self, cell: Published) -> tuple[Recipe, Condition]:
@@ -107,6 +119,10 @@ class Matrix:
             self._plans[key] = commands, parameters | {f"needs {k}": v for k, v in needs_of(plan).items()}
         return self._plans[key]
 
+    def recorded(self, recipe: str) -> set[str]:
+        """The conditions of a recipe with measured values."""
+        return {condition for name, condition in self._measured if name == recipe}
+
     def distinct(self) -> Counter[str]:
         """Cells by state, those of the same run, query, measure and protocol counted once (changed if one is)."""
         states: dict[tuple[str, ...], str] = {}
@@ -130,12 +146,3 @@ class Matrix:
 def recipes(folder: Path) -> dict[str, Recipe]:
     """All recipes of a folder by name."""
     return {path.stem: read_recipe(path) for path in sorted(folder.glob("*.yaml")) if is_recipe(path)}
-
-
-def _remark(cell: Published) -> str:
-    """What the paper's file says of this cell: under its query, else its data set and measure."""
-    remarks: Mapping[str, Any] = cell.how.remarks
-    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
-        if name and name in remarks:
-            return str(remarks[name])
-    return ""

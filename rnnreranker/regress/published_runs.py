@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -29,7 +29,7 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a published run scores, by protocol and measure; per query where a table prints that."""
+    """What a run scores, by protocol and measure; per query where a table prints that."""
 
     spec: str
     condition: str
@@ -44,6 +44,8 @@ class Measured:
     machine: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    steps: list[dict[str, Any]] = field(default_factory=list)  # that made it here: command, seconds
+    against: list[dict[str, Any]] = field(default_factory=list)  # published cells of this run, in printed units
 
 
 def find_runs(folder: Path, recipes: Sequence[Recipe]) -> list[RunFile]:
@@ -51,11 +53,13 @@ def find_runs(folder: Path, recipes: Sequence[Recipe]) -> list[RunFile]:
     topics) and of the condition (file name, for the system; earlier patterns first), without regard to letter case.
 
     Raises:
-        InputError: no such folder.
+        InputError: no such folder, or one without run files.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of runs")
+        raise InputError(f"{folder}: no such folder of runs; give the folder that holds the run files to measure")
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(ENDINGS))
+    if not files:
+        raise InputError(f"{folder}: no run files in this folder; their names end in {', '.join(ENDINGS)}")
     found = []
     for recipe in recipes:
         near = [path for path in files if recipe.runs and _fits(path.relative_to(folder), recipe.runs)]
@@ -76,14 +80,27 @@ def _matching(files: list[Path], condition: Condition) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def measure_run(run_file: RunFile, recipe: Recipe, cells: Sequence[Published], folder: Path) -> Measured:
+def measure_run(
+    run_file: RunFile,
+    recipe: Recipe,
+    cells: Sequence[Published],
+    folder: Path,
+    *,
+    ties: str = "trec_eval",
+    depth: int = 0,
+    steps: Sequence[dict[str, Any]] = (),
+) -> Measured:
     """The values of a run under every protocol of its recipe.
 
     Args:
         run_file: which run.
         recipe: with which judgements and measures.
-        cells: published cells; those with a query of this recipe ask for values per query.
+        cells: published cells; those of this run are compared, and those with a query ask for values per query.
         folder: the file is named relative to it.
+        ties: how equal scores are ordered: as `evaluate` takes it.
+        depth: how many documents a query was asked for; 0 = as many as the longest list has. Measures that look deeper
+            are left out.
+        steps: command and seconds of what made the run.
     """
     import time
 
@@ -95,26 +112,26 @@ def measure_run(run_file: RunFile, recipe: Recipe, cells: Sequence[Published], f
     started = time.perf_counter()
     run = Run.read(run_file.path)
     qrels = load_qrels(recipe.qrels)
-    depth = int((run.offsets[1:] - run.offsets[:-1]).max())
-    measures = [name for name in recipe.measures if int(name.rpartition("@")[2] or 0) <= depth]
+    longest = int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
+    measures = [name for name in recipe.measures if _cutoff(name) <= (depth or longest)]
+    mine = [cell for cell in cells if (cell.columns.spec, cell.how.condition) == (recipe.name, run_file.condition)]
+    mine = [cell for cell in mine if cell.metric in measures and not cell.columns.latency]
     values: dict[str, dict[str, float]] = {}
     queries: dict[str, dict[str, dict[str, float]]] = {}
     topics = 0
-    for protocol in recipe.protocols:
-        wanted = {cell.metric for cell in cells if _asks(cell, run_file, protocol)}
-        scores = evaluate({run_file.condition: run}, qrels, measures, protocol, ties="trec_eval")
+    for protocol in recipe.protocols if measures else ():
+        scores = evaluate({run_file.condition: run}, qrels, measures, protocol, ties=ties)
         topics = max(topics, len(scores.topics))
         values[protocol] = {name: float(scores.means[0, number]) for number, name in enumerate(measures)}
-        for name in wanted & set(measures):
+        for name in {cell.metric for cell in mine if cell.query and cell.columns.protocol == protocol}:
             column = scores.values[0, :, measures.index(name)]
-            asked = dict(zip(scores.topics, map(float, column), strict=True))
-            queries.setdefault(protocol, {})[name] = asked
+            queries.setdefault(protocol, {})[name] = dict(zip(scores.topics, map(float, column), strict=True))
     return Measured(
         spec=run_file.spec,
         condition=run_file.condition,
         file=run_file.path.relative_to(folder).as_posix(),
         sha256=hashlib.sha256(run_file.path.read_bytes()).hexdigest(),
-        depth=depth,
+        depth=longest,
         topics=topics,
         values=values,
         queries=queries,
@@ -122,16 +139,53 @@ def measure_run(run_file: RunFile, recipe: Recipe, cells: Sequence[Published], f
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
         versions=versions(),
-        seconds=round(time.perf_counter() - started, 2),
+        seconds=round(time.perf_counter() - started + sum(step["seconds"] for step in steps), 2),
+        steps=list(steps),
+        against=[entry for cell in mine for entry in _against(cell, values, queries)],
     )
 
 
-def _asks(cell: Published, run_file: RunFile, protocol: str) -> bool:
-    columns = cell.columns
-    return bool(cell.query) and (columns.spec, columns.protocol, cell.how.condition) == (
-        *(run_file.spec, protocol),
-        run_file.condition,
-    )
+def _cutoff(measure: str) -> int:
+    """How deep a measure looks; 0 where its name does not say.
+
+    >>> _cutoff("P(rel=2)@10"), _cutoff("AP")
+    (10, 0)
+    """
+    _, at, digits = measure.rpartition("@")
+    return int(digits) if at and digits.isdecimal() else 0
+
+
+def _against(
+    cell: Published, values: dict[str, dict[str, float]], queries: dict[str, dict[str, dict[str, float]]]
+) -> list[dict[str, Any]]:
+    """A published cell beside the measured value, both as the table prints them; none where it is not measured."""
+    protocol = cell.columns.protocol
+    found = queries.get(protocol, {}).get(cell.metric, {}).get(cell.query) if cell.query else None
+    found = values.get(protocol, {}).get(cell.metric) if not cell.query else found
+    if found is None or not isinstance(cell.value, int | float):
+        return []
+    difference = found * cell.factor - cell.value
+    names = {"paper": cell.paper, "table": cell.table, "row": cell.row, "dataset": cell.dataset, "query": cell.query}
+    digits = cell.columns.decimals + 3
+    return [
+        {
+            **names,
+            **{"measure": cell.measure, "protocol": protocol, "published": cell.value},
+            "measured": round(found * cell.factor, digits),
+            "difference": round(difference, digits),
+            "within": abs(difference) <= cell.half_unit + 1e-9,
+            "note": remark(cell) or cell.how.note,
+        }
+    ]
+
+
+def remark(cell: Published) -> str:
+    """What the paper's file says of a cell: under its query, else its data set and measure, else its measure."""
+    remarks: Mapping[str, Any] = cell.how.remarks
+    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
+        if name and name in remarks:
+            return str(remarks[name])
+    return ""
 
 
 def record(path: Path, measured: Sequence[Measured]) -> None:
@@ -165,6 +219,6 @@ def on_record(path: Path) -> list[Measured]:
         raise InputError(f"{path}: not a file of measured runs ({error}); remove it and record again") from None
 
 
-def records_file(folder: Path) -> Path:
-    """Where values of published runs are on record."""
-    return folder / "results" / "published-runs.json"
+def records_file(folder: Path, recipe: str = "published-runs") -> Path:
+    """Where values of published runs are on record, or those of the runs that a recipe made."""
+    return folder / "results" / f"{recipe}.json"

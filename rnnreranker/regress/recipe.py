@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.errors import InputError, RnnrerankerError, nearest
+from rnnreranker.errors import InputError, nearest
 from rnnreranker.regress.strict import Document, Place
-from rnnreranker.rerank.registry import PARAMS, make_params
-
-NEEDS = ("disk_gb", "ram_gb", "gpu_hours", "download_gb", "hours", "agreement", "files")
-RETRIEVE = ("bm25", "dense")
 
 
 @dataclass(frozen=True)
@@ -118,12 +114,18 @@ def is_recipe(path: Path) -> bool:
     return path.is_file() and Document(path).content.get("schema") == 2
 
 
-def read_recipe(path: Path) -> Recipe:
+def read_recipe(path: Path, data: bool = False) -> Recipe:
     """The recipe in a file, with its parts.
+
+    Args:
+        path: of the YAML file.
+        data: look up the names of data sets too (which loads ir_datasets).
 
     Raises:
         InputError: everything that is wrong with the file and its parts, each with file:line.
     """
+    from rnnreranker.regress.recipe_check import check
+
     document = Document(path)
     values = document.fields(Recipe, document.content, (), skip=("source",)) or {}
     parts = []
@@ -147,7 +149,9 @@ def read_recipe(path: Path) -> Recipe:
                 fields = source.fields(kind, entry, (key, number))
                 if fields is not None:
                     found[key].append((kind(**fields), source, (key, number)))
-    _check(document, found)
+    if values.get("name") not in (None, path.stem):
+        document.problem(("name",), f"name {values['name']}: this file is {path.name}; the two must be the same")
+    check(document, found, data)
     problems = [problem for source in (document, *parts) for problem in source.problems]
     if problems:
         raise InputError("; ".join(problems))
@@ -156,92 +160,6 @@ def read_recipe(path: Path) -> Recipe:
         if key in values:
             lists[key] = tuple(values[key])
     return Recipe(**{**values, **lists, "source": str(path)})
-
-
-def _check(document: Document, found: dict[str, list[tuple[Any, Document, Place]]]) -> None:
-    """Names that must be known, ids that stand once, and no step that needs itself."""
-    from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-
-    try:
-        parse_measures(document.content.get("measures") or [])
-    except (RnnrerankerError, TypeError) as error:
-        document.problem(("measures",), str(error))
-    for protocol in document.content.get("protocols", ()):
-        if protocol not in PROTOCOLS:
-            document.problem(("protocols",), f"protocol {protocol}; {nearest(str(protocol), PROTOCOLS)}")
-    if not found["conditions"]:
-        document.problem(("conditions",), "conditions: none here and none in the parts")
-    ids: dict[str, list[str]] = {}
-    for key, entries in found.items():
-        ids[key] = []
-        for entry, source, place in entries:
-            if entry.id in ids[key]:
-                source.problem(place, f"id {entry.id} stands here a second time")
-            ids[key].append(entry.id)
-    needing: dict[str, list[str]] = {}
-    places: dict[str, tuple[Document, Place]] = {}
-    for key, links in _LINKS.items():
-        for entry, source, place in found[key]:
-            node = f"{key} {entry.id}"
-            places[node] = (source, place)
-            needing[node] = []
-            for name, target in links:
-                value = getattr(entry, name)
-                if value and value not in ids[target]:
-                    source.problem((*place, name), f"{name} {value}: not in {target}; {nearest(value, ids[target])}")
-                elif value:
-                    needing[node].append(f"{target} {value}")
-            for need in getattr(entry, "needs", {}):
-                if need not in NEEDS:
-                    source.problem((*place, "needs", need), f"needs {need}; {nearest(str(need), NEEDS)}")
-    for node, cycle in _cycles(needing).items():
-        source, place = places[node]
-        source.problem(place, f"cyclic steps: {' → '.join(cycle)}")
-    for entry, source, place in found["conditions"]:
-        _check_condition(entry, source, place)
-
-
-_LINKS = {
-    "conditions": (("base", "conditions"), ("index", "indexes"), ("model", "models")),
-    "models": (("index", "indexes"), ("candidates", "indexes"), ("from_model", "models")),
-    "indexes": (),
-}
-
-
-def _cycles(needing: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The first node of every cycle with the way around; a cycle stands once."""
-    cycles: dict[str, list[str]] = {}
-    told: set[str] = set()
-    for start in needing:
-        way = [start]
-        while way and start not in told:
-            following = [node for node in needing.get(way[-1], ()) if node in needing]
-            ahead = next((node for node in following if node == start or node not in way), None)
-            if ahead is None:
-                break
-            way.append(ahead)
-            if ahead == start:
-                cycles[start] = [node.split(" ", 1)[1] for node in way]
-                told.update(way)
-                break
-    return cycles
-
-
-def _check_condition(entry: Condition, source: Document, place: Place) -> None:
-    ways = [key for key in ("retrieve", "base") if getattr(entry, key)]
-    if len(ways) != 1 and not entry.planned:
-        source.problem(place, f"{entry.id}: give either `retrieve`, or `base` with `rerank`, or `planned`")
-    if entry.retrieve and entry.retrieve not in RETRIEVE:
-        source.problem((*place, "retrieve"), f"retrieve {entry.retrieve}; {nearest(entry.retrieve, RETRIEVE)}")
-    if ways and not entry.index:
-        source.problem(place, f"{entry.id}: key index is missing")
-    if entry.base and entry.rerank not in PARAMS:
-        source.problem((*place, "rerank"), f"rerank {entry.rerank}; {nearest(entry.rerank, PARAMS)}")
-    elif entry.base:
-        try:
-            make_params(entry.rerank, entry.params, entry.preset or None)
-        except RnnrerankerError as error:
-            source.problem((*place, "params"), str(error))
 
 
 def planned(recipe: Recipe, condition: Condition) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,18 +11,22 @@ from rnnreranker import command
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.regress.matrix import Matrix, recipes
 from rnnreranker.regress.papers import paper_names, published, read_paper
-from rnnreranker.regress.published_runs import Measured, find_runs, measure_run
+from rnnreranker.regress.published_runs import Measured, find_runs, measure_run, on_record, record, records_file
 from rnnreranker.regress.recipe import Condition, Recipe, planned, read_recipe
-from rnnreranker.regress.recipe_plan import RecipePlan, make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_plan import PASTE_FOLDER, RecipePlan, make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_results import compare, measure_made
+from rnnreranker.regress.recipe_runner import run_plan
 from rnnreranker.tables import print_table
 
-PASTE_FOLDER = Path("runs")
 
-
-def state(recipe: Recipe) -> str:
-    """One word on a recipe for `--list`: what is on record for it is counted by the matrix."""
-    lacking = sum(bool(planned(recipe, condition)) for condition in recipe.conditions)
-    return f"runnable elsewhere, {lacking} planned" if lacking else "runnable elsewhere"
+def state(recipe: Recipe, matrix: Matrix) -> str:
+    """Counts of a recipe's conditions for `--list`: measured on record, runnable elsewhere, planned."""
+    measured = matrix.recorded(recipe.name)
+    states = Counter(
+        "measured" if condition.id in measured else "planned" if planned(recipe, condition) else "runnable elsewhere"
+        for condition in recipe.conditions
+    )
+    return ", ".join(f"{number} {name}" for name, number in states.items())
 
 
 def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
@@ -61,41 +66,57 @@ def needs_text(needs: dict[str, object]) -> str:
     )
 
 
-def run(path: Path, work: Path, only: str | None, jobs: int) -> int:
-    """Run what can be run of a recipe here; 2 when nothing could, 1 when a step failed or a value changed."""
-    from rnnreranker.regress.recipe_runner import measured, run_plan
+def run(path: Path, work: Path, only: str | None, jobs: int, record_in: Path | None = None) -> int:
+    """Run what can be run of a recipe here and print what it scores.
 
-    recipe = read_recipe(path)
-    plan: RecipePlan = make_recipe_plan(recipe, work, chosen(recipe, only))
+    Args:
+        path: of the recipe.
+        work: the folder for indexes, models and runs; what was measured goes to `work/NAME/results.json`.
+        only: the id of one condition.
+        jobs: steps at a time.
+        record_in: the folder of specs on whose record the values are put; None = on none.
+
+    Returns:
+        2 when nothing could be run, or not the condition that was asked for; 1 when a step failed or a value changed.
+    """
+    recipe = read_recipe(path, data=True)
+    plan = make_recipe_plan(recipe, work, chosen(recipe, only))
     states = run_plan(plan, jobs)
-    rows = []
-    code = 0
-    for condition in plan.conditions:
-        if states[condition.id] != "done":
-            code = 1 if states[condition.id].startswith("error") else code
-            continue
-        expected = recipe.expected.get(condition.id, {})
-        for name, protocols in measured(plan, condition).items():
-            for protocol, values in protocols.items():
-                wanted = expected.get(protocol, {})
-                changed = [m for m, v in values.items() if m in wanted and abs(v - wanted[m]) > 0.0005]
-                found = f"changed: {', '.join(changed)}" if changed else ("ok" if wanted else "new")
-                code = 1 if changed else code
-                rows.append([name, protocol, *(f"{value:.4f}" for value in values.values()), found])
+    states, values = measure_made(plan, states)
+    found = compare(recipe, values, on_record(records_file(record_in or path.parent, recipe.name)))
+    rows = [
+        [
+            entry.condition,
+            protocol,
+            *(f"{scores[name]:.4f}" if name in scores else "-" for name in recipe.measures),
+            state,
+        ]
+        for entry, state in zip(values, found, strict=True)
+        for protocol, scores in entry.values.items()
+    ]
     if rows:
         print_table(["run", "protocol", *recipe.measures, "state"], rows)
+        record(work / recipe.name / "results.json", values)
+    if values and record_in is not None:
+        record(records_file(record_in, recipe.name), values)
+        command.say(f"on record: {records_file(record_in, recipe.name)}")
     reasons: dict[str, list[str]] = {}
     for name, reason in states.items():
         if reason != "done":
             reasons.setdefault(reason, []).append(name)
-    if not rows and code == 0:
+    failed = any(reason.startswith("error") for reason in reasons)
+    if not rows and not failed:
         first = next(iter(reasons))
-        more = f" (and {len(reasons) - 1} more reasons: see --dry-run)" if len(reasons) > 1 else ""
+        more = (
+            f" (and {command.counted(len(reasons) - 1, 'more reason')}; --only CONDITION tells its own)"
+            if len(reasons) > 1
+            else ""
+        )
         command.say(f"{recipe.name}: nothing can be run here; {first}{more}")
         return command.BAD_INPUT
     for reason, names in reasons.items():
         command.say(f"{reason} ({', '.join(names)})")
-    return code
+    return 1 if failed or (record_in is None and any(state.startswith("changed") for state in found)) else 0
 
 
 def measure_published(folder: Path, names: Sequence[str], runs: Path, only: str | None) -> list[Measured]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from rnnreranker.command import flag
 from rnnreranker.regress.recipe import Condition, IndexSource, Model, Recipe
 
-MODULES = ("index", "search", "labels", "train")
+PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class _Maker:
         self.folder = folder
         self.steps: list[RecipeStep] = []
         self._there: set[Path] = set()
+        self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
 
     def _add(self, module: str, argv: list[str], output: Path, inputs: list[Path], needs: dict[str, Any]) -> None:
         if output not in self._there:
@@ -91,11 +93,18 @@ class _Maker:
         """What `--index` is given, and the files that must be made before."""
         if source.prebuilt:
             return source.prebuilt, []
-        output = self.folder / "indexes" / source.id
+        output = self.folder / "indexes" / f"{_word(source.documents)}.{source.id}"
         argv = ["--documents", source.documents, "--output", str(output)]
         dense = ["--encoder", source.encoder, "--dtype", source.dtype]
         self._add("index", argv + (dense if source.encoder else ["--no-dense", "--bm25"]), output, [], source.needs)
         return str(output), [output]
+
+    def first_needs(self, source: IndexSource) -> dict[str, Any]:
+        """What the step that reads a prebuilt index first needs for it; others nothing."""
+        if not source.prebuilt or source.prebuilt in self._read:
+            return {}
+        self._read.add(source.prebuilt)
+        return source.needs
 
     def model(self, model: Model) -> Path:
         """The folder of a trained encoder, after the steps that make it."""
@@ -106,16 +115,18 @@ class _Maker:
         index, index_files = self.index(source)
         first = self.recipe.index(model.candidates)
         candidates, candidate_files = self.index(first)
-        run = self.folder / "models" / f"{_word(model.topics)}.{first.id}.txt"
+        run = (
+            self.folder / "models" / f"{_word(model.topics)}.{_word(first.prebuilt or first.documents)}.{first.id}.txt"
+        )
         argv = ["--index", candidates, "--topics", model.topics]
         argv += ["--retriever", "dense" if first.encoder else "bm25", *_option("--encoder", first.encoder)]
         argv += ["--rerank", "none", "--hits", "1000", "--output", str(run)]
-        self._add("search", argv, run, candidate_files, first.needs)
+        self._add("search", argv, run, candidate_files, self.first_needs(first))
 
         labels = self.folder / "models" / f"{model.id}.parquet"
         argv = ["--run", str(run), "--index", index, "--topics", model.topics, "--qrels", model.qrels]
         argv += _option("--encoder", source.encoder) + _options(model.labels) + ["--output", str(labels)]
-        self._add("labels", argv, labels, [run, *index_files], {})
+        self._add("labels", argv, labels, [run, *index_files], self.first_needs(source))
 
         start = self.model(self.recipe.model(model.from_model)) if model.from_model else None
         argv = ["--labels", str(labels), "--index", index, "--topics", model.topics]
@@ -147,17 +158,18 @@ class _Maker:
         for output, context in zip(paths, condition.contexts or [None], strict=True):
             last = ["--context", str(context)] if context is not None else []
             last += ["--hits", str(self.recipe.hits), "--tag", condition.id, "--output", str(output)]
-            self._add("search", [*argv, *last], output, inputs, source.needs if source.prebuilt else {})
+            self._add("search", [*argv, *last], output, inputs, self.first_needs(source))
+
+
+def value_of(argv: Sequence[str], word: str) -> str:
+    """What follows a flag, or an empty text."""
+    return argv[argv.index(word) + 1] if word in argv else ""
 
 
 def needs_of(plan: RecipePlan) -> dict[str, Any]:
     """What a plan needs in all: sizes and hours added up (memory: the most), agreements and files listed once."""
     total: dict[str, Any] = {}
-    used = [plan.recipe.needs]
-    prebuilt = {step.argv[step.argv.index("--index") + 1]: step.needs for step in plan.steps if step.module == "search"}
-    used += [needs for name, needs in prebuilt.items() if not name.startswith(str(plan.folder))]
-    used += [step.needs for step in plan.steps if step.module in ("index", "train")]
-    for needs in used:
+    for needs in (plan.recipe.needs, *(step.needs for step in plan.steps)):
         for key, value in needs.items():
             if isinstance(value, str):
                 texts = total.setdefault(key, "")
@@ -170,7 +182,8 @@ def needs_of(plan: RecipePlan) -> dict[str, Any]:
 
 
 def _word(name: str) -> str:
-    return name.replace("/", "-")
+    """The name of a data set or file as part of a file name."""
+    return name.replace("/", "-").replace(":", "-").strip("-.")
 
 
 def _option(name: str, value: str) -> list[str]:

@@ -1,25 +1,28 @@
-"""The runner of recipes: what stands in the way of a step here, and the steps that can be taken, each once."""
+"""The runner of recipes: takes those steps whose output is not there from the same inputs, each once."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import os
+import json
 import shutil
-import socket
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.command import say
-from rnnreranker.errors import RnnrerankerError
-from rnnreranker.files import fingerprint, read_text
-from rnnreranker.regress.recipe import Condition, planned
-from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep
+from rnnreranker.files import fingerprint, read_bytes, read_text, write_json
+from rnnreranker.regress.obstacles import obstacles
+from rnnreranker.regress.recipe import planned
+from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep, value_of
+from rnnreranker.regress.recipe_step import UNAVAILABLE
 
-MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
-PATIENCE = 3.0  # seconds for an answer
+INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
+NO_PART = ("regress", "bench", "explain", "adapters", "diagnose", "tune", "study")  # rooms that make no step's output
 
 
 def run_plan(plan: RecipePlan, jobs: int = 1) -> dict[str, str]:
@@ -28,13 +31,12 @@ def run_plan(plan: RecipePlan, jobs: int = 1) -> dict[str, str]:
     A step whose output is there from the same command, the same inputs and the same code is not taken again, so that a
     plan that was killed goes on where it stopped.
     """
+    steps = to_take(plan)
+    blocked = obstacles(plan, steps)
+    steps = [step for step in steps if step.output not in blocked]
+    _say_sizes(steps)
+    blocked |= _take(steps, jobs, Keys(plan))
     states: dict[str, str] = {}
-    blocked: dict[Path, str] = {}
-    for step in plan.steps:
-        reason = next((blocked[path] for path in step.inputs if path in blocked), "") or obstacle(plan, step)
-        if reason:
-            blocked[step.output] = reason
-    blocked |= _take([step for step in plan.steps if step.output not in blocked], jobs, plan)
     for condition in plan.conditions:
         lacking = planned(plan.recipe, condition)
         reasons = [blocked[path] for path in plan.run_files(condition) if path in blocked]
@@ -42,57 +44,81 @@ def run_plan(plan: RecipePlan, jobs: int = 1) -> dict[str, str]:
     return states
 
 
-def obstacle(plan: RecipePlan, step: RecipeStep) -> str:
-    """`skipped: reason` where this machine cannot take a step, else an empty text; quick, nothing is loaded."""
-    if _is_current(step):
-        return ""
-    if "agreement" in plan.recipe.needs and not os.environ.get("TRIPCLICK_HOME"):
-        return f"skipped: {plan.recipe.needs['agreement']}"
-    files = str(step.needs.get("files", "")).partition(":")[0]
-    if files and not Path(files).exists():
-        return f"skipped: needs {step.needs['files']}"
-    if step.module == "train" and not Path("/dev/nvidia0").exists():
-        return "skipped: training takes a GPU, and there is none here"
-    free = shutil.disk_usage(_existing(plan.folder)).free / 1e9
-    if step.needs.get("disk_gb", 0) > free:
-        return f"skipped: needs {step.needs['disk_gb']} GB of disk, {free:.0f} GB are free"
-    index = step.argv[step.argv.index("--index") + 1] if "--index" in step.argv else ""
-    prebuilt = index and not index.startswith(str(plan.folder))
-    if (prebuilt and not _downloaded(index)) or (step.module == "index" and step.needs.get("download_gb", 0)):
-        what = index or step.argv[step.argv.index("--documents") + 1]
-        if not _network():
-            return f"skipped: {what} must be downloaded, and {MIRROR[0]} cannot be reached from here"
-    return ""
+class Keys:
+    """Names of what the output of each step depends on: its command, the files it reads, the steps before it, the code.
+
+    They follow from the plan alone, so that it is known before the first step which outputs are stale. A plan in
+    another folder has the same ones.
+    """
+
+    def __init__(self, plan: RecipePlan) -> None:
+        self._steps = {step.output: step for step in plan.steps}
+        self._folder = plan.folder
+        self._known: dict[Path, str] = {}
+
+    def of(self, step: RecipeStep) -> str:
+        """16 hexadecimal digits."""
+        if step.output not in self._known:
+            before = [self.of(self._steps[path]) for path in step.inputs if path in self._steps]
+            words = [_within(word, self._folder) for word in step.argv]
+            read = [_content(value_of(step.argv, flag), self._folder) for flag in INPUTS]
+            self._known[step.output] = fingerprint(step.module, words, read, before, _code())
+        return self._known[step.output]
 
 
-def _downloaded(index: str) -> bool:
-    """Whether Pyserini has this prebuilt index already."""
-    cache = Path(os.environ.get("PYSERINI_CACHE", "~/.cache/pyserini")).expanduser() / "indexes"
-    return any(cache.glob(f"*{index}*"))
+def to_take(plan: RecipePlan) -> list[RecipeStep]:
+    """The steps that must be taken for the runs of a plan: those that are stale, and stale ones that they need."""
+    keys = Keys(plan)
+    by_output = {step.output: step for step in plan.steps}
+    wanted: set[Path] = set()
+
+    def visit(path: Path) -> None:
+        step = by_output.get(path)
+        if step is not None and path not in wanted and not is_current(step, keys):
+            wanted.add(path)
+            for before in step.inputs:
+                visit(before)
+
+    for condition in plan.conditions:
+        for path in plan.run_files(condition):
+            visit(path)
+    return [step for step in plan.steps if step.output in wanted]
 
 
-@functools.cache
-def _network() -> bool:
+def is_current(step: RecipeStep, keys: Keys) -> bool:
+    """Whether the output of a step is there, whole, and from its present inputs."""
+    stamp = read_stamp(step)
+    return step.output.exists() and stamp.get("key") == keys.of(step) and "seconds" in stamp
+
+
+def read_stamp(step: RecipeStep) -> dict[str, Any]:
+    """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
+    path = _stamp(step)
+    if not path.is_file():
+        return {}
     try:
-        with socket.create_connection(MIRROR, timeout=PATIENCE):
-            return True
-    except OSError:
-        return False
+        found = json.loads(read_text(path))
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _existing(folder: Path) -> Path:
-    folder = folder.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return folder
+def _stamp(step: RecipeStep) -> Path:
+    return step.output.with_name(f".{step.output.name}.inputs")
 
 
-def _take(steps: list[RecipeStep], jobs: int, plan: RecipePlan) -> dict[Path, str]:
+def _say_sizes(steps: list[RecipeStep]) -> None:
+    sizes = {key: sum(float(step.needs.get(key, 0)) for step in steps) for key in ("download_gb", "disk_gb")}
+    if any(sizes.values()):
+        say(f"{len(steps)} steps: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+
+
+def _take(steps: list[RecipeStep], jobs: int, keys: Keys) -> dict[Path, str]:
     """Take steps in processes of their own, each after those that make its inputs; output: why it is not there."""
     failed: dict[Path, str] = {}
     waiting = list(steps)
     running: dict[Future[str], RecipeStep] = {}
-    made: set[Path] = {path for step in steps for path in step.inputs} - {step.output for step in steps}
+    to_come = {step.output for step in steps}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         while waiting or running:
             for step in list(waiting):
@@ -100,77 +126,101 @@ def _take(steps: list[RecipeStep], jobs: int, plan: RecipePlan) -> dict[Path, st
                 if reason:
                     failed[step.output] = reason
                     waiting.remove(step)
-                elif all(path in made for path in step.inputs) and len(running) < max(1, jobs):
-                    running[pool.submit(_run, step)] = step
+                    to_come.discard(step.output)
+                elif to_come.isdisjoint(step.inputs) and len(running) < max(1, jobs):
+                    running[pool.submit(_run, step, keys)] = step
                     waiting.remove(step)
-            if not running:
-                continue
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step = running.pop(future)
                 reason = future.result()
                 if reason:
                     failed[step.output] = reason
-                made.add(step.output)
+                to_come.discard(step.output)
     return failed
 
 
-def _run(step: RecipeStep) -> str:
-    if _is_current(step):
-        return ""
+def _run(step: RecipeStep, keys: Keys) -> str:
+    """Take a step; why its output is not there, or an empty text."""
     say(step.command())
     step.output.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(  # its own process: a step that is killed leaves the others alone
-        [sys.executable, "-m", f"rnnreranker.{step.module}", *step.argv], stderr=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return f"error: {lines[-1]}"
-    _stamp(step).write_text(_key(step), encoding="utf-8")
+    stamp = {"key": keys.of(step), "command": step.command()}
+    if read_stamp(step).get("key") not in (None, stamp["key"]):
+        _remove(step.output)
+    write_json(_stamp(step), stamp)  # begun: what a kill leaves behind belongs to this key
+    started = time.perf_counter()
+    code, last = _process(step)
+    if code:
+        return f"{'skipped' if code == UNAVAILABLE else 'error'}: {last.removeprefix('error: ')}"
+    write_json(_stamp(step), {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return ""
 
 
-def _is_current(step: RecipeStep) -> bool:
-    stamp = _stamp(step)
-    return step.output.exists() and stamp.is_file() and read_text(stamp) == _key(step)
+def _remove(output: Path) -> None:
+    """Remove an output of other inputs, and what is left of an interrupted one."""
+    for path in (output, *(output.with_name(output.name + ending) for ending in (".partial", ".checkpoints"))):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
-def _stamp(step: RecipeStep) -> Path:
-    return step.output.with_name(f".{step.output.name}.inputs")
+def _process(step: RecipeStep) -> tuple[int, str]:
+    """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
+    argv = [sys.executable, "-m", "rnnreranker.regress.recipe_step", step.module, *step.argv]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        tails = {"out": b"", "err": b""}
+
+        def pass_on(name: str, stream: Any) -> None:
+            while chunk := stream.read1(4096):  # progress bars come in pieces of a line
+                sys.stderr.write(chunk.decode("utf-8", "replace"))
+                sys.stderr.flush()
+                tails[name] = (tails[name] + chunk)[-4096:]
+
+        threads = [
+            threading.Thread(target=pass_on, args=entry) for entry in (("out", process.stdout), ("err", process.stderr))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
+    return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
 
 
-def _key(step: RecipeStep) -> str:
-    """Names what a step's output depends on: its command, what its inputs were made from, the code."""
-    inputs = []
-    for path in step.inputs:
-        stamp = path.with_name(f".{path.name}.inputs")
-        inputs.append(read_text(stamp) if stamp.is_file() else "")
-    return fingerprint(list(step.argv), inputs, _code())
+def _within(word: str, folder: Path) -> str:
+    """A path under the folder of the plan relative to it; other words as they are."""
+    path = Path(word)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
+
+
+def _content(name: str, folder: Path) -> str:
+    """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
+    path = Path(name).expanduser()
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.fingerprint()
+    if not name or path.is_relative_to(folder) or not path.exists():
+        return ""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(
+            f"{file.relative_to(path)}\n{_digest(file, file.stat().st_size, file.stat().st_mtime_ns)}\n".encode()
+        )
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(path: Path, size: int, changed: int) -> str:
+    """The checksum of a file's content; size and time of change tell one content from the next within a process."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @functools.cache
 def _code() -> str:
+    """The fingerprint of the code that steps are made with."""
     root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def measured(plan: RecipePlan, condition: Condition) -> dict[str, dict[str, dict[str, float]]]:
-    """Run name → protocol → measure → value, of the runs that were made for a condition."""
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.evaluate import evaluate
-    from rnnreranker.runs import Run
-
-    runs = {path.stem: Run.read(path) for path in plan.run_files(condition)}
-    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in runs}
-    try:
-        qrels = load_qrels(plan.recipe.qrels)
-    except RnnrerankerError as error:
-        say(f"skipped: {error}")
-        return found
-    for protocol in plan.recipe.protocols:
-        scores = evaluate(runs, qrels, plan.recipe.measures, protocol)
-        for number, name in enumerate(scores.runs):
-            found[name][protocol] = dict(zip(plan.recipe.measures, map(float, scores.means[number]), strict=True))
-    return found
+    files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in NO_PART]
+    return fingerprint(*(read_bytes(path) for path in files))
