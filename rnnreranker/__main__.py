@@ -15,6 +15,7 @@ COMMANDS = {
     "labels": "a run and sparse judgements to soft labels for training",
     "train": "soft labels and fixed vectors to a better query encoder",
     "negatives": "a run and judgements to hard negatives without likely positives",
+    "study": "every way of training, with seeds, tested on unseen queries",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }

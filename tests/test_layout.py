@@ -19,7 +19,7 @@ PACKAGE = ROOT / "rnnreranker"
 ROOMS = [
     *("errors", "files", "command", "tables", "pages", "provenance", "java"),
     *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "explain", "index", "search"),
-    *("pool", "adapters", "diagnose", "labels", "negatives", "recover", "train", "tune", "bench", "regress"),
+    *("pool", "adapters", "diagnose", "labels", "negatives", "recover", "train", "tune", "study", "bench", "regress"),
 ]
 
 

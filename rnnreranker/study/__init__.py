@@ -1,0 +1,1 @@
+"""Studies of training: which labels, losses and candidates make the better query encoder, with seeds and intervals."""

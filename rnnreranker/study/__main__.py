@@ -1,0 +1,151 @@
+"""`python -m rnnreranker.study`: every way of training, with seeds, tested on queries that training did not see."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.tables import print_table
+from rnnreranker.train.params import TrainParams
+
+KINDS = ("labels", "losses", "candidates")
+DEFAULTS = {"epochs": 4.0, "candidates": 100, "batch_size": 16}
+EPILOG = """Without --test-topics, queries are cut into folds: every query is tested by an encoder trained on one random
+positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
+
+examples:
+  python -m rnnreranker.study --index my-index --topics cranfield --qrels cranfield --protocol binary \\
+      --output study.json
+  python -m rnnreranker.study --index pydoc --topics pydoc/train --qrels pydoc/train --test-topics pydoc \\
+      --test-qrels pydoc --output study.json
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    if args.docs:
+        from rnnreranker.study.page import write_study_page
+
+        for path in write_study_page(Path(args.docs)):
+            print(path)
+        return 0
+    lacking = [f"--{name}" for name in ("index", "topics", "qrels", "output") if not getattr(args, name)]
+    if lacking:
+        raise InputError(f"{', '.join(lacking)} not given; expected --index, --topics, --qrels and --output, or --docs")
+    if bool(args.test_topics) != bool(args.test_qrels):
+        raise InputError("--test-topics and --test-qrels go together; only one was given")
+    from rnnreranker.files import check_writable, write_json
+    from rnnreranker.study.inputs import load_study
+
+    check_writable(args.output)
+    params = TrainParams(**{**DEFAULTS, **command.given(args, TrainParams)})
+    loaded = load_study(args, params)
+    result = {"command": _typed(argv)} | _run(args, loaded, params)
+    write_json(args.output, result)
+    print_table(
+        ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
+        [
+            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, _interval(found), found["p_holm"]]
+            for row in result["rows"]
+            for other, found in (row["against"] or {"-": {"p_holm": "-"}}).items()
+        ],
+        stream=sys.stdout,
+    )
+    return 0
+
+
+def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
+    from rnnreranker.provenance import commit, machine, versions
+    from rnnreranker.study.arms import candidate_arms, label_arms, loss_arms
+    from rnnreranker.study.report import chosen_steps, curves, positives, study_rows
+    from rnnreranker.study.run import choose_rate, run_arms
+
+    work = Path(args.work or f"{args.output}.trials")
+    setting, tasks = loaded.setting, loaded.tasks
+    rates: dict[str, Any] = {}
+    sides = {"hard": params, "evidence": params}
+    if args.learning_rates:
+        for method in sides if args.arms == "labels" else ("hard",):
+            sides[method], rates[method] = choose_rate(
+                setting, tasks, method, params, args.learning_rates, work, args.jobs
+            )
+            command.say(f"{method} labels: learning rate {sides[method].learning_rate:g}")
+    if args.arms == "labels":
+        arms = label_arms(sides["hard"], sides["evidence"])
+    elif args.arms == "losses":
+        arms = loss_arms(sides["hard"])
+    else:
+        arms = candidate_arms(sides["hard"], args.counts)
+    records = run_arms(setting, tasks, [None, *arms], work, args.jobs)
+    return {
+        "arms": args.arms,
+        "title": args.title or args.topics,
+        "index": loaded.fingerprint,
+        "tasks": sorted({task.name for task in tasks}),
+        "seeds": args.seeds,
+        "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
+        "validation_queries": len(tasks[0].validation),
+        "params": {name: side.to_dict() for name, side in sides.items()},
+        "rnn": setting.rnn.to_dict(),
+        "labels": setting.labels.to_dict(),
+        "validation_by_rate": rates,
+        "rows": study_rows(records, loaded.groups),
+        "curves": curves(records),
+        "positives": positives(records),
+        "steps": chosen_steps(records),
+        "commit": commit(),
+        "machine": machine(),
+        "versions": versions(),
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("study", "Train a query encoder in every way, several times, and compare.", EPILOG)
+    parser.add_argument("--index", help="folder, or `pydoc`")
+    parser.add_argument("--topics", help="of training (and test): file (qid<TAB>text), ir_datasets id, `pydoc/train`")
+    parser.add_argument("--qrels", help="judgements of --topics")
+    parser.add_argument("--test-topics", help="test on these instead of folds")
+    parser.add_argument("--test-qrels", help="judgements of --test-topics")
+    parser.add_argument("--output", metavar="FILE.json", help="what was found")
+    parser.add_argument("--title", help="of the page's section (default: --topics)")
+    parser.add_argument("--arms", choices=KINDS, default="labels", help="what is compared (default: labels)")
+    parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
+    parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
+    parser.add_argument("--learning-rates", type=float, nargs="+", metavar="RATE", help="choose on validation queries")
+    parser.add_argument(
+        "--counts", type=command.positive, nargs="+", default=[10, 50, 200], metavar="N", help="--arms candidates"
+    )
+    parser.add_argument("--relevant", type=command.positive, default=1, help="grades from here on are positive")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="of the test (default: trec)")
+    parser.add_argument("--measures", default="nDCG@10 RR@10 R@100", help="default: nDCG@10 RR@10 R@100")
+    parser.add_argument("--context", type=command.positive, default=60, help="N of the labels (default: 60)")
+    parser.add_argument("--encoder", help="to fine-tune (default: the one that made the index)")
+    parser.add_argument("--work", metavar="DIR", help="records of trials, for going on (default: OUTPUT.trials)")
+    parser.add_argument("--jobs", type=command.positive, default=1, help="trainings at a time (default: 1)")
+    parser.add_argument("--docs", metavar="DIR", help="train nothing: write DIR.md and pictures from DIR/*.json")
+    settings = parser.add_argument_group("training, where the study does not set it")
+    command.add_dataclass_flags(settings, TrainParams, skip=("seed",))
+    return parser
+
+
+def _interval(found: dict[str, Any]) -> str:
+    if "difference" not in found:
+        return "-"
+    return f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+
+
+def _typed(argv: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(["python", "-m", "rnnreranker.study", *argv])
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

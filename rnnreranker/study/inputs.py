@@ -1,0 +1,83 @@
+"""What a study works on, from the arguments of its command: topics, judgements, base vectors, candidates and tasks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rnnreranker.errors import InputError
+from rnnreranker.study.tasks import Task, fold_tasks, transfer_task
+from rnnreranker.study.trial import Setting
+from rnnreranker.train.params import TrainParams
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A study that can be run.
+
+    Attributes:
+        setting: what all trials share.
+        tasks: every task with every seed.
+        groups: test query → group; empty where there are none.
+        fingerprint: of the document vectors.
+    """
+
+    setting: Setting
+    tasks: list[Task]
+    groups: Mapping[str, str]
+    fingerprint: str
+
+
+def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
+    """Read topics and judgements, encode the topics, retrieve their candidates, and cut tasks.
+
+    Args:
+        args: of the command.
+        params: of the trainings; its `validation_share` is held out.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, an index that does not name its encoder.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.labels import LabelParams
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.search.retrieve import dense_run
+
+    index = open_index(args.index)
+    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
+    if not encoder:
+        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
+    tested = qrels
+    share, relevant = params.validation_share, args.relevant
+    if args.test_topics:
+        test_topics, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
+        tasks = [
+            transfer_task(topics, qrels, test_topics, tested, seed, share=share, relevant=relevant)
+            for seed in range(args.seeds)
+        ]
+    else:
+        tasks = [
+            task
+            for seed in range(args.seeds)
+            for task in fold_tasks(topics, qrels, args.folds, seed, share=share, relevant=relevant)
+        ]
+    texts = tasks[0].topics
+    queries = encode_topics(index, texts, args.encoder, {}, args.jobs)
+    deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
+    setting = Setting(
+        args.index,
+        encoder,
+        queries,
+        dense_run(index.vectors, queries, deepest, threads=args.jobs, batch_size=256),
+        tested,
+        args.measures,
+        args.protocol,
+        RnnParams(context=args.context),
+        LabelParams(),
+    )
+    return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

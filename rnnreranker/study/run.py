@@ -1,0 +1,78 @@
+"""A study: hyperparameters chosen on validation queries, then every arm on every task with every seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.command import progress
+from rnnreranker.study.arms import Arm
+from rnnreranker.study.tasks import Task
+from rnnreranker.study.trial import Setting, run_trial
+from rnnreranker.train.params import TrainParams
+
+CHOICE = "nDCG@10"  # of the validation queries
+
+
+def run_arms(setting: Setting, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1) -> Any:
+    """The records of all arms on all tasks, arm by arm; those taken before come from their files.
+
+    Args:
+        setting: shared by all trials.
+        tasks: every task with every seed.
+        arms: None = the encoder as it is.
+        folder: where records are kept.
+        jobs: processes; results do not depend on it.
+
+    Returns:
+        A list of records, see `run_trial`.
+    """
+    from joblib import Parallel, delayed
+
+    folder.mkdir(parents=True, exist_ok=True)
+    work = [(task, arm) for arm in arms for task in tasks]
+    if jobs == 1:
+        return [_alone(setting, task, arm, folder) for task, arm in progress(work, unit="trials", what="train")]
+    pool = Parallel(n_jobs=jobs, return_as="generator")
+    found = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
+    return list(progress(found, unit="trials", total=len(work), what="train"))
+
+
+def choose_rate(
+    setting: Setting,
+    tasks: Sequence[Task],
+    method: str,
+    params: TrainParams,
+    rates: Sequence[float],
+    folder: Path,
+    jobs: int = 1,
+) -> tuple[TrainParams, dict[str, float]]:
+    """The parameters with the learning rate whose trainings are best on their validation queries.
+
+    Only the first task of each seed takes part, so that most queries that are tested have no say. Of equal rates the
+    lowest is taken.
+
+    Returns:
+        The parameters, and the mean nDCG@10 of validation by learning rate.
+    """
+    first = [next(task for task in tasks if task.seed == seed) for seed in sorted({task.seed for task in tasks})]
+    arms = [Arm(f"{method}, {rate:g}", method, dataclasses.replace(params, learning_rate=rate)) for rate in rates]
+    records = run_arms(setting, first, arms, folder, jobs)
+    found = {
+        arm.params.learning_rate: float(np.mean([r["validation"][CHOICE] for r in records if r["arm"] == arm.name]))
+        for arm in arms
+    }
+    best = min(found, key=lambda rate: (-found[rate], rate))
+    return dataclasses.replace(params, learning_rate=best), {f"{rate:g}": value for rate, value in found.items()}
+
+
+def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
+    """A trial on one thread: with several, sums round differently."""
+    import torch
+
+    torch.set_num_threads(1)
+    return run_trial(setting, task, arm, folder)

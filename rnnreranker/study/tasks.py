@@ -1,0 +1,150 @@
+"""What a study trains on and tests on: sparse positives of some queries, all judgements of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+
+if TYPE_CHECKING:
+    import pandas
+
+SEEN, UNSEEN = "positive seen in training", "positive not seen in training"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One training set and the queries it is tested on.
+
+    Attributes:
+        name: "fold 2 of 5", "transfer".
+        seed: that chose the positives and the validation queries.
+        topics: query id to text, of all queries below.
+        positives: one judgement of grade 1 a query (or all of them), of training and validation queries.
+        validation: ids of the queries that are held out of training to choose the best step.
+        test: ids of the test queries.
+        groups: test query → group that is reported apart; empty where there are none.
+    """
+
+    name: str
+    seed: int
+    topics: Mapping[str, str]
+    positives: pandas.DataFrame
+    validation: frozenset[str]
+    test: tuple[str, ...]
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    def part(self, validation: bool) -> pandas.DataFrame:
+        """The positives of the validation queries, or of the others."""
+        chosen: pandas.DataFrame = self.positives[self.positives["query_id"].isin(self.validation) == validation]
+        return chosen
+
+
+def fold_tasks(
+    topics: Mapping[str, str], qrels: pandas.DataFrame, folds: int, seed: int, *, share: float, relevant: int = 1
+) -> list[Task]:
+    """Every query is tested once, by an encoder that was trained on one random positive of each query of other folds.
+
+    The folds are the same for every seed; the positives and the validation queries are drawn by it.
+
+    Args:
+        topics: query id to text; those without a positive are neither trained on nor tested.
+        qrels: columns query_id, doc_id, relevance.
+        folds: at least 2.
+        seed: of the positives and of the validation queries.
+        share: of the training queries that is held out for validation.
+        relevant: grades from here on are positive.
+
+    Raises:
+        InputError: fewer queries with a positive than there are folds, fewer than 2 folds.
+    """
+    usable = _with_positive(topics, qrels, relevant)
+    if not 2 <= folds <= len(usable):
+        raise InputError(f"folds={folds}: expected at least 2, and at most one per query ({len(usable)})")
+    ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
+    tasks = []
+    for fold in range(folds):
+        tested = set(ordered[fold::folds])
+        training = [qid for qid in usable if qid not in tested]
+        tasks.append(
+            Task(
+                f"fold {fold + 1} of {folds}",
+                seed,
+                {qid: topics[qid] for qid in usable},
+                one_positive(qrels, training, seed, relevant),
+                _held_out(training, share, seed),
+                tuple(qid for qid in usable if qid in tested),
+            )
+        )
+    return tasks
+
+
+def transfer_task(
+    topics: Mapping[str, str],
+    qrels: pandas.DataFrame,
+    test_topics: Mapping[str, str],
+    test_qrels: pandas.DataFrame,
+    seed: int,
+    *,
+    share: float,
+    relevant: int = 1,
+) -> Task:
+    """Train on one positive of each query of one set, test on another; test queries that share a positive are a group.
+
+    Raises:
+        InputError: no query with a positive in either set, or one id in both.
+    """
+    training = _with_positive(topics, qrels, relevant)
+    tested = _with_positive(test_topics, test_qrels, relevant)
+    twice = sorted(set(training) & set(tested))
+    if twice:
+        raise InputError(
+            f"{len(twice)} query ids stand in both the training and the test topics (first: {', '.join(twice[:3])}); "
+            "expected different queries"
+        )
+    positives = one_positive(qrels, training, seed, relevant)
+    seen = set(positives["doc_id"])
+    of_test: dict[str, set[str]] = {}
+    for qid, docid, grade in test_qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
+        if grade >= relevant:
+            of_test.setdefault(qid, set()).add(docid)
+    return Task(
+        "transfer",
+        seed,
+        {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}},
+        positives,
+        _held_out(training, share, seed),
+        tuple(tested),
+        {qid: SEEN if of_test[qid] & seen else UNSEEN for qid in tested},
+    )
+
+
+def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:
+    """One positive of every query, drawn by the seed whatever the order of the judgements, with grade 1."""
+    import pandas
+
+    drawn: dict[str, tuple[str, str]] = {}
+    wanted = set(qids)
+    for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
+        if grade >= relevant and qid in wanted:
+            lot = (fingerprint("positive", seed, qid, docid), docid)
+            drawn[qid] = min(drawn.get(qid, lot), lot)
+    rows = [(qid, drawn[qid][1], 1) for qid in qids]
+    return pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+
+
+def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> list[str]:
+    positive = set(qrels.loc[qrels["relevance"] >= relevant, "query_id"])
+    usable = [qid for qid in topics if qid in positive]
+    if not usable:
+        raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
+    return usable
+
+
+def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:
+    from rnnreranker.train.recipe import split
+
+    return frozenset(split(qids, share, seed))

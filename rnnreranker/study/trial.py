@@ -1,0 +1,161 @@
+"""One trial: an arm trained on one task with one seed, and what its encoder is worth on the test queries."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.files import fingerprint, write_json
+from rnnreranker.study.arms import Arm
+from rnnreranker.study.tasks import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.labels import LabelParams
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+VERSION = 1  # of what a trial computes: raise it when results change
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all trials of a study share.
+
+    Attributes:
+        index: name or folder.
+        encoder: that is fine-tuned: minilm, tas-b, a folder or a Hugging Face id.
+        queries: vectors of all topics by that encoder; run: their candidates.
+        qrels: judgements of the test queries.
+        measures, protocol: of the test, see `evaluate`.
+        rnn, labels: parameters of the labels.
+        hits: documents retrieved for a test query.
+    """
+
+    index: str
+    encoder: str
+    queries: QueryVectors
+    run: Run
+    qrels: pandas.DataFrame
+    measures: str
+    protocol: str
+    rnn: RnnParams
+    labels: LabelParams
+    hits: int = 100
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """16 hexadecimal digits that name all of it."""
+        return fingerprint(
+            *(VERSION, _open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
+            *(self.rnn.to_dict(), self.labels.to_dict(), self.run.to_dict(), self.queries.vectors.tolist()),
+            self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
+        )
+
+
+def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
+    """The record of a trial, from its file where it was taken before.
+
+    Args:
+        setting: shared by all trials.
+        task: what is trained on and tested on.
+        arm: None = the encoder as it is.
+        folder: where records are kept.
+
+    Returns:
+        arm, task, seed, `values` (measure → test query → value), and of a training: best_step, steps, seconds,
+        validation (at the best step), history and positives, see `train_encoder`.
+    """
+    described = None if arm is None else [arm.method, arm.seeded(task.seed).to_dict()]
+    positives = task.positives.to_numpy().tolist()
+    name = fingerprint(setting.identity, task.topics, positives, sorted(task.validation), task.test, described)
+    path = folder / f"{name}.json"
+    if path.is_file():
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return record | {"arm": record["arm"] and arm and arm.name}
+    begun = time.perf_counter()
+    found: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
+    found |= _base(setting, task) if arm is None else _trained(setting, task, arm)
+    found["seconds"] = round(time.perf_counter() - begun, 2)
+    write_json(path, found)
+    return found
+
+
+def _base(setting: Setting, task: Task) -> dict[str, Any]:
+    return {"values": _measured(setting, task, _chosen(setting.queries, task.test))}
+
+
+def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
+    from rnnreranker.labels.labelers import make_labeler
+    from rnnreranker.train.recipe import train_encoder
+    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.vectors.encoder import load_encoder
+
+    index = _open(setting.index)
+    source = index.vectors
+    training = make_labeler(arm.method, source, setting.queries, setting.rnn, setting.labels, threads=1).infer(
+        setting.run, task.part(validation=False)
+    )
+    checked = make_labeler("hard", None, None).infer(setting.run, task.part(validation=True))
+    with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
+        out = Path(folder) / "encoder"
+        trained = train_encoder(
+            training,
+            source,
+            task.topics,
+            setting.encoder,
+            out,
+            arm.seeded(task.seed),
+            validation=checked,
+            checkpoints=False,
+        )
+        encoder = load_encoder(str(out))
+        vectors = encoder.encode([task.topics[qid] for qid in task.test], threads=1, what="queries")
+    record = trained.record
+    return {
+        "values": _measured(setting, task, QueryVectors(task.test, vectors)),
+        "best_step": trained.best_step,
+        "steps": trained.steps,
+        "validation": trained.measures,
+        "history": record["history"],
+        "positives": record["positives"],
+        "inverse_temperature": record["inverse_temperature"],
+    }
+
+
+def _measured(setting: Setting, task: Task, queries: QueryVectors) -> dict[str, dict[str, float]]:
+    from rnnreranker.evaluate import evaluate
+    from rnnreranker.search.retrieve import dense_run
+
+    run = dense_run(_open(setting.index).vectors, queries, setting.hits, threads=1, batch_size=256)
+    judged = setting.qrels[setting.qrels["query_id"].isin(task.test)]
+    scores = evaluate(run, judged, setting.measures, protocol=setting.protocol)
+    return {
+        measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
+        for column, measure in enumerate(scores.measures)
+    }
+
+
+def _chosen(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
+    from rnnreranker.vectors import QueryVectors as Vectors
+
+    rows: Mapping[str, int] = {qid: row for row, qid in enumerate(queries.qids)}
+    return Vectors(qids, np.ascontiguousarray(queries.vectors[[rows[qid] for qid in qids]]))
+
+
+@functools.cache
+def _open(name: str) -> Index:
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(name)
