@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
-from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError, nearest
 
 if TYPE_CHECKING:
     from rnnreranker.regress.results import Result
@@ -22,44 +22,86 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    from rnnreranker.files import cache_home
     from rnnreranker.regress import recipe_command
-    from rnnreranker.regress.papers import paper_names
-    from rnnreranker.regress.published_runs import record, records_file
-    from rnnreranker.regress.recipe import is_recipe
-    from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
+    from rnnreranker.regress.spec import specs_folder
 
     folder = specs_folder(args.specs)
     if args.list:
         return _list(folder)
-    if args.docs and not args.names:
-        return _docs(folder, Path(args.docs_folder))
-    if args.matrix or (args.names and not args.runs and all(name in paper_names(folder) for name in args.names)):
+    papers = _check(args, folder)
+    if args.runs:
+        return _published(folder, args)
+    if papers and args.dry_run:
+        recipe_command.dry_run_papers(folder, args.names, args.table)
+        return 0
+    if args.matrix or papers:
         recipe_command.print_matrix(folder, args.names, args.table, cells=not args.matrix)
         return 0
-    if args.runs:
-        measured = recipe_command.measure_published(folder, args.names, Path(args.runs), args.only)
-        if not measured:
-            return command.BAD_INPUT
-        if args.record:
-            record(records_file(folder), measured)
-            command.say(f"on record: {records_file(folder)}")
-        recipe_command.print_matrix(folder, args.names, args.table, bool(args.table), () if args.record else measured)
-        return 0
-    if not args.names:
-        raise InputError(f"no spec named: give one or more of {', '.join(spec_names(folder))}, or --list")
-    if args.record and args.only:
-        raise InputError("--record with --only: a record holds every condition; leave one of them out")
+    if args.docs and not args.names:
+        return _docs(folder, Path(args.docs_folder))
+    return _specs(folder, args)
+
+
+def _check(args: argparse.Namespace, folder: Path) -> bool:
+    """Refuse what does not go together, before any work; whether the names are papers."""
+    from rnnreranker.regress.papers import paper_names
+    from rnnreranker.regress.recipe import is_recipe
+    from rnnreranker.regress.spec import spec_names
+
+    specs, papers = spec_names(folder), paper_names(folder)
+    problems = [
+        f"{name}: no such spec or paper in {folder}; {nearest(name, [*specs, *papers])}"
+        for name in args.names
+        if name not in specs and name not in papers and not _path(name, folder).is_file()
+    ]
+    named = [name for name in args.names if name in papers]
+    if named and len(named) < len(args.names) and not args.runs:
+        problems.append(f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time")
+    if args.table and not named:
+        problems.append(f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}")
     if args.only and len(args.names) > 1:
-        raise InputError(f"--only {args.only} with {len(args.names)} specs: name the one spec that has this condition")
-    recipes = [path for path in (_path(name, folder) for name in args.names) if is_recipe(path)]
-    specs = [read_spec(name, folder) for name in args.names if not is_recipe(_path(name, folder))]
+        problems.append(f"--only {args.only} with {len(args.names)} names: name the one spec that has this condition")
+    if args.record and args.only and any(not is_recipe(_path(name, folder)) for name in args.names if name in specs):
+        problems.append("--record with --only: a record holds every condition; leave one of them out")
+    if not (args.names or args.runs or args.matrix or args.docs):
+        problems.append(f"no spec named: give one or more of {', '.join([*specs, *papers])}, or --list")
+    if problems:
+        raise InputError("; ".join(problems))
+    return bool(named)
+
+
+def _published(folder: Path, args: argparse.Namespace) -> int:
+    """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
+    from rnnreranker.regress import recipe_command
+    from rnnreranker.regress.published_runs import record, records_file
+
+    measured, failed = recipe_command.measure_published(folder, args.names, Path(args.runs), args.only)
+    if not measured:
+        return CHANGED if failed else command.BAD_INPUT
+    if args.record:
+        record(records_file(folder), measured)
+        command.say(f"on record: {records_file(folder)}")
+    fresh = () if args.record else measured
+    recipe_command.print_matrix(folder, args.names, args.table, bool(args.table), fresh)
+    return CHANGED if failed else 0
+
+
+def _specs(folder: Path, args: argparse.Namespace) -> int:
+    """Run specs and recipes, or print their plans."""
+    from rnnreranker.files import cache_home
+    from rnnreranker.regress import recipe_command
+    from rnnreranker.regress.recipe import is_recipe, read_recipe
+    from rnnreranker.regress.spec import read_spec
+
+    paths = [_path(name, folder) for name in args.names]
+    recipes = [read_recipe(path, data=True) for path in paths if is_recipe(path)]
+    specs = [read_spec(str(path), folder) for path in paths if not is_recipe(path)]
     if args.dry_run:
-        for path in recipes:
-            recipe_command.dry_run(path, args.only)
+        for recipe in recipes:
+            recipe_command.dry_run(recipe, recipe_command.chosen(recipe, args.only))
         return _dry_run(specs, args.only)
     work = Path(args.output) if args.output else cache_home() / "regress"
-    codes = [recipe_command.run(path, work, args.only, args.jobs) for path in recipes]
+    codes = [recipe_command.run(recipe, work, args.only, args.jobs, folder, args.record) for recipe in recipes]
     codes += [_run(spec, folder, args) for spec in specs]
     if args.docs:
         _docs(folder, Path(args.docs_folder))
@@ -70,7 +112,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("regress", "Run regression specs and compare the values with those on record.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="specs to run (see --list), or YAML files")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="specs to run or papers to print (see --list), or YAML files"
+    )
     parser.add_argument("--list", action="store_true", help="print the specs and whether results are on record")
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     parser.add_argument("--only", metavar="CONDITION", help="run one condition and those it needs")
@@ -82,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
     parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
     parser.add_argument("--table", metavar="N", help="of a paper: only this table")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="steps at a time (default: 1)")
+    parser.add_argument("--jobs", type=command.positive, default=1, metavar="N", help="steps at a time (default: 1)")
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
     parser.add_argument("--output", metavar="DIR", help="index, runs and page go to DIR/NAME (default: a cache)")
     return parser

@@ -11,6 +11,7 @@ from typing import Any
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.regress.matrix_cells import STATES
 from rnnreranker.regress.matrix_join import Key, key_of, page_cells
+from rnnreranker.regress.paired import letters
 from rnnreranker.regress.papers import Published, paper_names, published, read_paper
 from rnnreranker.regress.published_runs import Measured, on_record, records_file, remark
 from rnnreranker.regress.recipe import Condition, Recipe, is_recipe, planned, read_recipe
@@ -30,6 +31,7 @@ class Matrix:
 
     Attributes:
         recipes: all recipes of the folder by name.
+        records: everything measured, oldest first within a file of records.
         published: every cell, in the order of papers and tables.
         found: cell → what `matrix_join.page_cells` takes.
         cells: one dictionary a cell, in the same order, as the page takes them.
@@ -51,7 +53,8 @@ class Matrix:
         recorded = [
             entry for name in ("published-runs", *self.recipes) for entry in on_record(records_file(folder, name))
         ]
-        for entry in (*recorded, *measured):
+        self.records = [*recorded, *measured]
+        for entry in self.records:
             self._measured.setdefault((entry.spec, entry.condition), []).append(entry)
         self._commands = commands
         self._plans: dict[tuple[str, str], tuple[list[str], dict[str, Any]]] = {}
@@ -62,6 +65,10 @@ class Matrix:
             known = list(dict.fromkeys(cell.table for cell in everything))
             raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
         self.found: dict[Key, dict[str, Any]] = {key_of(cell): self._known(cell) for cell in self.published}
+        newest = {system: entries[-1] for system, entries in self._measured.items()}
+        for name, found in zip(("letter", "letters"), letters(self.published, newest), strict=True):
+            for key, text in found.items():
+                self.found[key][name] = text
         self.cells = page_cells(self.published, self.found)
 
     def _known(self, cell: Published) -> dict[str, Any]:
@@ -75,7 +82,7 @@ class Matrix:
             known["measured"] = history[-1]["value"]
         elif lacking:
             known["state"] = "planned"
-        remarks = (known["note"], condition.note, f"not in the toolkit: {lacking}" if lacking else "")
+        remarks = (known["note"], condition.note, f"planned: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
         if self._commands:

@@ -46,6 +46,7 @@ class Measured:
     seconds: float = 0.0
     steps: list[dict[str, Any]] = field(default_factory=list)  # that made it here: command, seconds
     against: list[dict[str, Any]] = field(default_factory=list)  # published cells of this run, in printed units
+    pairs: list[dict[str, Any]] = field(default_factory=list)  # other runs of the recipe: see `paired.with_pairs`
 
 
 def find_runs(folder: Path, recipes: Sequence[Recipe]) -> list[RunFile]:
@@ -60,9 +61,12 @@ def find_runs(folder: Path, recipes: Sequence[Recipe]) -> list[RunFile]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(ENDINGS))
     if not files:
         raise InputError(f"{folder}: no run files in this folder; their names end in {', '.join(ENDINGS)}")
+    names = {path: path.relative_to(folder) for path in files}
+    if not any(_fits(name, recipe.runs) for name in names.values() for recipe in recipes):
+        names = {path: Path(folder.resolve().name) / name for path, name in names.items()}  # a folder of one data set
     found = []
     for recipe in recipes:
-        near = [path for path in files if recipe.runs and _fits(path.relative_to(folder), recipe.runs)]
+        near = [path for path in files if _fits(names[path], recipe.runs)]
         for condition in recipe.conditions:
             matching = _matching(near, condition)
             if matching:
@@ -72,7 +76,7 @@ def find_runs(folder: Path, recipes: Sequence[Recipe]) -> list[RunFile]:
 
 
 def _fits(path: Path, pattern: str) -> bool:
-    return fnmatch(path.as_posix().lower(), pattern.lower())
+    return pattern != "" and fnmatch(path.as_posix().lower(), pattern.lower())
 
 
 def _matching(files: list[Path], condition: Condition) -> list[Path]:
