@@ -119,6 +119,7 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
                 "published": _number(cell["published"], digits),
                 "measured": _number(cell["measured"], finer),
                 "difference": _difference(cell, finer),
+                "letter": cell.get("letter") or "",
                 "letters": cell.get("letters") or "",
                 "tuned": bool(cell["tuned_on_test"]),
                 "about": place,

@@ -12,7 +12,7 @@ from rnnreranker.regress.matrix_page import write_matrix
 from rnnreranker.regress.papers import Published, paper_names, published, read_paper
 
 Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
-JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letters"})
+JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letter", "letters"})
 
 
 def key_of(cell: Published) -> Key:
@@ -59,7 +59,7 @@ def page_cells(
     Args:
         cells: of `papers.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
-            `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letters`.
+            `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row), `letters` (of the rows it differs from).
 
     Raises:
         InputError: a key that no cell has, or something else than the above for one.
@@ -90,6 +90,7 @@ def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
         "commands": given.get("commands", []),
         "parameters": given.get("parameters") or _where(cell),
         "history": [_in_printed_units(entry, cell) for entry in given.get("history", ())],
+        "letter": given.get("letter", ""),
         "letters": given.get("letters", ""),
         "tuned_on_test": cell.columns.tuned_on_test,
     }

@@ -152,10 +152,10 @@ def measure_published(
         command.say(f"{entry.spec} {entry.condition}: {entry.path}{others}")
         try:
             measured.append(measure_run(entry, known[entry.spec], cells, runs))
-    measured = with_pairs(measured, known, runs)
         except RnnrerankerError as error:
             failed.append(str(error))
             command.say(f"error: {error}")
+    measured = with_pairs(measured, known, runs)
     rows = [
         [value.spec, value.condition, protocol, name, f"{number:.4f}"]
         for value in measured

@@ -1,0 +1,117 @@
+"""Runs of one recipe against each other, query by query: what the letters behind measured values stand on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from string import ascii_lowercase
+
+from rnnreranker.regress.matrix_join import Key, key_of
+from rnnreranker.regress.papers import Published
+from rnnreranker.regress.published_runs import Measured
+from rnnreranker.regress.recipe import Recipe
+
+LEVEL = 0.05  # of p after Holm's correction
+
+
+def with_pairs(measured: Sequence[Measured], recipes: Mapping[str, Recipe], folder: Path) -> list[Measured]:
+    """The same entries, each with its paired comparisons with the others of its recipe in `pairs`.
+
+    The paired two-sided t-test over the judged topics, for each protocol, in the measures that both runs have; Holm's
+    family is all of a protocol.
+
+    Args:
+        measured: what `measure_run` gave, each condition once.
+        recipes: by name.
+        folder: that the files of the runs are named relative to.
+    """
+    sizes = Counter(entry.spec for entry in measured)
+    found: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for spec in (name for name, size in sizes.items() if size > 1):
+        mine = [entry for entry in measured if entry.spec == spec]
+        for protocol in recipes[spec].protocols:
+            for entry, pair in _pairs(mine, recipes[spec], protocol, folder):
+                found.setdefault((spec, entry.condition), []).append(pair)
+    return [replace(entry, pairs=found.get((entry.spec, entry.condition), [])) for entry in measured]
+
+
+def _pairs(
+    measured: Sequence[Measured], recipe: Recipe, protocol: str, folder: Path
+) -> list[tuple[Measured, dict[str, object]]]:
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.evaluate import evaluate
+    from rnnreranker.evaluate.comparison import holm, paired_t_test
+    from rnnreranker.runs import Run
+
+    measures = [name for name in recipe.measures if sum(name in entry.values[protocol] for entry in measured) > 1]
+    if not measures:
+        return []
+    runs = {entry.condition: Run.read(folder / entry.file) for entry in measured}
+    scores = evaluate(runs, load_qrels(recipe.qrels), measures, protocol, ties="trec_eval")
+    tested = [
+        (one, other, name)
+        for one, other in combinations(range(len(measured)), 2)
+        for name in measures
+        if name in measured[one].values[protocol] and name in measured[other].values[protocol]
+    ]
+    columns = [measures.index(name) for _, _, name in tested]
+    p = [
+        paired_t_test(scores.values[one, :, column], scores.values[other, :, column])
+        for (one, other, _), column in zip(tested, columns, strict=True)
+    ]
+    pairs = []
+    for (one, other, name), p_holm in zip(tested, holm(p), strict=True):
+        for this, that in ((one, other), (other, one)):
+            with_what = {"condition": measured[that].condition, "sha256": measured[that].sha256}
+            about = {"protocol": protocol, "measure": name, "p_holm": round(p_holm, 6)}
+            pairs.append((measured[this], {**with_what, **about}))
+    return pairs
+
+
+def letters(
+    cells: Sequence[Published], newest: Mapping[tuple[str, str], Measured]
+) -> tuple[dict[Key, str], dict[Key, str]]:
+    """For cells with runs at hand: the letter of their row, and the letters of the rows they differ from (p < .05).
+
+    A table has letters where it measures two systems or more whose runs were compared topic by topic.
+
+    Args:
+        cells: published ones.
+        newest: (spec, condition) → what was measured last.
+    """
+    rows: dict[tuple[str, str], dict[str, set[tuple[str, str]]]] = {}
+    for cell in cells:
+        system = (cell.columns.spec, cell.how.condition)
+        if system in newest and newest[system].pairs:
+            rows.setdefault((cell.paper, cell.table), {}).setdefault(cell.row, set()).add(system)
+    of_row: dict[Key, str] = {}
+    differs: dict[Key, str] = {}
+    for cell in cells:
+        table = rows.get((cell.paper, cell.table), {})
+        system = (cell.columns.spec, cell.how.condition)
+        if cell.row not in table or system not in newest or len(set().union(*table.values())) < 2:
+            continue
+        names = dict(zip(table, ascii_lowercase, strict=False))
+        of_row[key_of(cell)] = names.get(cell.row, "")
+        others = {
+            str(pair["condition"])
+            for pair in newest[system].pairs
+            if (pair["protocol"], pair["measure"]) == (cell.columns.protocol, cell.metric)
+            and pair["p_holm"] < LEVEL
+            and _is_newest(newest.get((system[0], str(pair["condition"]))), str(pair["sha256"]))
+        }
+        found = [names[row] for row, systems in table.items() if row in names and _among(systems, system[0], others)]
+        differs[key_of(cell)] = "" if cell.query else "".join(found)
+    return of_row, differs
+
+
+def _is_newest(entry: Measured | None, sha256: str) -> bool:
+    """Whether the other run of a comparison is still the one whose values are shown."""
+    return entry is not None and entry.sha256 == sha256
+
+
+def _among(systems: set[tuple[str, str]], spec: str, conditions: set[str]) -> bool:
+    return any((spec, condition) in systems for condition in conditions)
