@@ -52,9 +52,9 @@ def main(argv: Sequence[str]) -> int:
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
         [
-            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, _interval(found), found["p_holm"]]
+            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, _interval(found), _p(found)]
             for row in result["rows"]
-            for other, found in (row["against"] or {"-": {"p_holm": "-"}}).items()
+            for other, found in (row["against"] or {"-": {}}).items()
         ],
         stream=sys.stdout,
     )
@@ -136,9 +136,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _interval(found: dict[str, Any]) -> str:
-    if "difference" not in found:
+    if not found:
         return "-"
     return f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+
+
+def _p(found: dict[str, Any]) -> str:
+    return f"{found['p_holm']:.3f}" if found else "-"
 
 
 def _typed(argv: Sequence[str]) -> str:

@@ -1,0 +1,208 @@
+"""Studies: tasks that never test what they trained on, comparisons by hand, and a whole study of a tiny encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.study.__main__ import main
+from rnnreranker.study.arms import CODER, Arm, candidate_arms, label_arms, loss_arms
+from rnnreranker.study.page import table
+from rnnreranker.study.report import curves, positives, study_rows
+from rnnreranker.study.tasks import SEEN, UNSEEN, fold_tasks, one_positive, transfer_task
+from rnnreranker.train.params import TrainParams
+
+TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
+QRELS = pandas.DataFrame(
+    [(f"q{number}", f"d{number + step}", 2 - step) for number in range(10) for step in range(3)] + [("q10", "d0", 0)],
+    columns=["query_id", "doc_id", "relevance"],
+)
+
+
+def test_folds_test_every_query_once_and_never_train_on_it() -> None:
+    tasks = fold_tasks(TOPICS, QRELS, 3, 7, share=0.25)
+    assert sorted(qid for task in tasks for qid in task.test) == sorted(set(TOPICS) - {"q10"})
+    for task in tasks:
+        trained = set(task.part(validation=False)["query_id"])
+        assert trained.isdisjoint(task.validation)
+        assert set(task.part(validation=True)["query_id"]) == task.validation
+        assert (trained | task.validation).isdisjoint(task.test)
+        assert len(trained) + len(task.validation) + len(task.test) == 10
+        assert len(task.validation) == 2
+        assert task.positives["query_id"].is_unique
+    others = fold_tasks(TOPICS, QRELS, 3, 8, share=0.25)
+    assert [task.test for task in others] == [task.test for task in tasks]
+    assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
+    with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
+        fold_tasks(TOPICS, QRELS, 11, 0, share=0.25)
+
+
+def test_positives_are_drawn_whatever_the_order() -> None:
+    qids = [f"q{number}" for number in range(10)]
+    drawn = one_positive(QRELS, qids, 3)
+    assert drawn.equals(one_positive(QRELS.iloc[::-1], qids, 3))
+    allowed = set(map(tuple, QRELS.loc[QRELS["relevance"] > 0, ["query_id", "doc_id"]].to_numpy()))
+    assert set(map(tuple, drawn[["query_id", "doc_id"]].to_numpy())) <= allowed
+    assert (drawn["relevance"] == 1).all()
+    both = [tuple(one_positive(QRELS, ["q0"], seed)["doc_id"]) for seed in range(20)]
+    assert set(both) == {("d0",), ("d1",)}
+
+
+def test_transfer_groups_queries_by_what_training_saw() -> None:
+    tested = pandas.DataFrame(
+        [("t1", "d0", 1), ("t2", "d99", 1), ("t2", "d5", 0)], columns=["query_id", "doc_id", "relevance"]
+    )
+    only = QRELS[(QRELS["query_id"] == "q0") & (QRELS["doc_id"] == "d0")]
+    task = transfer_task({"q0": "a"}, only, {"t1": "b", "t2": "c"}, tested, 0, share=0.5)
+    assert task.groups == {"t1": SEEN, "t2": UNSEEN}
+    assert task.test == ("t1", "t2")
+    with pytest.raises(InputError, match="1 query ids stand in both"):
+        transfer_task(TOPICS, QRELS, {"q3": "b"}, QRELS, 0, share=0.5)
+    with pytest.raises(InputError, match="none of 1 topics has a judgement of grade 3 or more"):
+        fold_tasks({"q1": "a"}, QRELS, 2, 0, share=0.5, relevant=3)
+
+
+def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
+    one, other = TrainParams(learning_rate=1e-4), TrainParams(learning_rate=3e-4)
+    names = [arm.name for arm in label_arms(one, other)]
+    assert len(names) == len(set(names)) == 12
+    by_name = {arm.name: arm for arm in label_arms(one, other)}
+    assert by_name[CODER].params == one
+    assert by_name["CODER, hparam"].params == by_name["CODER + mixed"].params == other
+    assert by_name["CODER + mixed, hparam"].params == one
+    assert len(label_arms(one, one)) == 6
+    assert {arm.params.loss for arm in loss_arms(one)} == {"kl", "cross-entropy", "margin", "multi-tier"}
+    assert [arm.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
+    assert Arm("a", "hard", one).seeded(5).seed == 5
+
+
+def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
+    return {"arm": arm, "seed": seed, "task": "t", "values": {"nDCG@10": values}, **others}
+
+
+def test_rows_average_seeds_before_comparing() -> None:
+    records = [
+        record(None, 0, {"a": 0.5, "b": 0.1}),
+        record("CODER", 0, {"a": 0.4, "b": 0.3}),
+        record("CODER", 1, {"a": 0.8, "b": 0.5}),
+        record("CODER + mixed", 0, {"a": 1.0, "b": 0.2}),
+        record("CODER + mixed", 1, {"a": 0.6, "b": 0.6}),
+    ]
+    rows = {(row["arm"], row["group"]): row for row in study_rows(records, {"a": "one", "b": "two"})}
+    assert rows["CODER", "all"]["value"] == pytest.approx((0.6 + 0.4) / 2)
+    assert rows["CODER + mixed", "all"]["against"]["CODER"]["difference"] == pytest.approx((0.2 + 0.0) / 2)
+    assert rows["CODER + mixed", "one"]["against"]["base"]["difference"] == pytest.approx(0.3)
+    assert rows["CODER", "two"]["queries"] == 1
+    assert rows["base", "all"]["against"] == {}
+    found = rows["CODER + mixed", "all"]["against"]["CODER"]
+    assert found["low"] == pytest.approx(0.0)
+    assert found["high"] == pytest.approx(0.2)
+    with pytest.raises(InputError, match="not tested on the same queries"):
+        study_rows([*records, record("other", 0, {"a": 1.0})])
+
+
+def test_curves_and_positives_are_means_over_trainings() -> None:
+    def history(*values: float) -> list[dict[str, float]]:
+        return [{"step": n, "loss": v, "kl": v, "RR@10": v, "nDCG@10": v} for n, v in enumerate(values)]
+
+    pairs = {"before": [[1, 0.5], [1, 0.7], [3, 0.1]], "after": [[2, 0.2]]}
+    records = [
+        record("CODER", 0, {}, history=history(1.0, 2.0), positives=pairs),
+        record("CODER", 1, {}, history=history(3.0, 4.0, 9.0), positives=pairs),
+    ]
+    assert curves(records)["CODER"]["loss"] == [2.0, 3.0]
+    found = positives(records)["CODER"]
+    assert found["before"] == [[1.0, 4, pytest.approx(0.6)], [2.0, 2, pytest.approx(0.1)]]
+    assert found["after"] == [[2.0, 2, pytest.approx(0.2)]]
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """An index of made-up vectors, topics with two positives each, and a two-layer encoder that says how it pools."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    words = [f"w{number}" for number in range(30)]
+    encoder = tmp_path / "encoder"
+    encoder.mkdir()
+    (encoder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=35, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=32,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(encoder)
+    BertTokenizer(vocab_file=str(encoder / "vocab.txt"), model_max_length=32).save_pretrained(encoder)
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (encoder / "modules.json").write_text(json.dumps(modules))
+    (encoder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}
+    (encoder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    rng = np.random.default_rng(0)
+    index = tmp_path / "index"
+    index.mkdir()
+    np.save(index / "vectors.npy", rng.standard_normal((40, 16)).astype(np.float32))
+    (index / "docid").write_text("".join(f"d{n}\n" for n in range(40)))
+    (tmp_path / "topics.tsv").write_text("".join(f"q{n}\t{' '.join(rng.choice(words, 4))}\n" for n in range(18)))
+    judged = [f"q{n} 0 d{row} 1\n" for n in range(18) for row in rng.choice(40, 2, replace=False)]
+    (tmp_path / "qrels.txt").write_text("".join(judged))
+    return tmp_path
+
+
+def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = collection / "docs" / "study"
+    folder.mkdir(parents=True)
+    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
+    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
+    argv += ["--seeds", "2", "--epochs", "2", "--validation-share", "0.3", "--candidates", "10", "--context", "8"]
+    argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2"]
+    assert main([*argv, "--output", str(folder / "tiny.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "CODER + mixed\tnDCG@10\tall" in printed
+    first = json.loads((folder / "tiny.json").read_text())
+    assert set(first["validation_by_rate"]["hard"]) == {"0.001", "0.01"}
+    taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*.json")}
+    (collection / "work" / next(iter(taken)).name).unlink()  # as after a kill
+    assert main([*argv, "--output", str(folder / "again.json")]) == 0
+    again = json.loads((folder / "again.json").read_text())
+    assert again["rows"] == first["rows"]
+    assert again["curves"] == first["curves"]
+    (folder / "again.json").unlink()
+    unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
+    assert len(unchanged) == len(taken) - 1
+    assert main([*argv, "--arms", "losses", "--seeds", "1", "--output", str(folder / "losses.json")]) == 0
+    counts = ["--arms", "candidates", "--counts", "2", "12", "--seeds", "1", "--output", str(folder / "counts.json")]
+    assert main([*argv, *counts]) == 0
+    capsys.readouterr()
+    assert main(["--docs", str(folder)]) == 0
+    page = (collection / "docs" / "study.md").read_text()
+    header, lines = table(first | {"name": "tiny"}, "all")
+    assert "nDCG@10 − CODER, same hyperparameters" in header
+    for line in lines:
+        assert f"| {' | '.join(line)} |" in page
+    for picture in ("tiny-nDCG-10", "tiny-loss", "tiny-positives"):
+        assert f"study/{picture}.svg" in page
+        assert (folder / f"{picture}.svg").read_text().startswith("<?xml")
+    assert "| N = 12 |" in page
+    assert "| margin, random |" in page
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--topics, --qrels not given"):
+        main(["--index", "x", "--output", str(tmp_path / "x.json")])
+    with pytest.raises(InputError, match="go together"):
+        main(["--index", "x", "--topics", "t", "--qrels", "q", "--output", "o.json", "--test-topics", "y"])
+    with pytest.raises(InputError, match="no study in this folder"):
+        main(["--docs", str(tmp_path)])
+    (tmp_path / "a.json").write_text("[]")
+    with pytest.raises(InputError, match=r"a\.json: no record of a study"):
+        main(["--docs", str(tmp_path)])
