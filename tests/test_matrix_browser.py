@@ -236,7 +236,7 @@ def test_a_click_opens_a_cell_and_escape_closes_it(browser: Browser, page: str, 
     text = browser.js(BODY)
     for expected in (
         *("TAS-B", "protocol strict", "From the <published> run.", "second & last", "</script><b>x"),
-        *(".659", ".6591", "+.0001", "2026-11-20", "runs a, b of this table"),
+        *(".659", ".6591", "+.0001", "2026-11-20", "the rows a, b of this table"),
     ):
         assert expected in text
     assert browser.js("location.hash") == f"#open={FIRST}"

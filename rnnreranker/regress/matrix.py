@@ -82,11 +82,13 @@ class Matrix:
             known["measured"] = history[-1]["value"]
         elif lacking:
             known["state"] = "planned"
-        remarks = (known["note"], condition.note, f"planned: {lacking}" if lacking else "")
+        what = "measured on a published run, which cannot be made here" if history else "planned"
+        remarks = (known["note"], condition.note, f"{what}: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
         if self._commands:
-            known["commands"], known["parameters"] = self._plan(recipe, condition)
+            commands, known["parameters"] = self._plan(recipe, condition)
+            known["commands"] = [*_measuring(recipe, condition), *commands] if history else commands
         return known
 
     def _condition(self, cell: Published) -> tuple[Recipe, Condition]:
@@ -148,6 +150,14 @@ class Matrix:
         distinct = self.distinct()
         rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
         return [*rows, ["all", sum(printed.values()), sum(distinct.values())]]
+
+
+def _measuring(recipe: Recipe, condition: Condition) -> list[str]:
+    """The lines that measure a published run of a condition again, before those that make the run."""
+    if not condition.runs:
+        return []
+    again = f"python -m rnnreranker.regress {recipe.name} --runs RUNS --only {condition.id}"
+    return ["# with the published run files in the folder RUNS:", again, "# from the documents:"]
 
 
 def recipes(folder: Path) -> dict[str, Recipe]:

@@ -59,7 +59,8 @@ def page_cells(
     Args:
         cells: of `papers.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
-            `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row), `letters` (of the rows it differs from).
+            `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row),
+            `letters` (of the rows it differs from).
 
     Raises:
         InputError: a key that no cell has, or something else than the above for one.

@@ -47,6 +47,7 @@ class Table:
     corner: str  # what the rows are
     groups: list[Group]
     rows: list[tuple[str, list[Shown | None]]]
+    letters: dict[str, str]  # row → the letter that others name it by, where runs per query are at hand
     counts: dict[str, int]
     closed: bool
 
@@ -80,7 +81,8 @@ def matrix(
 
     Args:
         cells: with the keys of `matrix_cells.KEYS`, and perhaps `decimals` (printed digits; else seen from the table)
-            and `letters` (runs that this one differs from significantly; only where runs per query are at hand);
+            `letter` (of the row) and `letters` (of the rows that this one differs from significantly; only where runs
+            per query are at hand);
             `matrix_join.page_cells` makes them. `published` and `measured` are numbers, texts, or
             None; `commands` a list of texts; `parameters` a mapping; `history` a list of mappings (date, commit,
             value, …), oldest first.
@@ -143,6 +145,7 @@ def _tables(cells: Sequence[Mapping[str, Any]], entries: list[dict[str, Any]]) -
                 corner="query" if len(columns) > TALL else "row",
                 groups=groups,
                 rows=lines,
+                letters={entries[n]["row"]: entries[n]["letter"] for n in members if entries[n]["letter"]},
                 counts=_counted(entries[n]["state"] for n in members),
                 closed=len(columns) > TALL,
             )

@@ -12,7 +12,6 @@ from rnnreranker.regress.matrix_page import write_matrix
 from rnnreranker.regress.pages_paper import counted, paper_page
 from rnnreranker.regress.pages_recipe import recipe_page
 from rnnreranker.regress.papers import paper_names, read_paper
-from rnnreranker.regress.published_runs import on_record, records_file
 from rnnreranker.regress.recipe import is_recipe
 from rnnreranker.regress.report import page
 from rnnreranker.regress.results import read_results, results_file
@@ -35,13 +34,12 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     """
     pages: dict[str, str] = {}
     matrix = Matrix(folder)
-    measured = on_record(records_file(folder))
     run_here: list[dict[str, Any]] = []
     elsewhere: list[dict[str, Any]] = []
     for name in spec_names(folder):
         if is_recipe(folder / f"{name}.yaml"):
             recipe = matrix.recipes[name]
-            pages[name] = recipe_page(recipe, matrix.published, matrix.cells, measured)
+            pages[name] = recipe_page(recipe, matrix)
             mine = [
                 shown
                 for cell, shown in zip(matrix.published, matrix.cells, strict=True)
@@ -58,7 +56,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     papers = [read_paper(name, folder) for name in paper_names(folder)]
     cells = {paper.id: [cell for cell in matrix.cells if cell["paper"] == paper.id] for paper in papers}
     for paper in papers:
-        pages[paper.name] = paper_page(paper, cells[paper.id])
+        pages[paper.name] = paper_page(paper, matrix)
     pages["README"] = render(
         "regress",
         "overview.md.j2",
@@ -76,7 +74,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         written[-1],
         matrix.cells,
         papers={paper.id: paper.title for paper in papers},
-        made=_made([entry.date[:10] for entry in measured]),
+        made=_made([entry.date[:10] for entry in matrix.records]),
         figures=figures(folder.parent / SWEEPS, folder),
     )
     return written

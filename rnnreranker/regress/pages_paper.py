@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.pages import render
-from rnnreranker.regress.matrix_cells import STATES, addresses, entries, query_of
-from rnnreranker.regress.papers import Paper
+from rnnreranker.regress.matrix import Matrix
+from rnnreranker.regress.matrix_cells import STATES, addresses, entries
+from rnnreranker.regress.papers import Paper, Published, Table
+from rnnreranker.regress.published_runs import remark
 
 LINE = "| {} |"
 
@@ -37,23 +39,26 @@ class Section:
     by_query: dict[str, tuple[int, list[list[str]]]]
 
 
-def paper_page(paper: Paper, cells: Sequence[Mapping[str, Any]]) -> str:
+def paper_page(paper: Paper, matrix: Matrix) -> str:
     """The Markdown page of a paper.
 
     Args:
-        paper: whose cells these are.
-        cells: all of this paper, in its order, as `matrix_page.matrix` takes them.
+        paper: what the page is about.
+        matrix: of all papers, with what is on record.
     """
+    pairs = [pair for pair in zip(matrix.published, matrix.cells, strict=True) if pair[0].paper == paper.id]
+    published, cells = [cell for cell, _ in pairs], [shown for _, shown in pairs]
     shown = entries(cells, addresses(cells))[0]
     return render(
         "regress",
         "paper.md.j2",
         paper=paper,
-        sections=[_section(table.table, table.note, cells, shown, _specs(table)) for table in paper.tables],
+        sections=[_section(table, list(zip(published, shown, strict=True))) for table in paper.tables],
         counts=counted(cells),
         states=STATES,
         row=row,
         tuned=sum(bool(cell["tuned_on_test"]) for cell in cells),
+        lettered=any(entry["letters"] for entry in shown),
     )
 
 
@@ -81,14 +86,8 @@ def published_text(entry: Mapping[str, Any]) -> str:
     return entry["published"] + ("†" if entry["tuned"] else "")
 
 
-def _specs(table: Any) -> list[str]:
-    return list(dict.fromkeys(columns.spec for columns in table.columns if columns.spec))
-
-
-def _section(
-    name: str, note: str, cells: Sequence[Mapping[str, Any]], shown: Sequence[dict[str, Any]], specs: list[str]
-) -> Section:
-    mine = [(cell, entry) for cell, entry in zip(cells, shown, strict=True) if entry["table"] == name]
+def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]]) -> Section:
+    mine = [(cell, entry) for cell, entry in pairs if cell.table == table.table]
     remarks: list[str] = []
     constant = {key: len({entry[key] for _, entry in mine}) == 1 for key in ("dataset", "measure")}
     head = ["row", "data set", "measure", "published", "measured", "difference", "state"]
@@ -100,37 +99,40 @@ def _section(
                 remarks.append(entry["note"])
             state += f" ({remarks.index(entry['note']) + 1})"
         measured = entry["measured"] + (f" {entry['letters']}" if entry["letters"] else "")
-        texts = (entry["row"], entry["dataset"], entry["measure"], published_text(entry), measured)
+        name = entry["row"] + (f" [{entry['letter']}]" if entry["letter"] else "")
+        texts = (name, entry["dataset"], entry["measure"], published_text(entry), measured)
         lines.append([*texts, entry["difference"], state])
     same = [place for place, key in ((1, "dataset"), (2, "measure")) if constant[key] and len(mine) > 1]
-    caption = str(mine[0][0]["caption"]) if mine else ""
+    caption = table.caption
     if same:
         common = ", ".join(lines[0][place] for place in same)
         caption = caption if common in caption else f"{caption} ({common})"
         head = [text for place, text in enumerate(head) if place not in same]
         lines = [[text for place, text in enumerate(line) if place not in same] for line in lines]
     return Section(
-        name=name,
+        name=table.table,
         caption=caption,
-        note=note,
+        note=table.note,
         head=head,
         lines=lines,
         remarks=remarks,
-        specs=specs,
-        counts=counted([cell for cell, _ in mine]),
-        by_query=_by_query([entry for _, entry in mine]),
+        specs=list(dict.fromkeys(columns.spec for columns in table.columns if columns.spec)),
+        counts=counted([entry for _, entry in mine]),
+        by_query=_by_query(mine),
     )
 
 
-def _by_query(shown: Sequence[dict[str, Any]]) -> dict[str, tuple[int, list[list[str]]]]:
-    """Rows measured query by query: how many queries, and the lines of those that differ."""
-    found: dict[str, tuple[int, list[list[str]]]] = {}
-    for entry in shown:
-        query = query_of(entry["dataset"])
-        if query and entry["measured"]:
-            count, lines = found.get(entry["row"], (0, []))
+def _by_query(pairs: Sequence[tuple[Published, dict[str, Any]]]) -> dict[str, tuple[int, list[list[str]]]]:
+    """Rows measured query by query: how many queries, and the lines of those that differ, the largest first."""
+    found: dict[str, tuple[int, list[tuple[float, list[str]]]]] = {}
+    for cell, entry in pairs:
+        if cell.query and entry["measured"]:
+            count, lines = found.get(cell.row, (0, []))
             if entry["state"] == "changed":
-                line = [query, entry["published"], entry["measured"], entry["difference"], entry["note"]]
-                lines = [*lines, line]
-            found[entry["row"]] = count + 1, lines
-    return found
+                line = [cell.query, entry["published"], entry["measured"], entry["difference"], remark(cell)]
+                lines.append((abs(float(entry["measured"]) - float(entry["published"])), line))
+            found[cell.row] = count + 1, lines
+    return {
+        row: (count, [line for _, line in sorted(lines, key=lambda pair: -pair[0])])
+        for row, (count, lines) in found.items()
+    }

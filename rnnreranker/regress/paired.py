@@ -92,7 +92,11 @@ def letters(
     for cell in cells:
         table = rows.get((cell.paper, cell.table), {})
         system = (cell.columns.spec, cell.how.condition)
-        if cell.row not in table or system not in newest or len(set().union(*table.values())) < 2:
+        if (
+            cell.row not in table
+            or system not in newest
+            or len({c for systems in table.values() for _, c in systems}) < 2
+        ):
             continue
         names = dict(zip(table, ascii_lowercase, strict=False))
         of_row[key_of(cell)] = names.get(cell.row, "")
