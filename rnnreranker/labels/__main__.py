@@ -15,6 +15,7 @@ from rnnreranker.labels.labelers import METHODS
 from rnnreranker.labels.params import PRESETS, LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, make_labels
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.preset_file import sections_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
@@ -93,10 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_encoder_flags(encoder)
 
     labels = parser.add_argument_group("from similarities to labels")
-    labels.add_argument("--label-preset", choices=sorted(PRESETS), help="what a published model was trained with")
+    labels.add_argument("--label-preset", help=f"published values ({', '.join(sorted(PRESETS))}) or a YAML file")
     command.add_dataclass_flags(labels, LabelParams)
     similarity = parser.add_argument_group("similarity")
-    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
     command.add_dataclass_flags(similarity, RnnParams)
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
@@ -152,8 +153,11 @@ def _params(args: argparse.Namespace) -> tuple[RnnParams, LabelParams]:
     if args.preset:
         is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
         params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+        if is_file and "labels" in sections_of(args.preset):
+            label_params = LabelParams.from_yaml(args.preset)
     if args.label_preset:
-        label_params = LabelParams.preset(args.label_preset)
+        is_file = args.label_preset.endswith((".yaml", ".yml"))
+        label_params = LabelParams.from_yaml(args.label_preset) if is_file else LabelParams.preset(args.label_preset)
     return (
         dataclasses.replace(params, **command.given(args, RnnParams)),
         dataclasses.replace(label_params, **command.given(args, LabelParams)),

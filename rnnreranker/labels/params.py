@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from rnnreranker.errors import InputError
@@ -89,6 +90,17 @@ class LabelParams:
         if name not in PRESETS:
             raise InputError(f"label preset {name}: not known; known: {', '.join(sorted(PRESETS))}")
         return PRESETS[name]
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> LabelParams:
+        """The parameters of a YAML file, or of its section `labels`; see `rnn.preset_file.read_settings`.
+
+        Raises:
+            InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
+        """
+        from rnnreranker.rnn.preset_file import read_settings
+
+        return read_settings(path, cls, "labels")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `LabelParams(**params.to_dict()) == params`."""

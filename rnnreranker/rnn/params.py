@@ -101,38 +101,14 @@ class RnnParams:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RnnParams:
-        """The parameters of a YAML file: field names with values, the rest at their defaults.
+        """The parameters of a YAML file, or of its section `rnn`; see `preset_file.read_settings`.
 
         Raises:
             InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
         """
-        import yaml
+        from rnnreranker.rnn.preset_file import read_settings
 
-        from rnnreranker.files import read_text
-
-        text = read_text(path, "preset file")
-        try:
-            content = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f"{path}:{mark.line + 1}" if mark else str(path)
-            raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
-        if not isinstance(content, dict):
-            raise InputError(f"{path}: expected a mapping such as `k: 10`")
-        if (schema := content.pop("schema", 1)) != 1:
-            raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")
-        known = [entry.name for entry in dataclasses.fields(cls)]
-        unknown = [key for key in content if key not in known]
-        if unknown:
-            raise InputError(
-                f"{path}: " + "; ".join(f"unknown key {key}, {nearest(str(key), known)}" for key in unknown)
-            )
-        if content.get("normalize") == "none":  # as on the command line; a bare `normalize:` says the same
-            content["normalize"] = None
-        try:
-            return cls(**content)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        return read_settings(path, cls, "rnn")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `RnnParams(**params.to_dict()) == params`."""

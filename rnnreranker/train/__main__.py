@@ -25,7 +25,10 @@ A training that was killed goes on where it stopped when the same command is giv
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    base = TrainParams.preset(args.preset) if args.preset else TrainParams()
+    base = TrainParams()
+    if args.preset:
+        is_file = args.preset.endswith((".yaml", ".yml"))
+        base = TrainParams.from_yaml(args.preset) if is_file else TrainParams.preset(args.preset)
     params = dataclasses.replace(base, **command.given(args, TrainParams))
     _check(args)
     from rnnreranker.data.topics import load_topics
@@ -86,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
     settings = parser.add_argument_group("training")
-    settings.add_argument("--preset", choices=sorted(PRESETS), help="values of a published model")
+    settings.add_argument("--preset", help=f"published values ({', '.join(sorted(PRESETS))}) or a YAML file")
     command.add_dataclass_flags(settings, TrainParams, skip=SWITCHES)
     helps = {field.name: field for field in dataclasses.fields(TrainParams)}
     for name in SWITCHES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from rnnreranker.errors import InputError, nearest
@@ -125,6 +126,17 @@ class TrainParams:
         if name not in PRESETS:
             raise InputError(f"preset {name}: no such training preset; {nearest(name, PRESETS)}")
         return cls(**PRESETS[name])
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> TrainParams:
+        """The parameters of a YAML file, or of its section `train`; see `rnn.preset_file.read_settings`.
+
+        Raises:
+            InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
+        """
+        from rnnreranker.rnn.preset_file import read_settings
+
+        return read_settings(path, cls, "train")
 
     def to_dict(self) -> dict[str, Any]:
         """Every field with its value."""

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,7 @@ def train_encoder(
     neutrality: Mapping[str, float] | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
+    on_validation: Callable[[int, dict[str, float]], None] | None = None,
 ) -> Trained:
     """Fine-tune a query encoder and write it to a folder.
 
@@ -77,6 +78,7 @@ def train_encoder(
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
+        on_validation: called with step and measures after every validation; what it raises ends the training.
 
     Raises:
         InputError: labels that do not fit topics or index, an encoder that cannot be trained, checkpoints of another
@@ -102,7 +104,7 @@ def train_encoder(
         Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
         for chosen in (training_set, validation_set)
     )
-    from rnnreranker.train.trainer import CoderTrainer
+    from rnnreranker.train.trainer import CoderTrainer, Observer
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
@@ -117,6 +119,8 @@ def train_encoder(
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
     trainer = CoderTrainer(model, table, training, checked, params, arguments, neutral)
+    if on_validation is not None:
+        trainer.add_callback(Observer(on_validation))
     before = trainer.validation()
     if resumed:
         trainer.best.load(resumed)

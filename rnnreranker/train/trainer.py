@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,18 @@ class Best(transformers.TrainerCallback):
 
     def _trained(self) -> dict[str, torch.Tensor]:
         return {n: p for n, p in self._trainer.encoder.named_parameters() if p.requires_grad}
+
+
+class Observer(transformers.TrainerCallback):
+    """Tells a function the step and the measures of every validation."""
+
+    def __init__(self, tell: Callable[[int, dict[str, float]], None]) -> None:
+        self._tell = tell
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Pass the measures on."""
+        measures = {name.removeprefix("eval_"): value for name, value in others["metrics"].items()}
+        self._tell(int(state.global_step), measures)
 
 
 def make_optimizer(encoder: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
