@@ -15,7 +15,7 @@ from rnnreranker.regress.paired import letters
 from rnnreranker.regress.papers import Published, paper_names, published, read_paper
 from rnnreranker.regress.published_runs import Measured, on_record, records_file, remark
 from rnnreranker.regress.recipe import Condition, Recipe, is_recipe, planned, read_recipe
-from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
 from rnnreranker.rerank.registry import make_params
 
 
@@ -125,7 +125,7 @@ class Matrix:
                 model = recipe.model(condition.model)
                 parameters |= {f"labels {name}": value for name, value in model.labels.items()}
                 parameters |= {f"train {name}": value for name, value in model.train.items()}
-            self._plans[key] = commands, parameters | {f"needs {k}": v for k, v in needs_of(plan).items()}
+            self._plans[key] = commands, parameters | ({"needs": needs_text(needs_of(plan))} if plan.steps else {})
         return self._plans[key]
 
     def recorded(self, recipe: str) -> set[str]:

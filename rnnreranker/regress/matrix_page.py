@@ -23,6 +23,7 @@ class Shown:
     id: str
     published: str
     measured: str
+    difference: str
     letters: str
     state: str
     sign: str
@@ -157,7 +158,7 @@ def _shown(number: int, entry: dict[str, Any]) -> Shown:
     return Shown(
         number=number,
         sign=STATES[entry["state"]][0],
-        **{key: entry[key] for key in ("id", "published", "measured", "letters", "state", "tuned")},
+        **{key: entry[key] for key in ("id", "published", "measured", "difference", "letters", "state", "tuned")},
     )
 
 

@@ -12,8 +12,8 @@ from rnnreranker.regress.pages_paper import counted, published_text, row
 from rnnreranker.regress.papers import Published
 from rnnreranker.regress.published_runs import Measured
 from rnnreranker.regress.recipe import Recipe, planned
-from rnnreranker.regress.recipe_command import needs_text, plan_lines
-from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_command import plan_lines
+from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
 
 
 def recipe_page(recipe: Recipe, matrix: Matrix) -> str:

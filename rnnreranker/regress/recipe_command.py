@@ -14,7 +14,7 @@ from rnnreranker.regress.paired import with_pairs
 from rnnreranker.regress.papers import paper_names, published, read_paper
 from rnnreranker.regress.published_runs import Measured, find_runs, measure_run, on_record, record, records_file
 from rnnreranker.regress.recipe import Condition, Recipe, planned
-from rnnreranker.regress.recipe_plan import PASTE_FOLDER, RecipePlan, make_recipe_plan, needs_of
+from rnnreranker.regress.recipe_plan import PASTE_FOLDER, RecipePlan, make_recipe_plan, needs_of, needs_text
 from rnnreranker.regress.recipe_results import compare, measure_made
 from rnnreranker.regress.recipe_runner import run_plan
 from rnnreranker.tables import print_table
@@ -64,16 +64,6 @@ def plan_lines(plan: RecipePlan) -> list[str]:
         if lacking:
             lines.append(f"# {condition.id}: planned: {lacking}")
     return lines
-
-
-def needs_text(needs: dict[str, object]) -> str:
-    """Needs in words."""
-    units = {"disk_gb": "GB of disk", "ram_gb": "GB of memory", "download_gb": "GB to download"}
-    units |= {"gpu_hours": "hours of a GPU", "hours": "hours"}
-    return ", ".join(
-        f"{value:g} {units[key]}" if key in units and isinstance(value, int | float) else str(value)
-        for key, value in needs.items()
-    )
 
 
 def run(recipe: Recipe, work: Path, only: str | None, jobs: int, folder: Path, put_on_record: bool) -> int:

@@ -181,6 +181,16 @@ def needs_of(plan: RecipePlan) -> dict[str, Any]:
     return total
 
 
+def needs_text(needs: dict[str, object]) -> str:
+    """Needs in words."""
+    units = {"disk_gb": "GB of disk", "ram_gb": "GB of memory", "download_gb": "GB to download"}
+    units |= {"gpu_hours": "hours of a GPU", "hours": "hours"}
+    return ", ".join(
+        f"{value:g} {units[key]}" if key in units and isinstance(value, int | float) else str(value)
+        for key, value in needs.items()
+    )
+
+
 def _word(name: str) -> str:
     """The name of a data set or file as part of a file name."""
     return name.replace("/", "-").replace(":", "-").strip("-.")

@@ -132,14 +132,17 @@ function open(button) {
   if (cell.note) body.append(element("p", {}, cell.note));
   if (cell.tuned) body.append(element("p", {}, "† The paper chose its parameters on the set that this value is reported for."));
   if (cell.letters) body.append(element("p", {}, `Differs from ${[...cell.letters].length > 1 ? "the rows" : "row"} ${[...cell.letters].join(", ")} of this table: paired t-test over the queries, p < .05 after Holm's correction.`));
-  if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), element("pre", {tabindex: "0"}, about.commands.join("\n")));
+  if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), listing(about.commands));
   if (about.parameters.length) {
     const list = element("dl", {class: "params"});
     for (const [name, value] of about.parameters) list.append(element("dt", {}, name), element("dd", {}, String(value)));
     body.append(element("h3", {}, "Parameters"), list);
   }
   if (about.history.length) body.append(element("h3", {}, "History"), historyOf(about.history));
-  body.append(element("p", {}, element("a", {class: "link", href: "#open=" + encodeURIComponent(cell.id)}, "link to this cell")));
+  const links = element("p", {class: "links"}, element("a", {class: "link", href: "#open=" + encodeURIComponent(cell.id)}, "link to this cell"));
+  const spec = Object.fromEntries(about.parameters).spec;
+  for (const name of [`paper-${cell.paper}`, spec]) if (name) links.append(element("a", {class: "link", href: `regressions/${name}.md`}, `page of ${name}`));
+  body.append(links);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   const table = button.closest("details.table");
@@ -161,6 +164,11 @@ function heading(text, commands) {
     catch { copy.textContent = "select the text to copy it"; }
   });
   return element("h3", {}, text, copy);
+}
+
+function listing(commands) {
+  const lines = commands.map(line => element("span", {class: line.startsWith("#") ? "remark" : "command"}, line + "\n"));
+  return element("pre", {tabindex: "0", "aria-label": "Commands"}, ...lines);
 }
 
 function historyOf(entries) {
