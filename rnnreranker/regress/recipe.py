@@ -23,6 +23,7 @@ class IndexSource:
     prebuilt: str = ""
     documents: str = ""
     encoder: str = ""  # for its queries, and for documents that are indexed here
+    pooling: str = ""  # mean or cls, where the files of the encoder do not say
     dtype: str = "float32"
     needs: dict[str, Any] = field(default_factory=dict)
 

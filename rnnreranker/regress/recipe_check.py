@@ -176,6 +176,8 @@ def run_names(condition: Condition) -> list[str]:
 def _check_index(entry: IndexSource, source: Document, place: Place) -> None:
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
+    if entry.pooling not in ("", "mean", "cls"):
+        source.problem((*place, "pooling"), f"pooling {entry.pooling}; {nearest(entry.pooling, ('mean', 'cls'))}")
     if entry.dtype not in ("float32", "float16"):
         source.problem((*place, "dtype"), f"dtype {entry.dtype}; {nearest(entry.dtype, ('float32', 'float16'))}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.command import flag
-from rnnreranker.regress.recipe import Condition, IndexSource, Model, Recipe
+from rnnreranker.regress.recipe import Condition, IndexSource, Model, Recipe, planned
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
@@ -95,7 +95,7 @@ class _Maker:
             return source.prebuilt, []
         output = self.folder / "indexes" / f"{_word(source.documents)}.{source.id}"
         argv = ["--documents", source.documents, "--output", str(output)]
-        dense = ["--encoder", source.encoder, "--dtype", source.dtype]
+        dense = [*_encoder(source), "--dtype", source.dtype]
         self._add("index", argv + (dense if source.encoder else ["--no-dense", "--bm25"]), output, [], source.needs)
         return str(output), [output]
 
@@ -119,32 +119,33 @@ class _Maker:
             self.folder / "models" / f"{_word(model.topics)}.{_word(first.prebuilt or first.documents)}.{first.id}.txt"
         )
         argv = ["--index", candidates, "--topics", model.topics]
-        argv += ["--retriever", "dense" if first.encoder else "bm25", *_option("--encoder", first.encoder)]
+        argv += ["--retriever", "dense" if first.encoder else "bm25", *_encoder(first)]
         argv += ["--rerank", "none", "--hits", "1000", "--output", str(run)]
         self._add("search", argv, run, candidate_files, self.first_needs(first))
 
         labels = self.folder / "models" / f"{model.id}.parquet"
         argv = ["--run", str(run), "--index", index, "--topics", model.topics, "--qrels", model.qrels]
-        argv += _option("--encoder", source.encoder) + _options(model.labels) + ["--output", str(labels)]
+        argv += _encoder(source) + _options(model.labels) + ["--output", str(labels)]
         self._add("labels", argv, labels, [run, *index_files], self.first_needs(source))
 
         start = self.model(self.recipe.model(model.from_model)) if model.from_model else None
         argv = ["--labels", str(labels), "--index", index, "--topics", model.topics]
-        argv += ["--encoder", str(start) if start else source.encoder, *_options(model.train), "--output", str(output)]
+        argv += ["--encoder", str(start)] if start else _encoder(source)
+        argv += [*_options(model.train), "--output", str(output)]
         self._add("train", argv, output, [labels, *index_files, *([start] if start else [])], model.needs)
         return output
 
     def condition(self, condition: Condition) -> None:
-        if not (condition.retrieve or condition.base):
+        if planned(self.recipe, condition):
             return
         source = self.recipe.index(condition.index)
         index, inputs = self.index(source)
-        encoder = source.encoder
+        encoder = _encoder(source)
         if condition.model:
             trained = self.model(self.recipe.model(condition.model))
-            encoder, inputs = str(trained), [*inputs, trained]
+            encoder, inputs = ["--encoder", str(trained)], [*inputs, trained]
         argv = ["--index", index, "--topics", self.recipe.topics]
-        argv += _option("--encoder", encoder if condition.retrieve != "bm25" else "")
+        argv += encoder if condition.retrieve != "bm25" else []
         if condition.retrieve:
             argv += ["--retriever", condition.retrieve, "--rerank", "none", *_options(condition.params)]
         else:
@@ -194,6 +195,10 @@ def needs_text(needs: dict[str, object]) -> str:
 def _word(name: str) -> str:
     """The name of a data set or file as part of a file name."""
     return name.replace("/", "-").replace(":", "-").strip("-.")
+
+
+def _encoder(source: IndexSource) -> list[str]:
+    return _option("--encoder", source.encoder) + _option("--pooling", source.pooling)
 
 
 def _option(name: str, value: str) -> list[str]:

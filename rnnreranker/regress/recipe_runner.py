@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from rnnreranker.regress.recipe import planned
 from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep, value_of
 from rnnreranker.regress.recipe_step import UNAVAILABLE
 
+PACKAGE = Path(__file__).resolve().parents[1]
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 NO_PART = ("regress", "bench", "explain", "adapters", "diagnose", "tune", "study")  # rooms that make no step's output
 
@@ -167,7 +169,9 @@ def _remove(output: Path) -> None:
 def _process(step: RecipeStep) -> tuple[int, str]:
     """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
     argv = [sys.executable, "-m", "rnnreranker.regress.recipe_step", step.module, *step.argv]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         tails = {"out": b"", "err": b""}
 
         def pass_on(name: str, stream: Any) -> None:
@@ -221,6 +225,5 @@ def _digest(path: Path, size: int, changed: int) -> str:
 @functools.cache
 def _code() -> str:
     """The fingerprint of the code that steps are made with."""
-    root = Path(__file__).resolve().parents[1]
-    files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in NO_PART]
+    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in NO_PART]
     return fingerprint(*(read_bytes(path) for path in files))

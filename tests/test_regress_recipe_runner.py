@@ -1,0 +1,507 @@
+"""Recipes are run: each step once, stale ones alone again, what is missing told as skipped, results recorded whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.regress import obstacles, recipe_runner, recipe_step
+from rnnreranker.regress.__main__ import main
+from rnnreranker.regress.published_runs import on_record
+from rnnreranker.regress.recipe import Recipe, read_recipe
+from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep, make_recipe_plan
+from rnnreranker.regress.recipe_runner import Keys, run_plan, to_take
+from rnnreranker.runs import Run
+
+SMALL = """\
+schema: 2
+name: small
+title: A small recipe
+about: Nothing much.
+topics: topics.tsv
+qrels: qrels.txt
+protocols: [trec, binary]
+measures: [RR@10, nDCG@10]
+hits: 20
+indexes:
+  - {id: tiny, documents: corpus.jsonl, encoder: ENCODER, pooling: mean}
+models:
+  - id: hard
+    index: tiny
+    candidates: tiny
+    labels: {method: hard}
+    train: {batch_size: 8, epochs: 1}
+    topics: topics.tsv
+    qrels: qrels.txt
+  - id: soft
+    index: tiny
+    candidates: tiny
+    labels: {method: evidence, k: 5}
+    train: {batch_size: 8, epochs: 2}
+    topics: topics.tsv
+    qrels: qrels.txt
+conditions:
+  - {id: dense, title: dense, retrieve: dense, index: tiny}
+  - {id: dense-rnn, title: dense + rNN, base: dense, index: tiny, rerank: rnn, params: {k: 5, context: 15}}
+  - {id: hard, title: trained on hard labels, retrieve: dense, index: tiny, model: hard}
+  - {id: soft, title: trained on soft labels, retrieve: dense, index: tiny, model: soft}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files that recipes name, in which the test runs."""
+    (tmp_path / "corpus.jsonl").write_text("".join(f'{{"id": "d{n}", "text": "w{n}"}}\n' for n in range(4)))
+    (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3 w4\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(place: Path, text: str = SMALL) -> Recipe:
+    (place / "small.yaml").write_text(text, encoding="utf-8")
+    return read_recipe(place / "small.yaml")
+
+
+def plan_of(recipe: Recipe, place: Path, only: str | None = None) -> RecipePlan:
+    conditions = recipe.conditions if only is None else (recipe.condition(only),)
+    return make_recipe_plan(recipe, place / "work", conditions)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Steps as they are taken: commands in place of the real ones, whose runs rank d0, d1, d2 for both queries."""
+    names: list[str] = []
+
+    def process(step: RecipeStep) -> tuple[int, str]:
+        names.append(step.output.name)
+        assert all(path.exists() for path in step.inputs)
+        if step.module == "search":
+            Run.from_dict({qid: {"d0": 3.0, "d1": 2.0, "d2": 1.0} for qid in ("q1", "q2")}).write(step.output)
+        else:
+            step.output.mkdir(exist_ok=True)
+        return 0, ""
+
+    monkeypatch.setattr(recipe_runner, "_process", process)
+    return names
+
+
+ALL = [
+    *("corpus.jsonl.tiny", "dense.txt", "dense-rnn.txt", "topics.tsv.corpus.jsonl.tiny.txt"),
+    *("hard.parquet", "hard", "hard.txt", "soft.parquet", "soft", "soft.txt"),
+]
+
+
+class TestWhatIsStale:
+    def test_every_step_is_taken_once_and_then_none(self, place: Path, taken: list[str]) -> None:
+        plan = plan_of(small(place), place)
+        assert run_plan(plan) == dict.fromkeys(("dense", "dense-rnn", "hard", "soft"), "done")
+        assert taken == ALL
+        run_plan(plan)
+        assert taken == ALL
+        assert to_take(plan) == []
+
+    @pytest.mark.parametrize(
+        ("before", "after", "stale"),
+        [
+            ("params: {k: 5, context: 15}", "params: {k: 6, context: 15}", ["dense-rnn.txt"]),
+            ("method: evidence, k: 5", "method: evidence, k: 6", ["soft.parquet", "soft", "soft.txt"]),
+            ("batch_size: 8, epochs: 1", "batch_size: 4, epochs: 1", ["hard", "hard.txt"]),
+            ("measures: [RR@10", "measures: [RR@5", []),
+            ("encoder: ENCODER", "encoder: OTHER", ALL),
+        ],
+    )
+    def test_one_parameter_makes_the_steps_stale_that_depend_on_it(
+        self, place: Path, taken: list[str], before: str, after: str, stale: list[str]
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        taken.clear()
+        assert SMALL.count(before) == 1
+        run_plan(plan_of(small(place, SMALL.replace(before, after)), place))
+        assert taken == stale
+
+    @pytest.mark.parametrize(
+        ("file", "stale"),
+        [
+            ("corpus.jsonl", ALL),
+            ("topics.tsv", ALL[1:]),
+            ("qrels.txt", ["hard.parquet", "hard", "hard.txt", "soft.parquet", "soft", "soft.txt"]),
+        ],
+    )
+    def test_the_content_of_a_file_makes_the_steps_stale_that_read_it(
+        self, place: Path, taken: list[str], file: str, stale: list[str]
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        taken.clear()
+        with (place / file).open("a") as stream:
+            stream.write("q2 0 d3 1\n" if file == "qrels.txt" else "\n")
+        run_plan(plan_of(small(place), place))
+        assert taken == stale
+
+    def test_code_that_makes_outputs_makes_all_stale(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        monkeypatch.setattr(recipe_runner, "_code", lambda: "another version of the package")
+        run_plan(plan_of(small(place), place))
+        assert taken == [*ALL, *ALL]
+
+    def test_an_output_of_other_inputs_is_removed_before_it_is_made_again(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_plan(plan_of(small(place), place, "hard"))
+        (place / "work" / "models" / "hard" / "left").touch()
+        (place / "work" / "models" / "hard.checkpoints").mkdir()
+        run_plan(plan_of(small(place, SMALL.replace("batch_size: 8, epochs: 1", "batch_size: 4")), place, "hard"))
+        assert not (place / "work" / "models" / "hard" / "left").exists()
+        assert not (place / "work" / "models" / "hard.checkpoints").exists()
+
+    def test_a_step_that_was_interrupted_keeps_what_it_had(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plan = plan_of(small(place), place, "hard")
+        run_plan(plan)
+        step = next(step for step in plan.steps if step.module == "train")
+        stamp = recipe_runner._stamp(step)
+        begun = {name: value for name, value in json.loads(stamp.read_text()).items() if name != "seconds"}
+        stamp.write_text(json.dumps(begun))
+        (step.output / "left").touch()
+        (place / "work" / "small" / "hard.txt").unlink()
+        taken.clear()
+        run_plan(plan)
+        assert taken == ["hard", "hard.txt"]
+        assert (step.output / "left").exists()
+
+    def test_a_run_whose_index_is_gone_is_still_good(self, place: Path, taken: list[str]) -> None:
+        plan = plan_of(small(place), place, "dense")
+        run_plan(plan)
+        plan.steps[0].output.rmdir()
+        run_plan(plan)
+        assert taken == ["corpus.jsonl.tiny", "dense.txt"]
+
+    def test_keys_do_not_depend_on_the_folder(self, place: Path) -> None:
+        recipe = small(place)
+        keys = []
+        for folder in (place / "a", place / "b"):
+            plan = make_recipe_plan(recipe, folder, recipe.conditions)
+            keys.append([Keys(plan).of(step) for step in plan.steps])
+        assert keys[0] == keys[1]
+        assert len(set(keys[0])) == len(ALL)
+
+    def test_two_jobs_take_the_same_steps_each_after_its_inputs(self, place: Path, taken: list[str]) -> None:
+        assert set(run_plan(plan_of(small(place), place), jobs=2).values()) == {"done"}
+        assert sorted(taken) == sorted(ALL)  # that inputs are there is asserted as each is taken
+        made = {path.name: path.read_bytes() for path in (place / "work").rglob("*.txt")}
+        run_plan(make_recipe_plan(small(place), place / "again", small(place).conditions))
+        assert {path.name: path.read_bytes() for path in (place / "again").rglob("*.txt")} == made
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+class TestWhatStandsInTheWay:
+    @pytest.fixture(autouse=True)
+    def machine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """No GPU, no network, nothing downloaded, 100 GB of disk."""
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
+        monkeypatch.setattr(obstacles, "network", lambda: False)
+        monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "pyserini"))
+        monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+        monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
+        monkeypatch.setattr(obstacles.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
+
+    def states(self, place: Path, text: str, only: str | None = None) -> dict[str, str]:
+        return run_plan(plan_of(small(place, text), place, only))
+
+    def test_a_training_that_needs_no_gpu_runs_without_one(self, place: Path, taken: list[str]) -> None:
+        big = SMALL.replace("epochs: 1}", "epochs: 1}\n    needs: {gpu_hours: 24}")
+        assert self.states(place, big) == {
+            **dict.fromkeys(("dense", "dense-rnn", "soft"), "done"),
+            "hard": "skipped: training takes a GPU (24 hours), and there is none here",
+        }
+        assert "soft" in taken
+        assert "hard" not in taken
+
+    def test_a_training_runs_where_there_is_a_gpu(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: True)
+        big = SMALL.replace("epochs: 1}", "epochs: 1}\n    needs: {gpu_hours: 24}")
+        assert set(self.states(place, big).values()) == {"done"}
+
+    def test_disk_is_counted_over_the_steps(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("encoder: ENCODER,", "encoder: ENCODER, needs: {disk_gb: 60},")
+        text = text.replace("epochs: 1}", "epochs: 1}\n    needs: {disk_gb: 60}")
+        states = self.states(place, text)
+        assert states["soft"] == "done"
+        assert states["hard"] == f"skipped: needs 60 GB of disk in {place}, 40 GB are free"
+
+    def test_a_prebuilt_index_is_downloaded_or_skipped(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 40}")
+        reason = "skipped: msmarco-v1-passage must be downloaded, and rgw.cs.uwaterloo.ca cannot be reached from here"
+        assert set(self.states(place, text).values()) == {reason}
+        assert taken == []
+        folder = place / "pyserini" / "indexes" / "lucene-inverted.msmarco-v1-passage-slim.20221004.252b5e.678876e8"
+        folder.mkdir(parents=True)
+        assert set(self.states(place, text).values()) == {reason}  # that is another index
+        folder.rename(folder.with_name("lucene-inverted.msmarco-v1-passage.20221004.252b5e.678876e8"))
+        assert set(self.states(place, text).values()) == {"done"}
+
+    def test_a_prebuilt_index_takes_its_disk_once(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(obstacles, "network", lambda: True)
+        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 60}")
+        assert set(self.states(place, text).values()) == {"done"}
+        text = text.replace("disk_gb: 60", "disk_gb: 160")
+        (place / "work").rename(place / "other")
+        assert {state.split(" in ")[0] for state in self.states(place, text).values()} == {
+            "skipped: needs 160 GB of disk"
+        }
+
+    def test_a_missing_agreement_is_told_with_how_to_get_it(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace(
+            "topics: topics.tsv\nqrels: qrels.txt\np", "topics: tripclick-head-val\nqrels: qrels.txt\np"
+        )
+        text = text.replace("hits: 20", 'needs: {agreement: "sign it"}')
+        assert self.states(place, text, "dense") == {"dense": "skipped: sign it"}
+
+    def test_a_missing_file_is_told(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("encoder: ENCODER", 'encoder: ENCODER, needs: {files: "checkpoints/x: an encoder"}')
+        assert set(self.states(place, text).values()) == {"skipped: needs checkpoints/x: an encoder"}
+        (place / "checkpoints" / "x").mkdir(parents=True)
+        assert set(self.states(place, text).values()) == {"done"}
+
+    def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
+        text = SMALL + "  - {id: later, title: later, planned: a method that is not there}\n"
+        text += "  - {id: more, title: more, base: later, index: tiny, rerank: rnn}\n"
+        states = self.states(place, text)
+        assert states["later"] == states["more"] == "skipped: a method that is not there"
+
+
+class TestTheCommand:
+    def argv(self, place: Path, *more: str) -> list[str]:
+        return ["small", "--specs", str(place), "--output", str(place / "work"), *more]
+
+    def test_what_runs_is_measured_recorded_and_compared(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        small(place)
+        assert main(self.argv(place)) == 0
+        assert "dense\ttrec\t0.4167\t0.5655\tnew\n" in capsys.readouterr().out
+        assert not (place / "results").exists()
+        assert main(self.argv(place, "--record")) == 0
+        capsys.readouterr()
+        assert main(self.argv(place)) == 0
+        assert capsys.readouterr().out.count("\tok\n") == 8
+        path = place / "results" / "small.json"
+        path.write_text(path.read_text().replace("0.41666666666666663", "0.5"))
+        assert main(self.argv(place, "--only", "dense")) == 1
+        assert "\tchanged: trec RR@10 0.5000 → 0.4167, binary RR@10 0.5000 → 0.4167\n" in capsys.readouterr().out
+
+    def test_values_that_the_recipe_expects_come_before_the_record(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        small(place, SMALL + "expected: {dense: {trec: {RR@10: 0.4169, nDCG@10: null}}}\n")
+        assert main(self.argv(place, "--only", "dense")) == 0
+        assert "\tok\n" in capsys.readouterr().out
+        small(place, SMALL + "expected: {dense: {trec: {RR@10: 0.4179}}}\n")
+        assert main(self.argv(place, "--only", "dense")) == 1
+
+    def test_a_record_says_what_was_measured_how_where_and_on_what(self, place: Path, taken: list[str]) -> None:
+        small(place)
+        main(self.argv(place, "--record"))
+        entries = {entry.condition: entry for entry in on_record(place / "results" / "small.json")}
+        entry = entries["dense-rnn"]
+        run = place / "work" / "small" / "dense-rnn.txt"
+        assert entry.sha256 == hashlib.sha256(run.read_bytes()).hexdigest()
+        assert entry.file == "small/dense-rnn.txt"
+        assert entry.values["trec"]["RR@10"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+        assert (entry.topics, entry.depth) == (2, 3)
+        assert {"rnnreranker", "numpy"} <= entry.versions.keys()
+        assert entry.machine.endswith(f"Python {platform.python_version()}")
+        assert entry.date.endswith("+00:00")
+        assert entry.seconds > 0
+        assert [step["command"].split(" --")[0] for step in entry.steps] == [
+            "python -m rnnreranker.index",
+            "python -m rnnreranker.search",
+            "python -m rnnreranker.search",
+        ]
+        assert "--rerank rnn --k 5 --context 15 --hits 20" in entry.steps[-1]["command"]
+        assert str(place) not in json.dumps([step["command"] for step in entry.steps])
+        small(place, SMALL.replace("{k: 5, context: 15}", "{k: 6, context: 15}"))
+        main(self.argv(place, "--record"))
+        again = {entry.condition: entry for entry in on_record(place / "results" / "small.json")}
+        assert "--k 6 --context 15" in again["dense-rnn"].steps[-1]["command"]
+        assert [step["command"] for step in again["soft"].steps] == [step["command"] for step in entries["soft"].steps]
+
+    def test_skipped_is_exit_0_while_something_ran_and_2_when_nothing_did(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
+        gpu = SMALL.replace("epochs: 1}", "epochs: 1}\n    needs: {gpu_hours: 2}")
+        small(place, gpu)
+        assert main(self.argv(place)) == 0
+        assert "skipped: training takes a GPU (2 hours), and there is none here (hard)\n" in capsys.readouterr().err
+        assert main(self.argv(place, "--only", "hard")) == 2
+        small(place, gpu.replace("encoder: ENCODER", "encoder: E, needs: {gpu_hours: 1}"))
+        assert main([*self.argv(place)[:3], "--output", str(place / "other")]) == 2
+        reason = "skipped: encoding the documents takes a GPU (1 hours), and there is none here"
+        assert capsys.readouterr().err.splitlines()[-1] == f"small: nothing can be run here; {reason}"
+
+    def test_a_step_that_fails_is_an_error_of_those_that_need_it(
+        self, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, taken: list[str]
+    ) -> None:
+        fine = recipe_runner._process
+
+        def process(step: RecipeStep) -> tuple[int, str]:
+            if step.output.name == "hard.parquet":
+                return 2, "error: no such method"
+            if step.output.name == "soft.parquet":
+                return recipe_step.UNAVAILABLE, "error: the topics are not here"
+            return fine(step)
+
+        monkeypatch.setattr(recipe_runner, "_process", process)
+        small(place)
+        assert main(self.argv(place)) == 1
+        shown = capsys.readouterr()
+        assert "error: no such method (hard)\n" in shown.err
+        assert "skipped: the topics are not here (soft)\n" in shown.err
+        assert shown.out.count("\tnew\n") == 4  # dense and dense-rnn, in both protocols
+        assert main(self.argv(place, "--only", "soft")) == 2
+
+    def test_judgements_that_are_not_here_are_told(
+        self, place: Path, capsys: pytest.CaptureFixture[str], taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+        monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
+        small(place, SMALL.replace("qrels: qrels.txt\nprotocols", "qrels: tripclick-head-test-dctr\nprotocols"))
+        assert main(self.argv(place, "--only", "dense")) == 2
+        assert "skipped: tripclick-head-test-dctr: the qrels are not here" in capsys.readouterr().err
+
+    def test_a_dry_run_prints_what_is_run(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        recipe = small(place)
+        assert main([*self.argv(place), "--dry-run"]) == 0
+        shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]
+        plan = make_recipe_plan(recipe, Path("runs"), recipe.conditions)
+        assert shown == [step.command() for step in plan.steps] + plan.evaluations()
+        assert taken == []
+
+    def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
+        small(place)
+        for argv, message in (
+            (["smal", "--specs", str(place)], r"smal: no such spec or paper in .*; did you mean small\?"),
+            (self.argv(place, "--only", "dens"), r"dens: no such condition in small; did you mean dense"),
+            (self.argv(place, "--table", "3"), r"--table 3: is of a paper"),
+            (["--specs", str(place)], r"no spec named: give one or more of small"),
+        ):
+            with pytest.raises(InputError, match=message):
+                main(argv)
+        assert taken == []
+
+
+def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
+    argv = ["index", "--documents", "tripclick", "--no-dense", "--bm25", "--output", "x"]
+    assert recipe_step.main(argv) == recipe_step.UNAVAILABLE
+    assert capsys.readouterr().err.startswith("error: tripclick: the documents are not here")
+    with pytest.raises(InputError, match="no such file"):
+        recipe_step.main(["index", "--documents", "nowhere.jsonl", "--output", "x"])
+
+
+def test_output_of_a_step_is_shown_and_its_last_line_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = RecipeStep("index", ("--documents", "nowhere.jsonl", "--output", "x"), place / "x")
+    code, last = recipe_runner._process(step)
+    assert code == 2
+    assert last.startswith("error: nowhere.jsonl: no such file")
+    shown = capsys.readouterr()
+    assert last in shown.err
+    assert shown.out == ""
+
+
+WORDS = [f"w{number}" for number in range(40)]
+
+
+@pytest.fixture
+def tiny(place: Path) -> Path:
+    """A made-up collection in 40 words, with a BERT of two layers for it; the folder of everything."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(4, 9)))) for _ in range(48)]
+    lines = (json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(texts))
+    (place / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    topics = {f"q{number}": " ".join(texts[number].split()[:3]) for number in range(24)}
+    (place / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    (place / "qrels.txt").write_text("".join(f"q{number} 0 d{number} 1\n" for number in range(24)))
+    folder = place / "encoder"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=45, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    return place
+
+
+def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
+    tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tiny, SMALL.replace("ENCODER", str(tiny / "encoder")))
+    argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work"), "--jobs", "2"]
+    # a plan in a process of its own, killed with all its children as soon as the first run is written
+    with subprocess.Popen(
+        [sys.executable, "-m", "rnnreranker.regress", *argv],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(recipe_runner.PACKAGE.parent)},
+    ) as process:
+        first = tiny / "work" / "small" / "dense.txt"
+        while not first.exists() and process.poll() is None:
+            time.sleep(0.02)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+    made = (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns
+
+    # the same commands go on in this process, which has loaded PyTorch already
+    monkeypatch.setattr(recipe_runner, "_process", lambda step: (recipe_step.main([step.module, *step.argv]), ""))
+    argv = argv[:-2]
+    assert main([*argv, "--record"]) == 0
+    assert (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns == made
+    shown = capsys.readouterr()
+    assert len([line for line in shown.out.splitlines() if line.endswith("\tnew")]) == 8
+    entries = {entry.condition: entry for entry in on_record(tiny / "results" / "small.json")}
+    assert set(entries) == {"dense", "dense-rnn", "hard", "soft"}
+    assert all(0 < entry.values["trec"]["nDCG@10"] <= 1 and entry.topics == 24 for entry in entries.values())
+    assert len({entry.sha256 for entry in entries.values()}) == 4
+    assert [step["command"].split()[2] for step in entries["soft"].steps] == [
+        *("rnnreranker.index", "rnnreranker.search", "rnnreranker.labels", "rnnreranker.train", "rnnreranker.search")
+    ]
+    assert all(step["seconds"] > 0 for entry in entries.values() for step in entry.steps)
+    assert main(argv) == 0  # nothing is left to do
+    shown = capsys.readouterr()
+    assert len([line for line in shown.out.splitlines() if line.endswith("\tok")]) == 8
+    assert "python -m" not in shown.err
