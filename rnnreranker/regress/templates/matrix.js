@@ -167,7 +167,8 @@ function heading(text, commands) {
 }
 
 function listing(commands) {
-  const lines = commands.map(line => element("span", {class: line.startsWith("#") ? "remark" : "command"}, line + "\n"));
+  const lines = commands.map(line => line.startsWith("#") ? element("span", {class: "remark"}, line + "\n")
+    : element("span", {class: "command"}, ...line.split(/(?<= )(?=--)/).map(part => element("span", {}, part)), "\n"));
   return element("pre", {tabindex: "0", "aria-label": "Commands"}, ...lines);
 }
 
