@@ -64,6 +64,7 @@ class Matrix:
         if not self.published:
             known = list(dict.fromkeys(cell.table for cell in everything))
             raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
+        self._check(folder)
         self.found: dict[Key, dict[str, Any]] = {key_of(cell): self._known(cell) for cell in self.published}
         newest = {system: entries[-1] for system, entries in self._measured.items()}
         for name, found in zip(("letter", "letters"), letters(self.published, newest), strict=True):
@@ -91,10 +92,32 @@ class Matrix:
             known["commands"] = [*_measuring(recipe, condition), *commands] if history else commands
         return known
 
+    def _check(self, folder: Path) -> None:
+        """Every cell that a condition obtains must find it, and what it asks for among what its recipe measures.
+
+        Raises:
+            InputError: all cells' faults at once, by file:line.
+        """
+        faults: dict[str, None] = {}
+        for cell in self.published:
+            if not cell.how.condition or cell.columns.latency:
+                continue
+            place = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{cell.how.line}: row {cell.row}"
+            recipe = self.recipes.get(cell.columns.spec)
+            if recipe is None:
+                faults[f"{place}: no recipe {cell.columns.spec}; {nearest(cell.columns.spec, self.recipes)}"] = None
+                continue
+            for kind, name, known in (
+                ("condition", cell.how.condition, [condition.id for condition in recipe.conditions]),
+                ("protocol", cell.columns.protocol, recipe.protocols),
+                ("measure", cell.metric, recipe.measures),
+            ):
+                if name not in known:
+                    faults[f"{place}: {recipe.name} has no {kind} {name}; {nearest(name, known)}"] = None
+        if faults:
+            raise InputError("; ".join(faults))
+
     def _condition(self, cell: Published) -> tuple[Recipe, Condition]:
-        if cell.columns.spec not in self.recipes:
-            hint = nearest(cell.columns.spec, self.recipes)
-            raise InputError(f"paper-{cell.paper} table {cell.table}: no recipe {cell.columns.spec}; {hint}")
         recipe = self.recipes[cell.columns.spec]
         return recipe, recipe.condition(cell.how.condition)
 

@@ -36,6 +36,7 @@ class Row:
     external: str = ""  # whose system it is
     note: str = ""
     remarks: dict[str, Any] = field(default_factory=dict)  # on one cell: under its query (quoted) or measure
+    line: int = 0  # of the file
 
 
 @dataclass(frozen=True)
@@ -166,10 +167,10 @@ def _columns(document: Document, entry: Any, path: Place) -> Columns | None:
 
 
 def _row(document: Document, entry: Any, path: Place, columns: list[Columns | None]) -> Row | None:
-    values = document.fields(Row, entry, path)
+    values = document.fields(Row, entry, path, skip=("line",))
     if values is None:
         return None
-    row = Row(**values)
+    row = Row(**values, line=document.line(path))
     given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
     if not given or (len(given) > 1 and given != ["condition", "planned"]):
         document.problem(path, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}")

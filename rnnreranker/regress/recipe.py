@@ -153,7 +153,7 @@ def read_recipe(path: Path, data: bool = False) -> Recipe:
     if values.get("name") not in (None, path.stem):
         document.problem(("name",), f"name {values['name']}: this file is {path.name}; the two must be the same")
     check(document, found, data)
-    problems = [problem for source in (document, *parts) for problem in source.problems]
+    problems = [problem for source in (document, *parts) for problem in source.in_order()]
     if problems:
         raise InputError("; ".join(problems))
     lists = {key: tuple(entry for entry, _, _ in entries) for key, entries in found.items()}

@@ -48,9 +48,13 @@ class Document:
 
     def problem(self, path: Place, text: str) -> None:
         """Note a problem at a place; of a key that is not there, at what should hold it."""
+        self.problems.append(f"{self.source}:{self.line(path)}: {text}")
+
+    def line(self, path: Place) -> int:
+        """The line of a place; of a key that is not there, that of what should hold it."""
         while path not in self._lines:
             path = path[:-1]
-        self.problems.append(f"{self.source}:{self._lines[path]}: {text}")
+        return self._lines[path]
 
     def fields(self, kind: Any, content: Any, path: Place, skip: tuple[str, ...] = ()) -> dict[str, Any] | None:
         """The values of a dataclass, or None after noting unknown, missing and mistyped keys."""
@@ -99,7 +103,11 @@ class Document:
             InputError: all problems.
         """
         if self.problems:
-            raise InputError("; ".join(self.problems))
+            raise InputError("; ".join(self.in_order()))
+
+    def in_order(self) -> list[str]:
+        """The problems by line."""
+        return sorted(self.problems, key=lambda problem: int(problem[len(self.source) + 1 :].split(":")[0]))
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is eight times as fast
