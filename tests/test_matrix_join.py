@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.matrix_join import key_of, page_cells, write_docs
+from rnnreranker.regress.matrix_join import key_of, page_cells
 from rnnreranker.regress.matrix_page import matrix
-from rnnreranker.regress.papers import Published, published, read_paper
+from rnnreranker.regress.papers import Published, paper_names, published, read_paper
 from rnnreranker.regress.spec import specs_folder
 
 PAPER = """\
@@ -84,18 +84,11 @@ def test_values_for_no_cell_are_refused(cells: list[Published]) -> None:
         page_cells(cells, {key_of(cells[0]): {"value": 0.1}})
 
 
-def test_the_page_of_all_papers(cells: list[Published], tmp_path: Path) -> None:
-    path = tmp_path / "docs" / "index.html"
-    made = write_docs(tmp_path, path, {key_of(cells[0]): {"measured": 0.5}}, made="From a test.")
-    assert [cell["state"] for cell in made][:2] == ["reproduced", "runnable elsewhere"]
-    page = path.read_text(encoding="utf-8")
-    assert '<span class="number">009</span> A paper' in page
-    assert page.count('data-cell="') == len(cells)
-    assert "From a test." in page
-
-
-def test_the_cells_of_the_project(tmp_path: Path) -> None:
-    made = write_docs(specs_folder(), tmp_path / "index.html")
+def test_the_cells_of_the_project_each_once_on_its_page() -> None:
+    folder = specs_folder()
+    made = [cell for name in paper_names(folder) for cell in page_cells(published(read_paper(name, folder)))]
     assert len(made) == 1245
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    page = matrix(made, papers={"000": "The first"}, made="From a test.")
     assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(1245))
+    assert '<span class="number">000</span> The first' in page
+    assert "From a test." in page

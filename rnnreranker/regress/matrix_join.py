@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.matrix_figures import figures
-from rnnreranker.regress.matrix_page import write_matrix
-from rnnreranker.regress.papers import Published, paper_names, published, read_paper
+from rnnreranker.regress.papers import Published
 
 Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
 JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letter", "letters"})
@@ -18,33 +15,6 @@ JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "hist
 def key_of(cell: Published) -> Key:
     """What names a cell: paper, table, row, data set, measure as printed."""
     return cell.paper, cell.table, cell.row, cell.dataset, cell.measure
-
-
-def write_docs(
-    folder: Path,
-    path: Path,
-    found: Mapping[Key, Mapping[str, Any]] | None = None,
-    *,
-    made: str = "",
-    sweeps: Path | None = None,
-) -> list[dict[str, Any]]:
-    """Write the matrix page of all papers under a folder of specs; its cells.
-
-    Args:
-        folder: with `papers/paper-*.yaml`.
-        path: of the page, as docs/index.html.
-        found: as `page_cells` takes it.
-        made: one line on what the page was made from.
-        sweeps: folder of context sweeps to draw; None = no figures.
-
-    Raises:
-        InputError: what is wrong with a paper's file, with `found`, or with a record.
-    """
-    papers = [read_paper(name, folder) for name in paper_names(folder)]
-    cells = page_cells((cell for paper in papers for cell in published(paper)), found)
-    drawn = figures(sweeps, folder) if sweeps is not None else []
-    write_matrix(path, cells, papers={paper.id: paper.title for paper in papers}, made=made, figures=drawn)
-    return cells
 
 
 def page_cells(
