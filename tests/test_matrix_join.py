@@ -64,7 +64,11 @@ def test_states_without_measured_values(cells: list[Published]) -> None:
 
 def test_measured_values_are_reproduced_within_half_a_printed_unit(cells: list[Published]) -> None:
     keys = [key_of(cell) for cell in cells]
-    found = {keys[0]: {"measured": 0.50049}, keys[1]: {"measured": 0.50051}, keys[2]: {"measured": 0.25}}
+    found: dict[Any, Any] = {
+        keys[0]: {"measured": 0.50049},
+        keys[1]: {"measured": 0.50051},
+        keys[2]: {"measured": 0.25},
+    }
     states = [state for _, state, _ in joined(cells, found)]
     assert states[:3] == ["reproduced", "changed", "reproduced"]  # .50051 is 50.051, printed to .1: half a unit is .05
     found[keys[1]] = {"measured": 0.50049, "history": [{"date": "2026-11-21", "value": 0.50049}]}

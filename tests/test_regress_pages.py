@@ -115,7 +115,7 @@ def test_the_page_of_a_paper(folder: Path) -> None:
 def test_the_page_of_a_recipe(folder: Path) -> None:
     text = recipe_page(Matrix(folder).recipes["small"], Matrix(folder))
     for part in (
-        "- all of it takes 2.5 GB to download, 7 GB of disk\n",
+        "All of it takes:\n\n- 2.5 GB to download, 7 GB of disk\n",
         "4 reproduced, 2 changed, 1 planned. Published in [paper 009](paper-009.md);",
         "| `other` | 009 Table 1, Other | RR@10 x100 | 90.0† | 80.000 | −10.000 | changed |",
         "- 009 Table 1, Other, RR@10 x100: another version",

@@ -39,12 +39,12 @@ def recipe_page(recipe: Recipe, matrix: Matrix) -> str:
         "recipe.md.j2",
         recipe=recipe,
         row=row,
-        needs=needs_text(needs_of(plan)) or "nothing beyond the package",
+        needs=_needs(needs_of(plan)),
         counts=counted(mine),
         papers=list(dict.fromkeys(cell.paper for cell, _ in pairs)),
         lines=_lines(recipe, pairs, texts),
         changed=[(_where(cell), cell.measure, text["note"]) for cell, text in changed if text["note"]],
-        others=[condition for condition in recipe.conditions if condition.id not in printed],
+        others=[c for c in recipe.conditions if c.id not in printed and not planned(recipe, c)],
         records=records,
         tested=_tested(records),
         planned=[
@@ -53,6 +53,15 @@ def recipe_page(recipe: Recipe, matrix: Matrix) -> str:
         plan=plan_lines(plan),
         tuned=any(cell.columns.tuned_on_test for cell, _ in pairs),
     )
+
+
+def _needs(needs: dict[str, Any]) -> list[str]:
+    """Amounts on one line, then what must be had first, each on its own."""
+    amounts = {key: value for key, value in needs.items() if not isinstance(value, str)}
+    order = ("download_gb", "disk_gb", "ram_gb", "gpu_hours", "hours")
+    numbers = needs_text({key: amounts[key] for key in order if key in amounts})
+    texts = [value for key in ("agreement", "files") for value in str(needs.get(key, "")).split("; ") if value]
+    return [text for text in (numbers, *texts) if text] or ["nothing beyond the package"]
 
 
 def _where(cell: Published) -> str:

@@ -186,10 +186,11 @@ def needs_text(needs: dict[str, object]) -> str:
     """Needs in words."""
     units = {"disk_gb": "GB of disk", "ram_gb": "GB of memory", "download_gb": "GB to download"}
     units |= {"gpu_hours": "hours of a GPU", "hours": "hours"}
-    return ", ".join(
+    texts = [
         f"{value:g} {units[key]}" if key in units and isinstance(value, int | float) else str(value)
         for key, value in needs.items()
-    )
+    ]
+    return ", ".join(text.replace("hours", "hour", 1) if text.startswith("1 hours") else text for text in texts)
 
 
 def _word(name: str) -> str:
