@@ -31,11 +31,17 @@ examples:
   python -m rnnreranker.tune --index my-index --topics dl19.tsv --qrels dl19.qrels --test-topics dl20.tsv \\
       --test-qrels dl20.qrels --output my.yaml
   python -m rnnreranker.search --index my-index --topics test.tsv --preset my.yaml --output run.txt
+
+`python -m rnnreranker.tune train --help`: the parameters of labels and of training, together.
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
+    if list(argv[:1]) == ["train"]:
+        from rnnreranker.tune.train_command import main as tune_training
+
+        return tune_training(argv[1:])
     args = _parser().parse_args(argv)
     _check(args)
     if args.collections:

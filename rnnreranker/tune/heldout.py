@@ -67,13 +67,13 @@ def cross_validate(
         base.append(objective.base(test))
         found.append(_fold(study, len(train), tuned[-1], default[-1]))
     how = f"{folds}-fold cross-validation"
-    return _held_out(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), found)
+    return held_out_of(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), found)
 
 
 def on_test_set(study: Study, space: Space, test: Objective, trained_on: int) -> HeldOut:
     """The parameters of a study on another query set."""
     tuned, default = test.values(study.params), test.values(space.fixed)
-    return _held_out("test set", test.base(), default, tuned, [_fold(study, trained_on, tuned, default)])
+    return held_out_of("test set", test.base(), default, tuned, [_fold(study, trained_on, tuned, default)])
 
 
 def tune(
@@ -106,9 +106,10 @@ def _fold(study: Study, train: int, tuned: np.ndarray, default: np.ndarray) -> d
     }
 
 
-def _held_out(
+def held_out_of(
     how: str, base: np.ndarray, default: np.ndarray, tuned: np.ndarray, folds: list[dict[str, Any]]
 ) -> HeldOut:
+    """The summary of (T,) values of each topic: as retrieved, with the default, with what was tuned."""
     low, high = bootstrap_intervals((tuned - default)[None])[0]
     return HeldOut(
         how=how,

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.rnn import RnnParams
@@ -15,6 +15,7 @@ from rnnreranker.rnn import RnnParams
 if TYPE_CHECKING:
     import optuna
 
+P = TypeVar("P")  # RnnParams, LabelParams or TrainParams
 NONE = "none"  # how None is written where a choice may be None
 
 
@@ -51,19 +52,19 @@ def _searched() -> dict[str, Between | Choice]:
 
 
 @dataclass(frozen=True)
-class Space:
-    """What is searched: a range or a choice for each field of RnnParams that varies; the others are those of `fixed`.
+class Space(Generic[P]):
+    """What is searched: a range or a choice for each field of the settings that varies; the others are as in `fixed`.
 
     Attributes:
         ranges: field name -> `Between` or the tuple of its values.
-        fixed: the parameters that everything else is taken from.
+        fixed: the settings that everything else is taken from: RnnParams, LabelParams or TrainParams.
     """
 
     ranges: Mapping[str, Between | Choice] = field(default_factory=_searched)
-    fixed: RnnParams = field(default_factory=RnnParams)
+    fixed: P = field(default_factory=RnnParams)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        known = [entry.name for entry in dataclasses.fields(RnnParams)]
+        known = [entry.name for entry in dataclasses.fields(self.fixed)]  # type: ignore[arg-type]
         for name, values in self.ranges.items():
             if name not in known:
                 raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
@@ -72,11 +73,11 @@ class Space:
                 raise InputError(f"{name}: no values to choose from")
             for value in ends:  # each alone is a valid parameter, or this says what is wrong with it
                 try:
-                    dataclasses.replace(self.fixed, **{name: self._cast(name, value)})
+                    self._replaced(**{name: self._cast(name, value)})
                 except InputError as error:
                     raise InputError(f"search space: {error}") from None
 
-    def within(self, deepest: int) -> Space:
+    def within(self, deepest: int) -> Space[P]:
         """The space for runs of that depth: no context goes beyond it."""
         ranges = dict(self.ranges)
         values = ranges.get("context")
@@ -85,17 +86,15 @@ class Space:
             ranges["context"] = Between(min(values.low, high), high, values.log)
         elif values is not None:
             ranges["context"] = tuple(sorted({min(value, deepest) for value in values}))
-        fixed = dataclasses.replace(self.fixed, context=min(self.fixed.context, deepest))
-        return Space(ranges, fixed)
+        context: int = self.fixed.context  # type: ignore[attr-defined]
+        return type(self)(ranges, self._replaced(context=min(context, deepest)))
 
-    def keeping(self, **values: Any) -> Space:
+    def keeping(self, **values: Any) -> Space[P]:
         """The space with some parameters held at a value."""
-        return Space(
-            {name: entry for name, entry in self.ranges.items() if name not in values},
-            dataclasses.replace(self.fixed, **values),
-        )
+        ranges = {name: entry for name, entry in self.ranges.items() if name not in values}
+        return type(self)(ranges, self._replaced(**values))
 
-    def suggest(self, trial: optuna.trial.Trial) -> RnnParams:
+    def suggest(self, trial: optuna.trial.BaseTrial) -> P:
         """The parameters of a trial."""
         drawn: dict[str, Any] = {}
         for name, values in self.ranges.items():
@@ -106,21 +105,24 @@ class Space:
                 drawn[name] = trial.suggest_int(name, int(values.low), int(values.high), log=values.log)
             else:
                 drawn[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
-        return dataclasses.replace(self.fixed, **drawn)
+        return self._replaced(**drawn)
 
-    def as_trial(self, params: RnnParams) -> dict[str, Any] | None:
+    def as_trial(self, params: P) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""
         found: dict[str, Any] = {}
         for name, values in self.ranges.items():
             value = getattr(params, name)
-            inside = values.low <= value <= values.high if isinstance(values, Between) else value in values
+            if isinstance(values, Between):
+                inside = value is not None and values.low <= value <= values.high
+            else:
+                inside = value in values
             if not inside:
                 return None
             found[name] = NONE if value is None else value
         return found
 
     @classmethod
-    def from_yaml(cls, path: str | Path, fixed: RnnParams | None = None) -> Space:
+    def from_yaml(cls, path: str | Path, fixed: P | None = None) -> Space[P]:
         """A space from a file: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
 
         Raises:
@@ -139,12 +141,17 @@ class Space:
         if not isinstance(content, dict) or not content:
             raise InputError(f"{path}: expected a mapping such as `k: {{low: 3, high: 30}}`")
         try:
-            return cls({str(name): _entry(str(name), entry) for name, entry in content.items()}, fixed or RnnParams())
+            ranges = {str(name): _entry(str(name), entry) for name, entry in content.items()}
+            return cls(ranges, fixed) if fixed is not None else cls(ranges)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
+    def _replaced(self, **values: Any) -> P:
+        return dataclasses.replace(self.fixed, **values)  # type: ignore[type-var, no-any-return, unused-ignore]
+
     def _whole(self, name: str) -> bool:
-        return typing.get_type_hints(RnnParams)[name] is int
+        hint = typing.get_type_hints(type(self.fixed))[name]
+        return hint is int or int in typing.get_args(hint)
 
     def _cast(self, name: str, value: Any) -> Any:
         return int(value) if self._whole(name) and isinstance(value, float) and value == int(value) else value

@@ -6,22 +6,43 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rnnreranker.command import progress, say
 from rnnreranker.errors import InputError, require
-from rnnreranker.rnn import RnnParams
-from rnnreranker.tune.space import Space
 
 if TYPE_CHECKING:
     import optuna
 
+P = TypeVar("P")
 Report = Callable[[int, float], None]
-RANDOM_TRIALS = 20  # drawn at random before the sampler begins to learn, and before anything is pruned
+RANDOM_TRIALS = 20
+
+
+class Searched(Protocol[P]):
+    """What a study draws from: `Space`, or several of them at once."""
+
+    @property
+    def ranges(self) -> Any:
+        """What varies, by name."""
+        ...
+
+    @property
+    def fixed(self) -> P:
+        """The default: the first trial, where the space has it."""
+        ...
+
+    def suggest(self, trial: optuna.trial.BaseTrial) -> P:
+        """The parameters of a trial."""
+        ...
+
+    def as_trial(self, params: P) -> dict[str, Any] | None:
+        """The parameters as values of a trial; None where one lies outside the space."""
+        ...
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[P]):
     """What a search found.
 
     Attributes:
@@ -32,7 +53,7 @@ class Study:
         history: objective of every trial in order, None where it was pruned.
     """
 
-    params: RnnParams
+    params: P
     value: float
     trials: int
     pruned: int
@@ -40,14 +61,15 @@ class Study:
 
 
 def search(
-    objective: Callable[[RnnParams, Report], float],
-    space: Space,
+    objective: Callable[[P, Report], float],
+    space: Searched[P],
     trials: int,
     *,
     seed: int = 0,
     storage: str | Path | None = None,
     name: str = "tune",
-) -> Study:
+    random_trials: int = RANDOM_TRIALS,
+) -> Study[P]:
     """Maximise an objective by the tree-structured Parzen estimator, with median pruning.
 
     The first trial is the default (where the space has it), so that the result is no worse on the same topics. Every
@@ -60,6 +82,7 @@ def search(
         seed: of the sampler.
         storage: a journal file to keep trials in, and to go on from; None = memory.
         name: of the study in the storage.
+        random_trials: drawn at random before the sampler begins to learn, and before anything is pruned.
 
     Raises:
         InputError: trials below 1, a storage that cannot be read or holds another space under this name.
@@ -70,7 +93,7 @@ def search(
         raise InputError(f"trials={trials}: expected an integer >= 1")
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = _opened(optuna, storage, name)
+    study = _opened(optuna, storage, name, random_trials)
     _check_space(study, space, seed)
     over = optuna.trial.TrialState.RUNNING
     for trial in study.get_trials(deepcopy=False, states=(over,)):  # of a process that was killed
@@ -95,7 +118,7 @@ def search(
             raise optuna.TrialPruned from None
 
     for number in progress(range(done, trials), unit="trials", what=name):
-        study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=RANDOM_TRIALS)
+        study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
         study.optimize(evaluated, n_trials=1)
     finished = _finished(optuna, study)[:trials]
     history = tuple(trial.value if trial.state.name == "COMPLETE" else None for trial in finished)
@@ -107,7 +130,7 @@ def search(
     return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
 
 
-def _opened(optuna: Any, storage: str | Path | None, name: str) -> optuna.Study:
+def _opened(optuna: Any, storage: str | Path | None, name: str, random_trials: int) -> optuna.Study:
     kept = None
     if storage is not None:
         from optuna.storages import JournalStorage
@@ -119,11 +142,11 @@ def _opened(optuna: Any, storage: str | Path | None, name: str) -> optuna.Study:
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{storage}: not a journal of trials ({error}); give another --storage") from None
     logging.getLogger("optuna").setLevel(logging.WARNING)
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=RANDOM_TRIALS, n_warmup_steps=1)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=random_trials, n_warmup_steps=1)
     return optuna.create_study(storage=kept, study_name=name, direction="maximize", pruner=pruner, load_if_exists=True)
 
 
-def _check_space(study: optuna.Study, space: Space, seed: int) -> None:
+def _check_space(study: optuna.Study, space: Searched[Any], seed: int) -> None:
     """A journal remembers what it was made for; going on with anything else would mix two searches."""
     described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed}
     kept = study.user_attrs

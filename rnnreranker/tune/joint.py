@@ -1,0 +1,206 @@
+"""Labels and training tuned together: a trial makes labels, trains an encoder on them and is judged by validation."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+from rnnreranker.tune.heldout import HeldOut, held_out_of
+from rnnreranker.tune.joint_space import Joint, JointSpace
+from rnnreranker.tune.study import Report, Study, search
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.train.recipe import Trained
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+
+@dataclass(frozen=True, eq=False)
+class Trainings:
+    """Everything that a trial needs besides its parameters.
+
+    Attributes:
+        source: the fixed vectors of the documents.
+        topics: texts of all queries.
+        queries: their vectors by the encoder as it is.
+        run: their candidates, which labels are made over.
+        qrels: sparse judgements: columns query_id, doc_id, relevance.
+        training, validation: ids of the queries that a trial is trained on, and judged on.
+        encoder: that is trained: minilm, tas-b, a folder or a Hugging Face id.
+        method: of the labels of the training queries; validation queries have their judgements.
+        relevant: grades from here on are positive.
+        pooling: where it differs from what the model's files say.
+        device: "cpu" or "cuda".
+    """
+
+    source: VectorSource
+    topics: Mapping[str, str]
+    queries: QueryVectors
+    run: Run
+    qrels: pandas.DataFrame
+    training: tuple[str, ...]
+    validation: tuple[str, ...]
+    encoder: str
+    method: str = "evidence"
+    relevant: int = 1
+    pooling: str | None = None
+    device: str = "cpu"
+
+    def value(self, joint: Joint, report: Report | None = None) -> float:
+        """The best validation measure (`joint.train.key_measure`, larger is better) of a training.
+
+        `report` is told the measure of every validation after the first step, and may raise to end the training.
+        """
+        with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
+            return self._sign(joint) * self.train(joint, Path(folder) / "encoder", report).measures[_key(joint)]
+
+    def train(self, joint: Joint, output: Path, report: Report | None = None) -> Trained:
+        """Make labels, train on them, and write the encoder."""
+        from rnnreranker.labels.labelers import make_labeler
+        from rnnreranker.train.recipe import train_encoder
+
+        judged = self.qrels[self.qrels["relevance"] >= self.relevant]
+        labels, checked = (
+            labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
+            for labeler, chosen in (
+                (
+                    make_labeler(
+                        self.method, self.source, self.queries, joint.rnn, joint.labels, relevant=self.relevant
+                    ),
+                    self.training,
+                ),
+                (make_labeler("hard", None, None, relevant=self.relevant), self.validation),
+            )
+        )
+        seen = 0
+
+        def tell(step: int, measures: dict[str, float]) -> None:
+            nonlocal seen
+            if report is not None and step:
+                report(seen, self._sign(joint) * measures[_key(joint)])
+                seen += 1
+
+        return train_encoder(
+            labels,
+            self.source,
+            self.topics,
+            self.encoder,
+            output,
+            joint.train,
+            validation=checked,
+            pooling=self.pooling,
+            checkpoints=False,
+            device=self.device,
+            on_validation=tell,
+        )
+
+    @staticmethod
+    def _sign(joint: Joint) -> float:
+        return -1.0 if _key(joint) == "loss" else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """Queries that took no part in the search, and what retrieval over the whole index is worth on them.
+
+    Attributes:
+        topics: query id to text.
+        qrels: their judgements.
+        measure, protocol: as `evaluate` takes them; one measure.
+        hits: documents retrieved.
+    """
+
+    topics: Mapping[str, str]
+    qrels: pandas.DataFrame
+    measure: str
+    protocol: str = "trec"
+    hits: int = 100
+
+    def values(self, source: VectorSource, queries: QueryVectors) -> np.ndarray:
+        """(T,) float64: the measure of every topic, in the order of `topics`."""
+        from rnnreranker.evaluate import evaluate
+        from rnnreranker.search.retrieve import dense_run
+
+        run = dense_run(source, queries, self.hits, threads=None, batch_size=256)
+        judged = self.qrels[self.qrels["query_id"].isin(self.topics)]
+        scores = evaluate(run, judged, self.measure, protocol=self.protocol)
+        places = {qid: place for place, qid in enumerate(scores.topics)}
+        return scores.per_topic(scores.measures[0])[[places[qid] for qid in self.topics]]
+
+    def trained(self, trainings: Trainings, joint: Joint, seeds: Sequence[int]) -> np.ndarray:
+        """(T,) float64: as `values`, by encoders trained with the parameters, averaged over seeds."""
+        from rnnreranker.vectors import QueryVectors
+        from rnnreranker.vectors.encoder import load_encoder
+
+        found = []
+        for seed in seeds:
+            seeded = dataclasses.replace(joint, train=dataclasses.replace(joint.train, seed=seed))
+            with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
+                trainings.train(seeded, out := Path(folder) / "encoder")
+                vectors = load_encoder(str(out)).encode(list(self.topics.values()), what="queries")
+            found.append(self.values(trainings.source, QueryVectors(tuple(self.topics), vectors)))
+        return np.mean(found, axis=0)
+
+
+def tune_jointly(
+    trainings: Trainings,
+    space: JointSpace,
+    trials: int,
+    *,
+    seed: int = 0,
+    storage: str | Path | None = None,
+) -> Study[Joint]:
+    """Search the parameters whose training validates best; the first trial is the default.
+
+    A training is ended early when its validation so far is below the median of earlier trials at the same validation.
+
+    Raises:
+        InputError: as `search`, and for queries of the trial that cannot be labelled or trained on.
+    """
+    sizes = len(trainings.training), len(trainings.validation)
+    if not all(sizes):
+        raise InputError(f"{sizes[0]} training and {sizes[1]} validation queries: expected some of each")
+    random_trials = min(20, max(3, trials // 4))
+
+    def value(joint: Joint, report: Report) -> float:
+        return trainings.value(joint, report)
+
+    return search(value, space, trials, seed=seed, storage=storage, name="joint", random_trials=random_trials)
+
+
+def on_test_queries(
+    trainings: Trainings, study: Study[Joint], default: Joint, test: Test, base: QueryVectors, seeds: Sequence[int]
+) -> HeldOut:
+    """What the parameters found are worth on queries that took no part, beside the default and the untrained encoder.
+
+    Args:
+        trainings: as in the search; the encoders are trained on its training queries.
+        study: of `tune_jointly`.
+        default: to compare with.
+        test: the other queries; base: their vectors by the encoder as it is.
+        seeds: of the trainings; values are averaged over them before anything is compared.
+    """
+    tuned, plain = (test.trained(trainings, joint, seeds) for joint in (study.params, default))
+    fold = {
+        "params": study.params.to_dict(),
+        "train topics": len(trainings.training),
+        "train": study.value,
+        "test topics": len(tuned),
+        "test": float(tuned.mean()),
+        "test default": float(plain.mean()),
+    }
+    how = f"test queries, {len(seeds)} seeds averaged" if len(seeds) > 1 else "test queries"
+    return held_out_of(how, test.values(trainings.source, base), plain, tuned, [fold])
+
+
+def _key(joint: Joint) -> str:
+    return joint.train.key_measure

@@ -1,0 +1,280 @@
+"""`python -m rnnreranker.tune train`: parameters of labels and training together, and what they are worth."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.labels import LabelParams
+from rnnreranker.labels.labelers import METHODS
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.preset_file import sections_of
+from rnnreranker.tables import print_table
+from rnnreranker.train.params import TrainParams
+from rnnreranker.tune.joint_space import Joint, JointSpace
+
+if TYPE_CHECKING:
+    from rnnreranker.tune.heldout import HeldOut
+    from rnnreranker.tune.joint import Test, Trainings
+    from rnnreranker.tune.study import Study
+    from rnnreranker.vectors import QueryVectors
+
+FEW = 100  # validation queries below which the best of the trials is mostly luck
+SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
+OWN = ("seed", "validation_share", "validation_queries", "neutrality_weight", "neutrality_cutoff")
+EPILOG = """Queries with positives are cut in three by a hash of their ids: training, validation (which trials are
+judged by) and test (which take no part; or those of --test-topics). A parameter typed as a flag is held at that value.
+
+examples:
+  python -m rnnreranker.tune train --index my-index --topics train.tsv --qrels train.qrels --output my.yaml
+  python -m rnnreranker.labels --preset my.yaml --run run.txt --index my-index --topics train.tsv \\
+      --qrels train.qrels --output labels.parquet
+  python -m rnnreranker.train --preset my.yaml --labels labels.parquet --index my-index --topics train.tsv \\
+      --encoder minilm --output my-encoder
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = _parser().parse_args(argv)
+    _check(args)
+    from rnnreranker.tune.joint import on_test_queries, tune_jointly
+    from rnnreranker.tune.preset import write_preset
+
+    trainings, test, base = _load(args)
+    start = _start(args)
+    space = _space(start, args).within(args.hits)
+    command.say(
+        f"{command.counted(len(trainings.training), 'training query', 'training queries')}, "
+        f"{len(trainings.validation)} for validation, {len(test.topics)} for the test"
+    )
+    if len(trainings.validation) < FEW:
+        command.say(
+            f"warning: {len(trainings.validation)} validation queries are few (fewer than {FEW}): differences between "
+            "trials are mostly chance; trust the held-out interval, not the value of the best trial"
+        )
+    begun = time.perf_counter()
+    study = tune_jointly(trainings, space, args.trials, seed=args.seed, storage=args.storage)
+    command.say(f"{study.trials} trials, {study.pruned} ended early, {time.perf_counter() - begun:.1f} s")
+    seeds = tuple(range(args.final_seeds))
+    held_out = on_test_queries(trainings, study, space.fixed, test, base, seeds)
+    _show(held_out, study, space.fixed, args)
+    if args.output:
+        about = {
+            "index": args.index,
+            "topics": f"{args.topics} ({len(trainings.training)} to train on, {len(trainings.validation)} to validate)",
+            "encoder": trainings.encoder,
+            "method": args.method,
+            "searched": f"{space.fixed.train.key_measure} of validation, over candidates",
+            "held out measure": f"{args.measure}, protocol {args.protocol}, retrieval over the whole index",
+            "seed": args.seed,
+        }
+        write_preset(args.output, study, held_out, about)
+    if args.json:
+        from rnnreranker.files import write_json
+
+        found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
+        write_json(args.json, found | {"seed": args.seed, "final seeds": args.final_seeds})
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("tune train", "Search the parameters of labels and training that suit a data set.", EPILOG)
+    what = parser.add_argument_group("data")
+    what.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
+    what.add_argument("--topics", required=True, help="queries: file (qid<TAB>text), ir_datasets id, `pydoc/train`")
+    what.add_argument("--qrels", required=True, help="sparse judgements: file, ir_datasets id, `pydoc/train`")
+    what.add_argument("--run", help="candidates of these queries (default: retrieved densely)")
+    what.add_argument("--hits", type=command.positive, default=200, help="candidates per query (default: 200)")
+    what.add_argument("--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)")
+    what.add_argument("--encoder", help="that is trained (default: the one that made the index)")
+    what.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
+    what.add_argument("--method", choices=METHODS, default="evidence", help="of the labels (default: evidence)")
+    held = parser.add_argument_group("held out")
+    held.add_argument("--validation-share", type=float, default=0.25, help="of the queries (default: 0.25)")
+    held.add_argument("--test-share", type=float, default=0.25, help="of the queries (default: 0.25)")
+    held.add_argument("--test-topics", help="test on these queries in place of a share")
+    held.add_argument("--test-qrels", help="their judgements")
+    held.add_argument("--measure", default="nDCG@10", help="of the test: retrieval over the whole index")
+    held.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
+    held.add_argument("--final-seeds", type=command.positive, default=3, help="trainings for the test (default: 3)")
+    search = parser.add_argument_group("search")
+    search.add_argument("--trials", type=command.positive, default=40, help="trainings (default: 40)")
+    search.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
+    search.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
+    search.add_argument("--preset", metavar="FILE.yaml", help="start from and compare with this (default: defaults)")
+    for title, kind, skip in (
+        ("similarity, held at a value (all others of these three are searched)", RnnParams, ()),
+        ("labels, held at a value", LabelParams, ()),
+        ("training, held at a value", TrainParams, (*SWITCHES, *OWN)),
+    ):
+        command.add_dataclass_flags(parser.add_argument_group(title), kind, skip=skip)
+    out = parser.add_argument_group("output")
+    out.add_argument("--output", metavar="FILE.yaml", help="the parameters found, for `labels` and `train --preset`")
+    out.add_argument("--json", metavar="FILE", help="write the study and the held-out values to this file")
+    out.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail, before any work."""
+    problems = []
+    if (args.test_topics is None) != (args.test_qrels is None):
+        problems.append("--test-topics and --test-qrels go together")
+    test = 0.0 if args.test_topics else args.test_share
+    for name, value in (("--validation-share", args.validation_share), ("--test-share", args.test_share)):
+        if not 0 < value < 1:
+            problems.append(f"{name} {value}: expected above 0 and below 1")
+    if args.validation_share + test >= 1:
+        problems.append(f"--validation-share {args.validation_share} and --test-share {test} leave nothing to train on")
+    if args.method == "hard" and command.given(args, RnnParams) | command.given(args, LabelParams):
+        problems.append("--method hard has no parameters of similarity or labels")
+    if problems:
+        raise InputError("; ".join(problems))
+    from rnnreranker.errors import require
+    from rnnreranker.evaluate.measures import parse_measures
+    from rnnreranker.files import check_writable
+
+    if len(parse_measures(args.measure)) != 1:
+        raise InputError(f"--measure {args.measure!r}: expected one measure")
+    for path in (args.output, args.json):
+        if path:
+            check_writable(path)
+    require("optuna", "tuning", "'rnnreranker[tune]'")
+    require("accelerate", "training", "'rnnreranker[train]'")
+
+
+def _start(args: argparse.Namespace) -> Joint:
+    """The parameters of --preset or the default ones."""
+    if not args.preset:
+        return Joint()
+    if not sections_of(args.preset):
+        return Joint(RnnParams.from_yaml(args.preset))
+    return Joint(
+        RnnParams.from_yaml(args.preset), LabelParams.from_yaml(args.preset), TrainParams.from_yaml(args.preset)
+    )
+
+
+def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
+    from rnnreranker.tune.joint_space import LabelSpace, label_ranges, rnn_ranges, train_ranges
+    from rnnreranker.tune.space import Space
+
+    skip: dict[str, Any] = dict.fromkeys((*SWITCHES, *OWN))
+    held = {name: value for name, value in command.given(args, TrainParams).items() if name not in skip}
+    space = JointSpace(
+        Space(rnn_ranges(), start.rnn).keeping(**command.given(args, RnnParams)),
+        LabelSpace(label_ranges(), start.labels).keeping(**command.given(args, LabelParams)),
+        Space(train_ranges(), start.train).keeping(**held),
+    )
+    return (
+        space
+        if args.method != "hard"
+        else dataclasses.replace(space, rnn=Space({}, start.rnn), labels=LabelSpace({}, start.labels))
+    )
+
+
+def _load(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVectors]:
+    """What trials share, the test, and the test queries' vectors by the encoder as it is."""
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.search.retrieve import dense_run
+    from rnnreranker.train.recipe import split
+    from rnnreranker.tune.joint import Test, Trainings
+
+    index = open_index(args.index)
+    if index.vectors is None:
+        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
+    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
+    if not encoder:
+        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
+    usable = _usable(texts, qrels, args)
+    tested: Mapping[str, str]
+    if args.test_topics:
+        judged, every = load_qrels(args.test_qrels), load_topics(args.test_topics)
+        known = set(judged["query_id"])
+        tested = {qid: text for qid, text in every.items() if qid in known}
+        if not tested:
+            raise InputError(f"{args.test_qrels}: judges none of the {len(every)} topics of {args.test_topics}")
+        if twice := sorted(set(tested) & set(usable)):
+            raise InputError(
+                f"{len(twice)} query ids stand in both --topics and --test-topics (first: {', '.join(twice[:3])}); "
+                "expected different queries"
+            )
+        share = args.validation_share
+    else:
+        chosen = split(usable, args.test_share, args.seed)
+        judged, tested = qrels, {qid: texts[qid] for qid in usable if qid in chosen}
+        usable = [qid for qid in usable if qid not in chosen]
+        share = args.validation_share / (1 - args.test_share)
+    checked = split(usable, share, args.seed)
+    topics = {qid: texts[qid] for qid in usable}
+    options = {} if args.pooling is None else {"pooling": args.pooling}
+    vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
+    queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
+    if args.run:
+        whole = Run.read(args.run).head(args.hits)
+        if lost := [qid for qid in usable if qid not in whole]:
+            raise InputError(f"{args.run}: {len(lost)} of the queries have no candidates (first: {lost[0]})")
+        run = Run.from_dict({qid: dict(whole[qid]) for qid in usable})
+    else:
+        run = dense_run(index.vectors, queries, args.hits, threads=None, batch_size=256)
+    trainings = Trainings(
+        index.vectors,
+        topics,
+        queries,
+        run,
+        qrels,
+        tuple(qid for qid in usable if qid not in checked),
+        tuple(qid for qid in usable if qid in checked),
+        encoder,
+        args.method,
+        args.relevant,
+        args.pooling,
+        args.device,
+    )
+    return trainings, Test(tested, judged, args.measure, args.protocol), base
+
+
+def _usable(texts: Mapping[str, str], qrels: Any, args: argparse.Namespace) -> list[str]:
+    positive = set(qrels.loc[qrels["relevance"] >= args.relevant, "query_id"])
+    usable = [qid for qid in texts if qid in positive]
+    if len(usable) < 8:
+        raise InputError(
+            f"{len(usable)} of {len(texts)} topics have a positive in {args.qrels}: too few to cut in three"
+        )
+    return usable
+
+
+def _rows(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
+    from rnnreranker.vectors import QueryVectors as Vectors
+
+    places = {qid: place for place, qid in enumerate(queries.qids)}
+    return Vectors(qids, queries.vectors[[places[qid] for qid in qids]])
+
+
+def _show(held_out: HeldOut, study: Study[Joint], default: Joint, args: argparse.Namespace) -> None:
+    print_table(
+        [f"{args.measure} held out", "mean"],
+        [
+            ["encoder as it is", f"{held_out.base:.4f}"],
+            ["trained, default", f"{held_out.default:.4f}"],
+            ["trained, tuned", f"{held_out.tuned:.4f}"],
+            ["tuned - default", f"{held_out.gain:+.4f} [{held_out.low:+.4f}, {held_out.high:+.4f}]"],
+            ["p (paired t-test)", f"{held_out.p:.3f}"],
+        ],
+    )
+    first = study.history[0]
+    command.say(
+        f"validation {default.train.key_measure}: best trial {study.value:.4f}"
+        + (f", default {first:.4f}" if first is not None else "")
+    )

@@ -1,0 +1,250 @@
+"""Labels and training tuned together, on a made-up encoder of two layers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.search.retrieve import dense_run
+from rnnreranker.train.params import TrainParams
+from rnnreranker.tune import Space
+from rnnreranker.tune.joint import Test as HeldOutQueries
+from rnnreranker.tune.joint import Trainings, on_test_queries, tune_jointly
+from rnnreranker.tune.joint_space import NARROW_NAME, Joint, JointSpace, LabelSpace
+from rnnreranker.tune.preset import write_preset
+from rnnreranker.tune.space import Between
+from rnnreranker.vectors.encoder import load_encoder
+
+WORDS = [f"w{number}" for number in range(40)]
+QUERIES, DOCUMENTS, DIMENSION = 40, 60, 32
+FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
+SMALL = JointSpace(
+    Space({"k": Between(3, 8), "lam": Between(0.0, 1.0)}, FIXED.rnn),
+    LabelSpace(
+        {"normalization": ("maxmin", "none"), "boost": Between(1.0, 5.0, log=True), "n_max": Between(3, 15, log=True)},
+        FIXED.labels,
+    ),
+    Space({"learning_rate": Between(1e-6, 1e-2, log=True)}, FIXED.train),
+)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers with a vocabulary of 40 words, as a plain transformers folder."""
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    tokenizer = BertTokenizer.from_pretrained(folder, model_max_length=64)
+    assert tokenizer("w3")["input_ids"] == [2, 8, 3]
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of vectors with docids, topics.tsv and qrels.txt: documents are texts that the tiny encoder encoded."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, size=6)) for _ in range(DOCUMENTS)]
+    encoder = load_encoder(str(tiny), pooling="mean")
+    np.save(folder / "vectors.npy", encoder.encode(texts))
+    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
+    found = rng.integers(0, DOCUMENTS, size=QUERIES)
+    lines = [f"q{n}\t{' '.join(rng.choice(texts[d].split(), size=3))}\n" for n, d in enumerate(found)]
+    (folder / "topics.tsv").write_text("".join(lines))
+    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{d} 1\n" for n, d in enumerate(found)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trainings(tiny: Path, data: Path) -> Trainings:
+    topics = dict(line.split("\t") for line in (data / "topics.tsv").read_text().splitlines())
+    qids = tuple(topics)
+    vectors = load_encoder(str(tiny), pooling="mean").encode(list(topics.values()))
+    queries = QueryVectors(qids, vectors)
+    source = open_vectors(data)
+    run = dense_run(source, queries, 30, threads=1, batch_size=64)
+    rows = [line.split() for line in (data / "qrels.txt").read_text().splitlines()]
+    qrels = pd.DataFrame([(q, d, int(g)) for q, _, d, g in rows], columns=["query_id", "doc_id", "relevance"])
+    return Trainings(source, topics, queries, run, qrels, qids[:20], qids[20:30], str(tiny), pooling="mean")
+
+
+def test_the_search_keeps_the_default_and_goes_on_after_a_kill(trainings: Trainings, tmp_path: Path) -> None:
+    whole = tune_jointly(trainings, SMALL, 5, seed=3)
+    assert whole.history[0] == trainings.value(FIXED)
+    assert whole.value == max(value for value in whole.history if value is not None)
+    assert whole.value == trainings.value(whole.params)
+    journal = tmp_path / "trials"
+    tune_jointly(trainings, SMALL, 2, seed=3, storage=journal)
+    assert tune_jointly(trainings, SMALL, 5, seed=3, storage=journal) == whole
+    with pytest.raises(InputError, match="trials of another seed"):
+        tune_jointly(trainings, SMALL, 5, seed=4, storage=journal)
+
+
+def test_a_trial_is_told_of_every_validation_and_can_be_ended(trainings: Trainings) -> None:
+    told: list[tuple[int, float]] = []
+    value = trainings.value(FIXED, lambda step, found: told.append((step, found)))
+    assert [step for step, _ in told] == [0, 1]  # one an epoch
+    assert value >= max(found for _, found in told)  # the encoder as it is counts too
+
+    class Enough(Exception):
+        pass
+
+    def end(step: int, found: float) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        trainings.value(FIXED, end)
+    lossy = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, key_measure="loss"))
+    assert trainings.value(lossy) < 0
+
+
+class Drawn:
+    """A trial that takes the highest value of every range."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[str, Any] = {}
+
+    def suggest_categorical(self, name: str, words: list[Any]) -> Any:
+        self.ranges[name] = words
+        return words[-1]
+
+    def suggest_float(self, name: str, low: float, high: float, log: bool = False) -> float:
+        self.ranges[name] = (low, high)
+        return high
+
+    suggest_int = suggest_float
+
+
+def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
+    drawn = Drawn()
+    joint = JointSpace().suggest(drawn)  # type: ignore[arg-type]
+    assert (joint.labels.normalization, joint.labels.boost, joint.labels.n_max) == ("none", 1.25, 300)
+    assert drawn.ranges[NARROW_NAME] == (1.0, 1.25)
+    assert "boost" not in drawn.ranges
+    wide = JointSpace(labels=LabelSpace({"boost": Between(1.0, 5.0)}, LabelParams()))
+    assert wide.suggest(Drawn()).labels.boost == 5.0  # type: ignore[arg-type]
+    start = JointSpace().as_trial(Joint())
+    assert start is not None
+    assert (start["boost"], start["n_max"], start["learning_rate"]) == (1.222, 4, 1e-5)
+    close = LabelSpace({"boost": Between(1.0, 5.0)}, LabelParams())
+    assert close.as_trial(LabelParams(normalization="none", boost=1.1)) == {NARROW_NAME: 1.1}
+    assert close.as_trial(LabelParams(normalization="none", boost=1.3)) is None
+    assert JointSpace().within(50).rnn.ranges["context"] == Between(20, 50)
+
+
+def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, tmp_path: Path) -> None:
+    study = tune_jointly(trainings, SMALL, 2, seed=0)
+    qids = trainings.queries.qids[30:]
+    test = HeldOutQueries({qid: trainings.topics[qid] for qid in qids}, trainings.qrels, "RR@10", hits=20)
+    base = QueryVectors(qids, trainings.queries.vectors[30:])
+    still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12))
+    found = on_test_queries(trainings, study, still, test, base, (0, 1))
+    assert found.default == pytest.approx(found.base)  # a training that does not move
+    assert found.base > 0.1
+    assert found.topics == 10
+    assert found.low <= found.gain <= found.high
+    run = trainings.source.fetch(np.arange(DOCUMENTS)) @ base.vectors.T
+    positives = [int(docid[1:]) for docid in trainings.qrels["doc_id"].tolist()[30:]]
+    places = [int((run[:, n] > run[row, n]).sum()) + 1 for n, row in enumerate(positives)]
+    assert found.base == pytest.approx(np.mean([1 / place if place <= 10 else 0 for place in places]))
+    write_preset(tmp_path / "my.yaml", study, found, {"index": "made up"})
+    assert RnnParams.from_yaml(tmp_path / "my.yaml") == study.params.rnn
+    assert LabelParams.from_yaml(tmp_path / "my.yaml") == study.params.labels
+    assert TrainParams.from_yaml(tmp_path / "my.yaml") == study.params.train
+    assert f"default {found.default:.4f}" in (tmp_path / "my.yaml").read_text()
+
+
+def test_the_command_writes_a_preset_that_the_other_commands_take(
+    tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.labels.__main__ import main as labels
+    from rnnreranker.train.__main__ import main as train
+    from rnnreranker.tune.__main__ import main
+
+    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", str(tiny), "--pooling", "mean"]
+    judged = ["--qrels", str(data / "qrels.txt")]
+    quick = ["--trials", "2", "--final-seeds", "1", "--epochs", "1", "--context", "20", "--n-max", "5", "--hits", "30"]
+    preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
+    files = ["--output", str(preset), "--json", str(report)]
+    assert main(["train", *common, *judged, *quick, *files]) == 0
+    out = capsys.readouterr()
+    assert "tuned - default" in out.out
+    assert "20 training queries, 10 for validation, 10 for the test" in out.err
+    assert "warning: 10 validation queries are few" in out.err
+    kept = json.loads(report.read_text())
+    assert kept["study"]["params"]["train"]["epochs"] == 1
+    assert kept["held out"]["topics"] == 10
+    vectors = load_encoder(str(tiny), pooling="mean").encode(
+        [line.split("\t")[1] for line in (data / "topics.tsv").read_text().splitlines()]
+    )
+    run = dense_run(
+        open_vectors(data), QueryVectors(tuple(f"q{n}" for n in range(QUERIES)), vectors), 30, threads=1, batch_size=64
+    )
+    run.write(tmp_path / "run.txt")
+    made = tmp_path / "labels.parquet"
+    argv = [*common, *judged, "--run", str(tmp_path / "run.txt"), "--preset", str(preset), "--output", str(made)]
+    assert labels(argv) == 0
+    written = SoftLabels.read(made).metadata
+    assert written["rnn"] == kept["study"]["params"]["rnn"]
+    assert written["labels"]["n_max"] == 5
+    assert written["labels"]["boost"] == kept["study"]["params"]["labels"]["boost"]
+    argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
+    assert train([*argv, "--device", "cpu"]) == 0
+    params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
+    assert params == kept["study"]["params"]["train"]
+
+
+def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
+    from rnnreranker.tune.__main__ import main
+
+    common = ["train", "--index", str(data), "--topics", str(data / "topics.tsv"), "--qrels", str(data / "qrels.txt")]
+    with pytest.raises(InputError, match="leave nothing to train on"):
+        main([*common, "--validation-share", "0.5", "--test-share", "0.5"])
+    with pytest.raises(InputError, match="--test-topics and --test-qrels go together"):
+        main([*common, "--test-topics", "x.tsv"])
+    with pytest.raises(InputError, match="--method hard has no parameters"):
+        main([*common, "--method", "hard", "--boost", "2"])
+    with pytest.raises(InputError, match="expected one measure"):
+        main([*common, "--measure", "RR@10 nDCG@10"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("rnn: {k: 3}\nboost: 2\n", "boost beside sections; expected only rnn, labels, train"),
+        ("labels: {bost: 2}\n", "labels: unknown key bost, did you mean boost?"),
+        ("labels: [1]\n", "labels: expected a mapping of settings to values"),
+        ("labels: {boost: 0.5}\n", "labels: boost=0.5: expected a finite number >= 1"),
+    ],
+)
+def test_bad_sections_of_a_preset(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        LabelParams.from_yaml(file)
+    assert message in str(caught.value)
+
+
+def test_numbers_as_people_write_them(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("train: {learning_rate: 1e-5, dropout: none}\n")
+    assert TrainParams.from_yaml(file) == TrainParams()
+    assert RnnParams.from_yaml(file) == RnnParams()
