@@ -1,0 +1,259 @@
+"""Published run files in place of retrieval: which file is whose, what it scores, and how that counts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.regress.__main__ import main
+from rnnreranker.regress.matrix import Matrix
+from rnnreranker.regress.papers import published, read_paper
+from rnnreranker.regress.published_runs import find_runs, measure_run, on_record, record, records_file
+from rnnreranker.regress.recipe import Recipe, read_recipe
+from rnnreranker.regress.spec import specs_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+
+RECIPE = """\
+schema: 2
+name: small
+title: A small recipe
+about: Nothing much.
+topics: topics.tsv
+qrels: QRELS
+protocols: [trec, lenient, strict]
+measures: [RR@2, nDCG@2, R@100]
+runs: "*small*"
+indexes:
+  - {id: words, prebuilt: msmarco-v1-passage}
+conditions:
+  - {id: bm25, title: BM25, retrieve: bm25, index: words, runs: ["*bm25.run", "*bm25*"]}
+  - {id: later, title: later, planned: a method that is not there, runs: ["*later*"]}
+  - {id: nowhere, title: nowhere, retrieve: bm25, index: words, runs: ["*nowhere*"]}
+"""
+PAPER = """\
+schema: 1
+name: paper-009
+title: A paper
+tables:
+  - table: "1"
+    caption: A table
+    columns:
+      - {dataset: Small, measures: [RR@2 x100], decimals: 1, spec: small}
+      - {dataset: Small lenient, measures: [RR@2], decimals: 3, spec: small, protocol: lenient}
+      - {dataset: Small, measures: [RR@2], decimals: 2, spec: small, queries: [q1, q2]}
+      - {dataset: time, measures: [ms], decimals: 1, latency: true}
+    rows:
+      - row: BM25
+        condition: bm25
+        remarks: {q2: rounded twice}
+        values: [[50.0], [0.75], [1.0, 0.01], ["3 + 4"]]
+      - row: Later
+        condition: later
+        values: [[50.1], null, null, null]
+  - table: "2"
+    caption: The same again
+    columns:
+      - {dataset: Small, measures: [RR@2], decimals: 1, spec: small}
+    rows:
+      - row: BM25
+        condition: bm25
+        values: [[0.5]]
+"""
+# q1: d1 has grade 2; q2: d2 has grade 1. The run finds d1 first for q1, d2 second for q2.
+QRELS = "q1 0 d1 2\nq1 0 d9 2\nq2 0 d2 1\nq2 0 d3 2\n"
+RUN = "q1 Q0 d1 1 9 x\nq1 Q0 d2 2 8 x\nq2 Q0 d1 1 9 x\nq2 Q0 d2 2 8 x\n"
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    folder = tmp_path / "specs"
+    (folder / "papers").mkdir(parents=True)
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    (folder / "small.yaml").write_text(RECIPE.replace("QRELS", str(tmp_path / "qrels.txt")))
+    (folder / "papers" / "paper-009.yaml").write_text(PAPER)
+    return folder
+
+
+@pytest.fixture
+def recipe(specs: Path) -> Recipe:
+    return read_recipe(specs / "small.yaml")
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs"
+    (folder / "Small-set").mkdir(parents=True)
+    (folder / "Small-set" / "Theirs-BM25.txt").write_text(RUN)
+    (folder / "Small-set" / "README.md").write_text("bm25")
+    return folder
+
+
+class TestWhichFile:
+    def test_by_data_set_and_system_without_regard_to_case(self, runs: Path, recipe: Recipe) -> None:
+        (found,) = find_runs(runs, [recipe])
+        assert (found.spec, found.condition, found.path.name, found.others) == ("small", "bm25", "Theirs-BM25.txt", ())
+
+    def test_earlier_patterns_come_first_and_others_are_named(self, runs: Path, recipe: Recipe) -> None:
+        (runs / "Small-set" / "zz-bm25.run").write_text(RUN)
+        (runs / "other").mkdir()
+        (runs / "other" / "bm25.run").write_text(RUN)
+        (found,) = find_runs(runs, [recipe])
+        assert (found.path.name, found.others) == ("zz-bm25.run", ("Theirs-BM25.txt",))
+
+    def test_the_folder_of_one_data_set_may_be_given(self, runs: Path, recipe: Recipe) -> None:
+        (found,) = find_runs(runs / "Small-set", [recipe])
+        assert found.path.name == "Theirs-BM25.txt"
+
+    def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, recipe: Recipe) -> None:
+        with pytest.raises(InputError, match="nowhere: no such folder of runs"):
+            find_runs(tmp_path / "nowhere", [recipe])
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(InputError, match=r"empty: no run files in this folder; their names end in \.txt"):
+            find_runs(tmp_path / "empty", [recipe])
+
+
+class TestWhatItScores:
+    def test_under_every_protocol_and_beside_what_is_published(self, specs: Path, runs: Path, recipe: Recipe) -> None:
+        (found,) = find_runs(runs, [recipe])
+        entry = measure_run(found, recipe, published(read_paper("paper-009", specs)), runs)
+        # trec: relevant from grade 2 on, so q2 finds nothing; lenient: d2 counts, at rank 2
+        assert {protocol: values["RR@2"] for protocol, values in entry.values.items()} == pytest.approx(
+            {"trec": 0.5, "lenient": 0.75, "strict": 0.5}
+        )
+        assert all("R@100" not in values for values in entry.values.values())  # the lists have two documents
+        assert (entry.depth, entry.topics, entry.file) == (2, 2, "Small-set/Theirs-BM25.txt")
+        assert entry.sha256 == hashlib.sha256(RUN.encode()).hexdigest()
+        assert entry.queries == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
+        keys = ("table", "query", "protocol", "published", "measured", "difference", "within", "note")
+        assert [tuple(cell[key] for key in keys) for cell in entry.against] == [
+            ("1", "", "trec", 50.0, 50.0, 0.0, True, ""),
+            ("1", "", "lenient", 0.75, 0.75, 0.0, True, ""),
+            ("1", "q1", "trec", 1.0, 1.0, 0.0, True, ""),
+            ("1", "q2", "trec", 0.01, 0.0, -0.01, False, "rounded twice"),
+            ("2", "", "trec", 0.5, 0.5, 0.0, True, ""),
+        ]
+
+    def test_goes_on_record_in_place_of_the_same_content(self, specs: Path, runs: Path, recipe: Recipe) -> None:
+        path = records_file(specs)
+        (found,) = find_runs(runs, [recipe])
+        first = measure_run(found, recipe, (), runs)
+        record(path, [first])
+        record(path, [first])
+        assert on_record(path) == [first]
+        found.path.write_text(RUN.replace("q1 Q0 d1 1 9", "q1 Q0 d7 1 9"))
+        second = measure_run(found, recipe, (), runs)
+        record(path, [second])
+        assert on_record(path) == [first, second]
+        path.write_text("[]")
+        with pytest.raises(InputError, match="not a file of measured runs"):
+            on_record(path)
+
+
+class TestTheCommand:
+    def test_prints_counts_and_puts_nothing_on_record_unasked(
+        self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (runs / "Small-set" / "later.txt").write_text(RUN)
+        argv = ["--specs", str(specs), "--runs", str(runs)]
+        assert main(["paper-009", *argv]) == 0
+        shown = capsys.readouterr()
+        assert "small\tbm25\tlenient\tRR@2\t0.7500\n" in shown.out
+        # table 1 and 2 print one value of one run: four cells within half a unit, three distinct
+        assert "reproduced\t4\t3\n" in shown.out
+        assert "changed\t2\t2\n" in shown.out
+        assert "external\t1\t1\n" in shown.out
+        assert "Later" not in shown.out
+        assert not records_file(specs).exists()
+        assert Matrix(specs).summary()[0] == ["reproduced", 0, 0]
+        assert main([*argv, "--record"]) == 0
+        assert Matrix(specs).summary()[0] == ["reproduced", 4, 3]
+        assert main(["paper-009", "--table", "2", *argv]) == 0
+        assert "009\t2\tBM25\tSmall\tRR@2\t0.5\t0.5000\t+0.0000\treproduced\n" in capsys.readouterr().out
+
+    def test_a_file_that_cannot_be_measured_leaves_the_others(
+        self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (runs / "Small-set" / "later.txt").write_text("q1 Q0 d1\n")
+        assert main(["--specs", str(specs), "--runs", str(runs)]) == 1
+        shown = capsys.readouterr()
+        assert "later.txt:1: " in shown.err
+        assert "reproduced\t4\t3\n" in shown.out
+
+    def test_what_does_not_fit_is_told(self, specs: Path, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        argv = ["--specs", str(specs), "--runs", str(runs)]
+        assert main([*argv, "--only", "nowhere"]) == 2
+        assert "no run file of these conditions; looked for *small*" in capsys.readouterr().err
+        for more, message in (
+            (["smal"], r"smal: no such spec or paper in .*; did you mean small\?"),
+            (["--only", "bm52"], r"--only bm52: no such condition in small; did you mean bm25\?"),
+            (["paper-009", "--table", "3"], r"table 3: no such table in paper-009; known: 1, 2"),
+        ):
+            with pytest.raises(InputError, match=message):
+                main([*argv, *more])
+
+
+@pytest.fixture(scope="module")
+def counted(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A copy of the project's specs with nothing on record but the published runs at hand; what was printed."""
+    folder = tmp_path_factory.mktemp("counted")
+    shutil.copytree(shared / "data" / "ir_datasets", folder / "ir_datasets")
+    shutil.copytree(specs_folder(), folder / "specs")
+    shutil.rmtree(folder / "specs" / "results")
+    environment = {**os.environ, "IR_DATASETS_HOME": str(folder / "ir_datasets"), "PYTHONPATH": str(ROOT)}
+    argv = ["--specs", str(folder / "specs"), "--runs", str(shared / "data" / "runs"), "--record"]
+    command = [sys.executable, "-m", "rnnreranker.regress", *argv]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "specs", done.stdout
+
+
+class TestThePublishedRuns:
+    def test_seventy_cells_are_reproduced_and_the_exceptions_explained(self, counted: tuple[Path, str]) -> None:
+        matrix = Matrix(counted[0], commands=False)
+        states = {row[0]: row[1] for row in matrix.summary()}
+        assert states["reproduced"] >= 70
+        assert states["all"] == 1245
+        for cell in matrix.cells:
+            if cell["state"] == "changed":
+                assert "measured " in cell["note"], cell
+        assert f"reproduced\t{states['reproduced']}\t" in counted[1]
+
+    def test_the_rows_that_must_agree(self, counted: tuple[Path, str]) -> None:
+        rows: dict[tuple[str, str, str], list[str]] = {}
+        for cell in Matrix(counted[0], commands=False).cells:
+            rows.setdefault((cell["paper"], cell["table"], cell["row"]), []).append(cell["state"])
+        for paper, table, row, reproduced in (
+            ("000", "1", "TAS-B", 6),  # those of MS MARCO have no run at hand
+            ("000", "3", "TAS-B", 8),
+            ("001", "3", "TAS-B [our evaluation]", 8),
+            ("003", "2", "V1", 3),
+            ("003", "2", "BM25", 2),  # R@10 is rounded twice in the paper
+            ("003", "4", "V1", 44),
+        ):
+            assert rows[paper, table, row].count("reproduced") == reproduced, (
+                paper,
+                table,
+                row,
+                rows[paper, table, row],
+            )
+        assert len(rows["003", "4", "V1"]) == 53
+
+    def test_the_record_says_which_queries_differ_and_by_how_much(self, counted: tuple[Path, str]) -> None:
+        (entry,) = [e for e in on_record(records_file(counted[0])) if (e.spec, e.condition) == ("dl21-passage", "v1")]
+        cells = [cell for cell in entry.against if cell["table"] == "4"]
+        assert len(cells) == 53
+        far = {cell["query"]: cell["difference"] for cell in cells if abs(cell["difference"]) > 0.1}
+        assert far == pytest.approx({"2082": -2.3985, "1111577": -1.8848, "1129560": -4.608}, abs=1e-3)
+        near = {cell["query"] for cell in cells if not cell["within"]} - far.keys()
+        assert near == {"30611", "253263", "646091", "845121", "935353", "1040198"}
+        # the paper's own mean is that of the measured values, not that of its 53 printed ones
+        assert sum(cell["measured"] for cell in cells) / 53 == pytest.approx(73.466, abs=1e-3)
+        assert sum(cell["published"] for cell in cells) / 53 == pytest.approx(73.642, abs=1e-3)
