@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError
+from rnnreranker.rerank.lookup import Missing, checked_missing, query_rows, vector_rows
 from rnnreranker.rerank.protocol import order_by_score, place_below
 
 if TYPE_CHECKING:
@@ -30,12 +31,10 @@ class ContextReranker(ABC):
 
     name: str
 
-    def __init__(self, vectors: VectorSource, params: Any, *, missing: Literal["error", "skip"] = "error") -> None:
-        if missing not in ("error", "skip"):
-            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
+    def __init__(self, vectors: VectorSource, params: Any, *, missing: Missing = "error") -> None:
         self.vectors = vectors
         self.params = params
-        self.missing = missing
+        self.missing = checked_missing(missing)
 
     @abstractmethod
     def scores(self, query: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -62,13 +61,16 @@ class ContextReranker(ABC):
         from rnnreranker.rnn.contexts import one_blas_thread
         from rnnreranker.runs import Run
 
-        queries = self._query_rows(run, query_vectors)
-        vector_rows = self._vector_rows(run)
+        queries = query_rows(self.vectors, run, query_vectors)
+        broken = np.flatnonzero(~np.isfinite(queries).all(axis=1))
+        if len(broken):
+            raise InputError(f"the vector of query {run.qids[broken[0]]} has NaN or infinite values; encode it again")
+        rows_of = vector_rows(self.vectors, run, self.missing)
         rows, scores = run.rows.copy(), run.scores.astype(np.float64)
         with one_blas_thread():
             for number in progress(range(len(run.qids)), unit="queries", what="rerank"):
                 own = slice(run.offsets[number], run.offsets[number + 1])
-                rows[own], scores[own] = self._one(run, queries[number], own, vector_rows)
+                rows[own], scores[own] = self._one(run, queries[number], own, rows_of)
         return Run.from_parts(run.qids, run.offsets, run.docids, rows, scores)
 
     def check(self, run: Run) -> None:
@@ -77,17 +79,17 @@ class ContextReranker(ABC):
         Raises:
             InputError: how many have none, and the first three; not with missing="skip".
         """
-        self._vector_rows(run)
+        vector_rows(self.vectors, run, self.missing)
 
-    def _one(self, run: Run, query: np.ndarray, own: slice, vector_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _one(self, run: Run, query: np.ndarray, own: slice, rows_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows and scores of the entries of one query in their new order."""
         rows, before = run.rows[own], run.scores[own].astype(np.float64)
-        has_vector = vector_rows[rows] >= 0
+        has_vector = rows_of[rows] >= 0
         chosen = has_vector & (np.cumsum(has_vector) <= self.params.context)
         if not chosen.any():
             return rows, place_below(0.0, before)
         context = rows[chosen]
-        candidates = self.vectors.fetch(vector_rows[context])
+        candidates = self.vectors.fetch(rows_of[context])
         finite = np.isfinite(candidates).all(axis=1)
         if not finite.all():
             docid = run.docids[context[np.flatnonzero(~finite)[0]]]
@@ -96,36 +98,3 @@ class ContextReranker(ABC):
         order = order_by_score(new, run.docids[context])
         lowered = place_below(float(new[order[-1]]), before[~chosen])
         return np.concatenate([context[order], rows[~chosen]]), np.concatenate([new[order], lowered])
-
-    def _query_rows(self, run: Run, query_vectors: QueryVectors) -> np.ndarray:
-        """(Q, d) float32: the query vectors in the order of the run."""
-        dimension = query_vectors.vectors.shape[1]
-        if dimension != self.vectors.dimension:
-            raise InputError(
-                f"query vectors have {dimension} dimensions, the index has {self.vectors.dimension}; "
-                "encode the queries with the encoder that made the index"
-            )
-        places = {qid: row for row, qid in enumerate(query_vectors.qids)}
-        lost = [qid for qid in run.qids if qid not in places]
-        if lost:
-            shown = ", ".join(lost[:3])
-            raise InputError(
-                f"{len(lost)} queries of the run have no vector (first: {shown}); check topics and run match"
-            )
-        queries = query_vectors.vectors[[places[qid] for qid in run.qids]]
-        broken = np.flatnonzero(~np.isfinite(queries).all(axis=1))
-        if len(broken):
-            raise InputError(f"the vector of query {run.qids[broken[0]]} has NaN or infinite values; encode it again")
-        return queries
-
-    def _vector_rows(self, run: Run) -> np.ndarray:
-        """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none."""
-        vector_rows = self.vectors.rows(list(run.docids))
-        lost = np.flatnonzero(vector_rows < 0)
-        if len(lost) and self.missing == "error":
-            shown = ", ".join(map(str, run.docids[lost[:3]]))
-            raise InputError(
-                f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
-                "use the index that the run was made from, or --missing skip to leave them below the reranked ones"
-            )
-        return vector_rows

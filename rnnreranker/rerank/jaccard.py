@@ -57,14 +57,14 @@ def plain_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParam
     if not np.isfinite(raw).all():
         raise InputError("inner products beyond the range of float32; scale the vectors down")
     setting = Setting.of(params, np.array([len(raw)]), mix=True)
-    ranking, sims = fallback._similarities(raw, setting)
+    ranking, sims = fallback.similarities(raw, setting)
     reference.check_exponent(float(sims.max()), params)
     order = np.argsort(-ranking, axis=1, kind="stable")[:, : setting.lists[len(raw)]]
-    weights = fallback._weights(_sets(order, setting.columns[len(raw)], setting.strict), sims, setting)
+    weights = fallback.weights(_sets(order, setting.columns[len(raw)], setting.strict), sims, setting)
     if params.k_exp > 1:
         weights = weights[np.sort(order[:, : params.k_exp], axis=1)].mean(axis=1)
-    jaccard = fallback._jaccard(weights, 0)[1:]
-    return reference.mix(fallback._geometric(raw, sims, setting), jaccard, params.lam)
+    overlap = fallback.jaccard(weights, 0)[1:]
+    return reference.mix(fallback.geometric(raw, sims, setting), overlap, params.lam)
 
 
 def _sets(order: np.ndarray, columns: int, strict: bool) -> np.ndarray:

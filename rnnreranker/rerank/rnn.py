@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError
+from rnnreranker.rerank.lookup import Missing, checked_missing, query_rows, vector_rows
 from rnnreranker.rerank.protocol import order_by_score, place_below
 from rnnreranker.rnn import RnnParams, rnn_similarity
 
@@ -48,15 +49,13 @@ class RnnReranker:
         params: RnnParams | None = None,
         *,
         threads: int | None = None,
-        missing: Literal["error", "skip"] = "error",
+        missing: Missing = "error",
         device: str | None = None,
     ) -> None:
-        if missing not in ("error", "skip"):
-            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
         self.vectors = vectors
         self.params = params if params is not None else RnnParams()
         self.threads = threads
-        self.missing = missing
+        self.missing = checked_missing(missing)
         self.device = device
         if device is not None:
             from rnnreranker.rnn.torch import usable_device
@@ -79,13 +78,13 @@ class RnnReranker:
         """
         from rnnreranker.runs import Run
 
-        queries = self._query_rows(run, query_vectors)
-        vector_rows = self._vector_rows(run)
-        chosen = self._in_context(run, vector_rows)
+        queries = query_rows(self.vectors, run, query_vectors)
+        rows_of = vector_rows(self.vectors, run, self.missing)
+        chosen = self._in_context(run, rows_of)
         context, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         starts, rest_starts = _starts(chosen, run.offsets), _starts(~chosen, run.offsets)
         new = np.empty(len(context), dtype=np.float64)
-        for first, last, fetched in self._fetched(run, context, starts, vector_rows):
+        for first, last, fetched in self._fetched(run, context, starts, rows_of):
             part = slice(starts[first], starts[last])
             bounds = starts[first : last + 1]
             new[part] = self._similarities(run, queries[first:last], context[part], bounds, fetched)
@@ -110,45 +109,16 @@ class RnnReranker:
         Raises:
             InputError: how many have none, and the first three; not with missing="skip".
         """
-        self._vector_rows(run)
+        vector_rows(self.vectors, run, self.missing)
 
-    def _query_rows(self, run: Run, query_vectors: QueryVectors) -> np.ndarray:
-        """(Q, d) float32: the query vectors in the order of the run."""
-        dimension = query_vectors.vectors.shape[1]
-        if dimension != self.vectors.dimension:
-            raise InputError(
-                f"query vectors have {dimension} dimensions, the index has {self.vectors.dimension}; "
-                "encode the queries with the encoder that made the index"
-            )
-        places = {qid: row for row, qid in enumerate(query_vectors.qids)}
-        lost = [qid for qid in run.qids if qid not in places]
-        if lost:
-            shown = ", ".join(lost[:3])
-            raise InputError(
-                f"{len(lost)} queries of the run have no vector (first: {shown}); check topics and run match"
-            )
-        return query_vectors.vectors[[places[qid] for qid in run.qids]]
-
-    def _vector_rows(self, run: Run) -> np.ndarray:
-        """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none."""
-        vector_rows = self.vectors.rows(list(run.docids))
-        lost = np.flatnonzero(vector_rows < 0)
-        if len(lost) and self.missing == "error":
-            shown = ", ".join(map(str, run.docids[lost[:3]]))
-            raise InputError(
-                f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
-                "use the index that the run was made from, or --missing skip to leave them below the reranked ones"
-            )
-        return vector_rows
-
-    def _in_context(self, run: Run, vector_rows: np.ndarray) -> np.ndarray:
+    def _in_context(self, run: Run, rows_of: np.ndarray) -> np.ndarray:
         """(L,) bool: whether an entry of the run takes part: the first `context` with a vector of every query."""
-        has_vector = vector_rows[run.rows] >= 0
+        has_vector = rows_of[run.rows] >= 0
         place = np.cumsum(has_vector) - np.repeat(_starts(has_vector, run.offsets)[:-1], np.diff(run.offsets))
         return has_vector & (place <= self.params.context)
 
     def _fetched(
-        self, run: Run, context: np.ndarray, starts: np.ndarray, vector_rows: np.ndarray
+        self, run: Run, context: np.ndarray, starts: np.ndarray, rows_of: np.ndarray
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Ranges of queries whose candidate vectors fit the buffer, and these; the next are fetched meanwhile."""
         deepest = int(np.diff(run.offsets).max(initial=1))
@@ -161,7 +131,7 @@ class RnnReranker:
 
         def fetch(number: int) -> np.ndarray:
             first, last = ranges[number]
-            rows = vector_rows[run.rows[context[starts[first] : starts[last]]]]
+            rows = rows_of[run.rows[context[starts[first] : starts[last]]]]
             return self.vectors.fetch(rows, buffers[number % 2, : len(rows)])  # the other one is being reranked
 
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:

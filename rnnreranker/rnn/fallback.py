@@ -21,24 +21,24 @@ def score_contexts(
         if not (raw.diagonal() <= setting.largest_square).all():
             problem[i] = np.nan
             continue
-        ranking, sims = _similarities(raw, setting)
+        ranking, sims = similarities(raw, setting)
         if setting.weight == 1 and (largest := setting.weight_scale * sims.max()) > setting.exponent_limit:
             problem[i] = largest
             continue
         k_exp = setting.k_exp
         order = np.argsort(-ranking, axis=1, kind="stable")[:, : setting.lists[m]]
-        rows = _weights(_sets(order, m, setting), sims, setting)
+        rows = weights(_sets(order, m, setting), sims, setting)
         expanded = rows if k_exp == 1 else rows[np.sort(order[:, :k_exp], axis=1)].sum(axis=1)
         if setting.mix:
-            jaccard = _jaccard(expanded, 0)[1:]
-            out[i, 0, : m - 1] = setting.lam * _geometric(raw, sims, setting) + (1.0 - setting.lam) * jaccard
+            overlap = jaccard(expanded, 0)[1:]
+            out[i, 0, : m - 1] = setting.lam * geometric(raw, sims, setting) + (1.0 - setting.lam) * overlap
         else:
             for r, probe in enumerate(probes.tolist()):
                 if probe < m:
-                    out[i, r, :m] = _jaccard(expanded, probe)
+                    out[i, r, :m] = jaccard(expanded, probe)
 
 
-def _similarities(raw: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+def similarities(raw: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """What lists are sorted by (float32) and what weights are made of (float64), both (m, m)."""
     if not setting.minmax:
         ranking = _normalized(raw.astype(np.float64), setting.normalize).astype(np.float32)
@@ -76,7 +76,8 @@ def _reciprocal(order: np.ndarray, m: int) -> np.ndarray:
     return listed & listed.T
 
 
-def _weights(members: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+def weights(members: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+    """(m, m) float64: row i = the weights of the members of R*(i), which sum to 1; 0 elsewhere."""
     if setting.weight == 0:
         weights = np.where(members, sims, 0.0)
     elif setting.weight == 1:
@@ -88,14 +89,16 @@ def _weights(members: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndar
     return np.where(usable[:, None], weights / np.where(usable, divisor, 1.0)[:, None], 0.0)
 
 
-def _jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
+def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
+    """(m,) float64: the sum of minima over the sum of maxima, of every row of weights and the probe's."""
     below = _totals(np.minimum(rows[probe], rows))
     above = _totals(np.maximum(rows[probe], rows))
     usable = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
     return np.where(usable, below / np.where(usable, above, 1.0), 0.0)
 
 
-def _geometric(raw: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+def geometric(raw: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+    """(m - 1,) float64: s of row 0, the query, and every other row; mapped to [0, 1] with scale "minmax"."""
     if not setting.minmax:
         return sims[0, 1:]
     row = raw[0, 1:].astype(np.float64)
