@@ -33,10 +33,10 @@ qrels: qrels.txt
 measures: [nDCG@10, RR@10]
 runs: "*"
 indexes:
-  - {id: words, prebuilt: some-index, needs: {download_gb: 2.5, disk_gb: 7}}
+  - {id: words, prebuilt: some-index, encoder: some-encoder, needs: {download_gb: 2.5, disk_gb: 7}}
 conditions:
   - {id: bm25, title: BM25, retrieve: bm25, index: words, params: {k1: 0.9}, runs: ["bm25.txt"]}
-  - {id: other, title: Other, retrieve: bm25, index: words, params: {k1: 1.2}, runs: ["other.txt"]}
+  - {id: other, title: Other, base: bm25, index: words, rerank: rnn, params: {k: 12}, runs: ["other.txt"]}
   - {id: later, title: Later, planned: no method for it}
 """
 PAPER = """\
@@ -96,13 +96,13 @@ def test_the_page_of_a_paper(folder: Path) -> None:
     text = paper_page(read_paper("paper-009", folder), Matrix(folder))
     assert text.splitlines()[1:4] == ["# Paper 009: A paper", "", text.splitlines()[3]]
     assert text.splitlines()[3].startswith("4 reproduced, 2 changed, 1 planned. ")
-    assert "† (5 values): the paper chose its parameters on the set that it reports." in text
+    assert "† (3 values): the paper chose the parameters of the system on the set that it reports." in text
     first, second = text.split("\n## Table ")[1:]
     assert first.splitlines()[4:11] == [
         "| row | measure | published | measured | difference | state |",
         "|---|---|--:|--:|--:|---|",
-        "| BM25 [a] | nDCG@10 x100 | 50.0† | 50.04 b | +.04 | reproduced |",
-        "| BM25 [a] | RR@10 x100 | 40.0† | 40.00 | .00 | reproduced |",
+        "| BM25 [a] | nDCG@10 x100 | 50.0 | 50.04 b | +.04 | reproduced |",
+        "| BM25 [a] | RR@10 x100 | 40.0 | 40.00 | .00 | reproduced |",
         "| Other [b] | nDCG@10 x100 | 60.0† | 60.00 a | .00 | reproduced |",
         "| Other [b] | RR@10 x100 | 90.0† | 80.000 | −10.000 | changed (1) |",
         "| Later | nDCG@10 x100 | 70.0† | – | – | planned (2) |",
@@ -131,7 +131,7 @@ def test_the_page_of_a_recipe(folder: Path) -> None:
 def test_a_page_without_results_shows_dashes(folder: Path) -> None:
     records_file(folder).unlink()
     text = recipe_page(Matrix(folder).recipes["small"], Matrix(folder))
-    assert "| `bm25` | 009 Table 1, BM25 | nDCG@10 x100 | 50.0† | – | – | runnable elsewhere |" in text
+    assert "| `bm25` | 009 Table 1, BM25 | nDCG@10 x100 | 50.0 | – | – | runnable elsewhere |" in text
     assert "Nothing yet, here" in text
     page = paper_page(read_paper("paper-009", folder), Matrix(folder))
     assert "[a]" not in page
@@ -140,15 +140,13 @@ def test_a_page_without_results_shows_dashes(folder: Path) -> None:
 
 def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder: Path, tmp_path: Path) -> None:
     write_pages(folder, tmp_path / "before")
-    (folder / "small.yaml").write_text(RECIPE.replace("k1: 1.2", "k1: 1.7"), encoding="utf-8")
+    (folder / "small.yaml").write_text(RECIPE.replace("k: 12", "k: 17"), encoding="utf-8")
     write_pages(folder, tmp_path / "after")
     for name in ("regressions/small.md", "index.html"):
         before, after = ((tmp_path / side / name).read_text(encoding="utf-8") for side in ("before", "after"))
         assert before != after
         assert (
-            before.replace("--k1 1.2", "--k1 1.7")
-            .replace('["k1", "1.2"]', '["k1", "1.7"]')
-            .replace('["k1", 1.2]', '["k1", 1.7]')
+            before.replace("--k 12", "--k 17").replace('["k", "12"]', '["k", "17"]').replace('["k", 12]', '["k", 17]')
             == after
         )
     same = (tmp_path / "before" / "regressions" / "paper-009.md").read_bytes()
@@ -159,11 +157,12 @@ def test_the_cells_of_the_page_say_how_they_were_measured(folder: Path) -> None:
     cells = {(cell["table"], cell["row"], cell["measure"]): cell for cell in Matrix(folder).cells}
     cell = cells["1", "Other", "RR@10 x100"]
     assert cell["commands"][1] == "python -m rnnreranker.regress small --runs RUNS --only other"
-    assert "--k1 1.2" in cell["commands"][3]
+    assert "--k1 0.9" in cell["commands"][3]
+    assert "--rerank rnn --k 12" in cell["commands"][4]
     assert cell["history"] == [
         {"date": "2026-01-02", "commit": "abc1234", "value": 80.0, "run": "other.txt", "sha256": "sha-other"}
     ]
-    assert cell["parameters"]["k1"] == 1.2
+    assert cell["parameters"]["k"] == 12
 
 
 def test_letters_need_two_systems_and_the_runs_that_were_compared(folder: Path) -> None:

@@ -87,6 +87,7 @@ class Matrix:
         remarks = (known["note"], condition.note, f"{what}: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
+        known["tuned"] = not condition.retrieve or bool(condition.model)  # a retriever as it is was tuned by others
         if self._commands:
             commands, known["parameters"] = self._plan(recipe, condition)
             known["commands"] = [*_measuring(recipe, condition), *commands] if history else commands

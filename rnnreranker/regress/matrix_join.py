@@ -9,7 +9,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.regress.papers import Published
 
 Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
-JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letter", "letters"})
+JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letter", "letters", "tuned"})
 
 
 def key_of(cell: Published) -> Key:
@@ -30,7 +30,7 @@ def page_cells(
         cells: of `papers.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
             `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row),
-            `letters` (of the rows it differs from).
+            `letters` (of the rows it differs from), `tuned` (False: the paper chose nothing for this system).
 
     Raises:
         InputError: a key that no cell has, or something else than the above for one.
@@ -63,7 +63,7 @@ def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
         "history": [_in_printed_units(entry, cell) for entry in given.get("history", ())],
         "letter": given.get("letter", ""),
         "letters": given.get("letters", ""),
-        "tuned_on_test": cell.columns.tuned_on_test,
+        "tuned_on_test": cell.columns.tuned_on_test and not cell.how.external and given.get("tuned", True),
     }
 
 

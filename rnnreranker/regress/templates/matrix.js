@@ -130,7 +130,7 @@ function open(button) {
     values(cell),
     element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
-  if (cell.tuned) body.append(element("p", {}, "† The paper chose its parameters on the set that this value is reported for."));
+  if (cell.tuned) body.append(element("p", {}, "† The paper chose the parameters of this system on the set that it reports."));
   if (cell.letters) body.append(element("p", {}, `Differs from ${[...cell.letters].length > 1 ? "the rows" : "row"} ${[...cell.letters].join(", ")} of this table: paired t-test over the queries, p < .05 after Holm's correction.`));
   if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), listing(about.commands));
   if (about.parameters.length) {
