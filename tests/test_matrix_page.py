@@ -122,6 +122,22 @@ def test_many_data_sets_become_rows() -> None:
     assert '<details class="table" id="000-table-1" open>' in matrix(cells[:10])
 
 
+def test_queries_that_differ_are_named_with_their_differences() -> None:
+    values = [(50.04, "reproduced"), (49.0, "changed"), (55.0, "changed")]
+    cells = [
+        cell(
+            row="V1", dataset=f"DL 2021 query {n}", measure="nDCG@10 x100", published=50.0, measured=value, state=state
+        )
+        for n, (value, state) in enumerate(values)
+    ]
+    cells = [entry | {"decimals": 1} for entry in cells]
+    page = matrix([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
+    assert re.findall(r'differing">([^<]+)<', page) == [
+        "V1: 1 of 3 queries give the printed value; 2 differ, measured minus published: 2 (+5.000), 1 (−1.000)."
+    ]
+    assert re.findall(r'differing">([^<]+)<', matrix(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
+
+
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]

@@ -50,6 +50,7 @@ class Table:
     rows: list[tuple[str, list[Shown | None]]]
     letters: dict[str, str]  # row → the letter that others name it by, where runs per query are at hand
     counts: dict[str, int]
+    differing: list[str]  # for rows measured query by query: which queries differ, and by how much
     closed: bool
 
     @property
@@ -148,10 +149,27 @@ def _tables(cells: Sequence[Mapping[str, Any]], entries: list[dict[str, Any]]) -
                 rows=lines,
                 letters={entries[n]["row"]: entries[n]["letter"] for n in members if entries[n]["letter"]},
                 counts=_counted(entries[n]["state"] for n in members),
+                differing=_differing([entries[n] for n in members]),
                 closed=len(columns) > TALL,
             )
         )
     return tables
+
+
+def _differing(shown: Sequence[dict[str, Any]]) -> list[str]:
+    """A sentence for each row whose values of single queries were measured."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for entry in shown:
+        if entry["measured"] and query_of(entry["dataset"]):
+            rows.setdefault(entry["row"], []).append(entry)
+    sentences = []
+    for row, entries in rows.items():
+        changed = [entry for entry in entries if entry["state"] == "changed"]
+        changed.sort(key=lambda entry: -abs(float(entry["difference"].replace("−", "-") or 0)))
+        named = ", ".join(f"{query_of(entry['dataset'])} ({entry['difference']})" for entry in changed)
+        same = f"{row}: {len(entries) - len(changed)} of {len(entries)} queries give the printed value"
+        sentences.append(f"{same}; {len(changed)} differ, measured minus published: {named}." if named else f"{same}.")
+    return sentences
 
 
 def _shown(number: int, entry: dict[str, Any]) -> Shown:
