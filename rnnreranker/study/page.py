@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CURVES = {"nDCG@10": "nDCG@10 of validation", "loss": "validation loss"}
+FINDINGS = "findings.md"  # what a person concludes, put before the tables
 KINDS = ("labels", "losses", "candidates")
 
 
@@ -23,7 +24,7 @@ def write_study_page(folder: Path) -> list[Path]:
     """Write the page beside the folder and pictures into it; the files written.
 
     Args:
-        folder: with one JSON file a study, as `python -m rnnreranker.study --output` writes it.
+        folder: with one JSON file a study, as `python -m rnnreranker.study --output` writes it; findings.md.
 
     Raises:
         InputError: no record in the folder, or a file that is none.
@@ -46,8 +47,10 @@ def write_study_page(folder: Path) -> list[Path]:
             path = folder / f"{study['name']}-positives.svg"
             written.append(_save(_positives(study["positives"]), path))
             study["pictures"].append(("probability of the positive", f"{folder.name}/{path.name}"))
-    page = folder.with_suffix(".md")
-    write_page(page, render("study", "study.md.j2", studies=studies, table=table, folder=folder.name))
+    page, found = folder.with_suffix(".md"), folder / FINDINGS
+    findings = found.read_text(encoding="utf-8").strip() if found.is_file() else ""
+    values = {"studies": studies, "table": table, "folder": folder.name, "findings": findings}
+    write_page(page, render("study", "study.md.j2", **values))
     return [*written, page]
 
 
