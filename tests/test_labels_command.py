@@ -53,7 +53,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     assert printed == ["labels.parquet.audit.html", *(f"{name}.svg" for name in names)]
     for name in names:
         assert (tmp_path / "plots" / f"{name}.svg").read_text().startswith("<?xml")
-    assert "labels.parquet: 5 queries, 100 candidates" in captured.err
+    assert "labels.parquet: 5 queries; query vectors" in captured.err
 
 
 def test_presets_and_flags(tmp_path: Path) -> None:

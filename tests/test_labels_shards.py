@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.errors import InputError, MissingDependencyError
 from rnnreranker.labels.contexts import positives_of
 from rnnreranker.labels.shards import Shard, Work, make_labels, make_shard
+from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
 QUERIES = 60
@@ -150,6 +152,31 @@ def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> Non
     assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 
+@pytest.mark.parametrize("sizes", [[9000], [1, 4095, 1, 4903], [4096, 4096, 808], [5000, 4000], [600] * 15])
+def test_files_put_together_have_the_bytes_of_one(tmp_path: Path, sizes: list[int]) -> None:
+    """Over row groups of 4096 queries, wherever the files are cut; one query has no candidates that took part."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(1, 6, size=sum(sizes))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    docids = np.array([f"d{n}" for n in rng.integers(0, 50, size=offsets[-1])], dtype=object)
+    scores, targets = rng.random((2, offsets[-1])).astype(np.float32)
+    scores[:3] = -np.inf
+    qids = tuple(f"q{n}" for n in range(len(lengths)))
+    metadata = {"method": "made up", "queries": len(qids)}
+    SoftLabels(qids, offsets, docids, scores, targets, targets > 0.5, metadata).write(tmp_path / "whole")
+    ends = np.cumsum([0, *sizes])
+    paths: list[Path] = []
+    for number, (first, last) in enumerate(itertools.pairwise(ends.tolist())):
+        part = slice(offsets[first], offsets[last])
+        paths.append(tmp_path / f"{number}")
+        SoftLabels(
+            qids[first:last], offsets[first : last + 1] - offsets[first], docids[part], scores[part], targets[part],
+            targets[part] > 0.5, {"part": number},
+        ).write(paths[-1])  # fmt: skip
+    write_joined(tmp_path / "joined", paths, metadata)
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
@@ -158,8 +185,8 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
         with pytest.raises(KeyboardInterrupt):
             make_labels(out, work, run, judged, queries, shard_size=7)
     other = Work("evidence", work.vectors, work.params, LabelParams(boost=3.0), 1)
-    labels = make_labels(out, other, run, judged, queries, shard_size=7)
-    assert labels.metadata["labels"]["boost"] == 3.0
+    metadata = make_labels(out, other, run, judged, queries, shard_size=7)
+    assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")
     make_labels(tmp_path / "y.parquet", other, run, judged, queries)
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
@@ -170,7 +197,7 @@ def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> Non
     work, run, judged, queries = job(folder)
     made = make_labels(tmp_path / "x.parquet", work, run, judged, queries)
     found = SoftLabels.read(tmp_path / "x.parquet").metadata
-    assert found == made.metadata
+    assert found == made
     assert found["rnn"] == work.params.to_dict()
     assert found["labels"] == work.label_params.to_dict() | {"mass": "own"}
     assert found["method"] == "evidence"

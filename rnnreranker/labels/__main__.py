@@ -39,6 +39,7 @@ def main(argv: Sequence[str]) -> int:
     params, label_params = _params(args)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.labels.contexts import positives_of
+    from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
 
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     encoded = time.perf_counter()
     vectors = index.dense if index is not None and args.method != "hard" else None
     work = Work(args.method, vectors, params, label_params, args.relevant)
-    labels = make_labels(
+    metadata = make_labels(
         args.output,
         work,
         run,
@@ -63,11 +64,12 @@ def main(argv: Sequence[str]) -> int:
         shard_size=args.shard_size,
     )
     spent = time.perf_counter() - encoded
-    _export(args, labels, topics, index)
-    without = labels.metadata["positives_without_vector"]
+    if args.tsv or args.qrels_output or args.listwise or args.audit or args.plots:
+        _export(args, SoftLabels.read(args.output), topics, index)
+    without, labelled = metadata["positives_without_vector"], metadata["queries"]
     command.say(
-        f"{args.output}: {command.counted(len(labels), 'query', 'queries')}, {len(labels.docids)} candidates; "
-        f"query vectors {encoded - begun:.2f} s, labels {spent:.2f} s, {len(labels) / spent:.0f} queries/s"
+        f"{args.output}: {command.counted(labelled, 'query', 'queries')}; "
+        f"query vectors {encoded - begun:.2f} s, labels {spent:.2f} s, {labelled / spent:.0f} queries/s"
         + (f"; {command.counted(without, 'positive')} without a vector left out" if without else "")
     )
     return 0

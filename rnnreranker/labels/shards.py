@@ -25,7 +25,7 @@ from rnnreranker.files import fingerprint
 from rnnreranker.labels.contexts import Judged
 from rnnreranker.labels.labelers import make_labeler
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -71,8 +71,11 @@ def make_labels(
     jobs: int | None = None,
     cluster: str | None = None,
     shard_size: int = SHARD,
-) -> SoftLabels:
-    """The labels of the run's queries that have positives, after writing them to `output`.
+) -> dict[str, Any]:
+    """The metadata of the labels of the run's queries that have positives, after writing the labels to `output`.
+
+    Memory holds a shard for every job, and one row group while the file is put together, however many queries there
+    are; `SoftLabels.read(output)` reads the labels.
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
@@ -109,9 +112,9 @@ def make_labels(
     if missing:
         make_shard(work, missing[0])  # compiles, and shows bad input before workers start
         _make(work, missing[1:], backend, jobs or cores(), cluster)
-    labels = _assemble(output, [shard.path for shard in shards], base | {"input": name})
+    _assemble(output, [shard.path for shard in shards], base | {"input": name})
     shutil.rmtree(folder)
-    return labels
+    return described(output)
 
 
 def make_shard(work: Work, shard: Shard) -> int:
@@ -121,7 +124,8 @@ def make_shard(work: Work, shard: Shard) -> int:
         work.method, vectors, shard.queries, work.params, work.label_params, relevant=work.relevant, threads=1
     )
     labels, without = labeler.infer_from(shard.run, shard.judged)
-    dataclasses.replace(labels, metadata={"positives_without_vector": without}).write(shard.path)
+    found = {"positives_without_vector": without, "queries": len(labels)}
+    dataclasses.replace(labels, metadata=found).write(shard.path)
     return len(labels)
 
 
@@ -179,12 +183,13 @@ def _shard(path: Path, run: Run, places: Sequence[int], judged: Judged, queries:
     return Shard(path, part, {qid: judged[qid] for qid in qids}, vectors)
 
 
-def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> SoftLabels:
-    parts = [SoftLabels.read(path) for path in paths]
-    without = sum(part.metadata["positives_without_vector"] for part in parts)
-    labels = SoftLabels.joined(parts, metadata | {"positives_without_vector": without, "queries": sum(map(len, parts))})
-    labels.write(output)
-    return labels
+def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> None:
+    """Write the shards one after the other, holding one shard and one row group at a time."""
+    without = queries = 0
+    for path in paths:
+        found = described(path)
+        without, queries = without + found["positives_without_vector"], queries + found["queries"]
+    write_joined(output, paths, metadata | {"positives_without_vector": without, "queries": queries})
 
 
 def _describe(work: Work) -> dict[str, Any]:

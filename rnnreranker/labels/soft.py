@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -125,27 +125,7 @@ class SoftLabels:
         Raises:
             InputError: a path that cannot be written.
         """
-        import pyarrow.parquet as parquet
-
-        with write_atomically(path) as stream:
-            parquet.write_table(self._to_table(), stream, compression="zstd", row_group_size=ROW_GROUP)
-
-    @classmethod
-    def joined(cls, parts: Sequence[SoftLabels], metadata: Mapping[str, Any]) -> SoftLabels:
-        """The queries of several label sets, one after the other, under the given metadata.
-
-        Raises:
-            InputError: a query id that stands in two of them.
-        """
-        qids = tuple(qid for part in parts for qid in part.qids)
-        if len(set(qids)) != len(qids):
-            raise InputError("a query id stands in two of the label sets to join; expected each query once")
-        lengths = np.concatenate([[0], *(np.diff(part.offsets) for part in parts)])
-        columns = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("docids", "scores", "targets", "positive")
-        }
-        return cls(qids, np.cumsum(lengths).astype(np.int64), **columns, metadata=dict(metadata))
+        _write(path, [self._to_table()], self.metadata)
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -180,17 +160,15 @@ class SoftLabels:
     def _to_table(self) -> pyarrow.Table:
         import pyarrow
 
+        schema = _schema(self.metadata)
         offsets = pyarrow.array(self.offsets, type=pyarrow.int32())
-        columns = {
-            "docids": pyarrow.array(self.docids, type=pyarrow.string()),
-            "scores": pyarrow.array(self.scores, type=pyarrow.float32()),
-            "targets": pyarrow.array(self.targets, type=pyarrow.float32()),
-            "positive": pyarrow.array(self.positive, type=pyarrow.bool_()),
-        }
-        arrays = [pyarrow.array(self.qids, type=pyarrow.string())]
-        arrays += [pyarrow.ListArray.from_arrays(offsets, values) for values in columns.values()]
-        table = pyarrow.table(arrays, names=["qid", *columns])
-        return table.replace_schema_metadata({KEY: json.dumps(self.metadata, sort_keys=True).encode()})
+        lists = [
+            pyarrow.ListArray.from_arrays(
+                offsets, pyarrow.array(getattr(self, name), schema.field(name).type.value_type)
+            )
+            for name in COLUMNS[1:]
+        ]
+        return pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
 
     @classmethod
     def _from_table(cls, table: pyarrow.Table, metadata: dict[str, Any]) -> SoftLabels:
@@ -205,3 +183,57 @@ class SoftLabels:
             lists["positive"].flatten().to_numpy(zero_copy_only=False).astype(bool),
             metadata,
         )
+
+
+def described(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The metadata of a label file, without reading its labels."""
+    import pyarrow.parquet as parquet
+
+    found: dict[str, Any] = json.loads(parquet.read_schema(path).metadata[KEY])
+    return found
+
+
+def write_joined(
+    output: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]], metadata: Mapping[str, Any]
+) -> None:
+    """Write the queries of several label files, one after the other, into one.
+
+    The bytes are those of `SoftLabels.write` on all of them, while memory holds one file and one row group.
+
+    Args:
+        output: the file to write.
+        paths: label files with distinct queries; one at least.
+        metadata: of the file that is written.
+
+    Raises:
+        InputError: a path that cannot be written.
+    """
+    import pyarrow.parquet as parquet
+
+    _write(output, (parquet.read_table(path, partitioning=None) for path in paths), metadata)
+
+
+def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
+    import pyarrow
+
+    kinds = (pyarrow.string(), pyarrow.float32(), pyarrow.float32(), pyarrow.bool_())
+    lists = [(name, pyarrow.list_(kind)) for name, kind in zip(COLUMNS[1:], kinds, strict=True)]
+    described = json.dumps(dict(metadata), sort_keys=True).encode()
+    return pyarrow.schema([(COLUMNS[0], pyarrow.string()), *lists], metadata={KEY: described})
+
+
+def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], metadata: Mapping[str, Any]) -> None:
+    """Write the rows of tables in row groups of ROW_GROUP, wherever the tables end: the rows alone make the bytes."""
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    schema = _schema(metadata)
+    waiting = schema.empty_table()
+    with write_atomically(path) as stream, parquet.ParquetWriter(stream, schema, compression="zstd") as file:
+        for table in tables:
+            waiting = pyarrow.concat_tables([waiting, table.cast(schema)])
+            while len(waiting) >= ROW_GROUP:
+                file.write_table(waiting.slice(0, ROW_GROUP).combine_chunks(), row_group_size=ROW_GROUP)
+                waiting = waiting.slice(ROW_GROUP)
+        if len(waiting):
+            file.write_table(waiting.combine_chunks(), row_group_size=ROW_GROUP)
