@@ -286,6 +286,16 @@ class TestWhatStandsInTheWay:
         (place / "checkpoints" / "x").mkdir(parents=True)
         assert set(self.states(place, text).values()) == {"done"}
 
+    def test_files_of_a_data_set_that_are_not_here_are_told(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("epochs: 2}\n    topics: topics.tsv", "epochs: 2}\n    topics: train.tsv")
+        assert self.states(place, text)["soft"] == "skipped: needs train.tsv, and there is no such file here"
+        text = text.replace("topics: train.tsv", 'topics: train.tsv\n    needs: {files: "train.tsv: make it of two"}')
+        states = self.states(place, text)
+        assert states == {
+            **dict.fromkeys(("dense", "dense-rnn", "hard"), "done"),
+            "soft": "skipped: needs train.tsv: make it of two",
+        }
+
     def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
         text = SMALL + "  - {id: later, title: later, planned: a method that is not there}\n"
         text += "  - {id: more, title: more, base: later, index: tiny, rerank: rnn}\n"

@@ -43,14 +43,19 @@ def obstacles(plan: RecipePlan, steps: Iterable[RecipeStep]) -> dict[Path, str]:
 
 
 def _data(plan: RecipePlan, step: RecipeStep) -> str:
-    """Local data sets that are not here; those of ir_datasets show it when they are read."""
+    """Local data sets and files that are not here; data sets of ir_datasets show it when they are read."""
     from rnnreranker.data import local
+    from rnnreranker.data.names import FILE_ENDINGS
 
     for part in ("documents", "topics", "qrels"):
         name = value_of(step.argv, f"--{part}")
+        if not name:
+            continue
+        path = Path(name).expanduser()
+        if name.endswith(FILE_ENDINGS) and not path.exists():
+            return f"skipped: needs {_described(plan, name)}"
         try:
-            if name and not Path(name).is_relative_to(plan.folder):
-                local.source(name, part)
+            local.source(name, part)
         except UnavailableError as error:
             return f"skipped: {plan.recipe.needs.get('agreement') or error}"
         except RnnrerankerError as error:
@@ -58,12 +63,17 @@ def _data(plan: RecipePlan, step: RecipeStep) -> str:
     return ""
 
 
+def _described(plan: RecipePlan, name: str) -> str:
+    """The name of a file, with what the plan's needs say of it."""
+    texts = (str(step.needs.get("files", "")) for step in plan.steps)
+    return next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
+
+
 def _files(step: RecipeStep) -> str:
     """Files that the step's needs name, as `path: what it is`, and that are not there."""
     text = str(step.needs.get("files", ""))
-    path = Path(text.partition(":")[0]).expanduser()
-    looks_like_path = " " not in text.partition(":")[0]
-    return f"skipped: needs {text}" if text and looks_like_path and not path.exists() else ""
+    name, colon, _ = text.partition(":")
+    return f"skipped: needs {text}" if colon and not Path(name).expanduser().exists() else ""
 
 
 def _gpu(step: RecipeStep) -> str:

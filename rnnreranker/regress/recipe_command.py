@@ -27,7 +27,7 @@ def state(recipe: Recipe, matrix: Matrix) -> str:
         "measured" if condition.id in measured else "planned" if planned(recipe, condition) else "runnable elsewhere"
         for condition in recipe.conditions
     )
-    return ", ".join(f"{number} {name}" for name, number in states.items())
+    return ", ".join(f"{states[name]} {name}" for name in ("measured", "runnable elsewhere", "planned") if states[name])
 
 
 def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
