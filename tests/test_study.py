@@ -176,6 +176,8 @@ def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixt
     again = json.loads((folder / "again.json").read_text())
     assert again["rows"] == first["rows"]
     assert again["curves"] == first["curves"]
+    assert str(collection / "work") not in first["command"]
+    assert first["command"].endswith("--output FILE.json")
     (folder / "again.json").unlink()
     unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
     assert len(unchanged) == len(taken) - 1

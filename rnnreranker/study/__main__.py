@@ -146,9 +146,17 @@ def _p(found: dict[str, Any]) -> str:
 
 
 def _typed(argv: Sequence[str]) -> str:
+    """The command as it was typed, without where this machine keeps what comes out."""
     import shlex
 
-    return shlex.join(["python", "-m", "rnnreranker.study", *argv])
+    kept = ["python", "-m", "rnnreranker.study"]
+    words = iter(argv)
+    for word in words:
+        if word in ("--output", "--work", "--jobs"):
+            next(words)
+        elif not word.startswith(("--output=", "--work=", "--jobs=")):
+            kept.append(word)
+    return shlex.join([*kept, "--output", "FILE.json"])
 
 
 if __name__ == "__main__":
