@@ -68,32 +68,32 @@ def by_rank(labels: SoftLabels) -> tuple[np.ndarray, np.ndarray]:
     return out[0], out[1]
 
 
-def _axes(title: str, y: str) -> tuple[Figure, Any]:
+def _axes(title: str, y: str, x: str = "rank by score") -> tuple[Figure, Any]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"svg.hashsalt": "rnnreranker"}):
         figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
-    axes.set(title=title, xlabel="rank by score", ylabel=y)
+    axes.set(title=title, xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
-def _bands(axes: Any, values: np.ndarray, colour: str, name: str) -> None:
+def _bands(axes: Any, values: np.ndarray, colour: str, name: str, line: str = "-") -> None:
     """Median and percentile bands by rank."""
     ranks = np.arange(1, values.shape[1] + 1)
     low, lower, middle, upper, high = np.nanpercentile(values, BANDS, axis=0)
     axes.fill_between(ranks, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.fill_between(ranks, lower, upper, color=colour, alpha=0.3, linewidth=0)
-    axes.plot(ranks, middle, color=colour, label=f"{name} (median, half, nine tenths of queries)")
+    axes.plot(ranks, middle, line, color=colour, label=f"{name}: median; bands: half and nine tenths of queries")
 
 
 def _many(scores: np.ndarray) -> Figure:
     figure, axes = _axes(f"Scores by rank, {len(scores)} queries", "score")
     ranks = np.arange(1, scores.shape[1] + 1)
     for row in scores[:QUERIES]:
-        axes.plot(ranks, row, color="#888888", alpha=0.2, linewidth=0.7)
+        axes.plot(ranks, row, color="#888888", alpha=0.15, linewidth=0.6)
     _bands(axes, scores, "#0060a0", "score")
     axes.legend(frameon=False)
     return figure
@@ -108,21 +108,33 @@ def _one(labels: SoftLabels) -> Figure:
     ranks = np.arange(1, len(order) + 1)
     axes.plot(ranks, one.scores[order], color="#0060a0", marker=".", label="score")
     known = one.positive[order]
-    axes.scatter(ranks[known], one.scores[order][known], color="#c04000", zorder=3, label="judged relevant")
+    axes.scatter(
+        ranks[known], one.scores[order][known], s=45, marker="D", color="#c04000", edgecolor="k", linewidth=0.6,
+        zorder=3, label="judged relevant",
+    )  # fmt: skip
     right = axes.twinx()
-    right.bar(ranks, one.targets[order], color="#0060a0", alpha=0.25, label="target")
-    right.set_ylabel("target probability (bars)")
-    axes.legend(frameon=False)
+    bars = right.bar(ranks, one.targets[order], color="#0060a0", alpha=0.25, label="target (right)")
+    right.set_ylabel("target probability")
+    right.spines[["top"]].set_visible(False)
+    axes.legend(handles=[*axes.get_legend_handles_labels()[0], bars], frameon=False)
     return figure
 
 
 def _mass(mass: np.ndarray) -> Figure:
-    figure, axes = _axes("Target probability by rank", "probability")
+    figure, axes = _axes(
+        f"Target probability by rank, {len(mass)} queries", "probability", "rank by target probability"
+    )
     ranks = np.arange(1, mass.shape[1] + 1)
-    axes.plot(ranks, np.nanmean(mass, axis=0), color="#0060a0", label="mean over queries")
-    axes.plot(ranks, np.nanmean(np.cumsum(mass, axis=1), axis=0), color="#c04000", linestyle="--", label="summed up")
+    axes.plot(ranks, np.nanmean(mass, axis=0), color="#0060a0", label="of that rank, mean over queries")
+    axes.plot(
+        ranks,
+        np.nanmean(np.cumsum(mass, axis=1), axis=0),
+        color="#c04000",
+        linestyle="--",
+        label="of all ranks up to it",
+    )
     axes.set_ylim(0, 1.02)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center right")
     return figure
 
 
@@ -131,7 +143,7 @@ def _normalization(scores: np.ndarray, labels: SoftLabels) -> Figure:
     figure, axes = _axes(f"Scores before and after normalisation ({how})", "score")
     real = ~np.isnan(scores)
     after = np.where(real, normalized(np.where(real, scores, 0.0), real, how), np.nan)
-    _bands(axes, scores, "#888888", "before")
+    _bands(axes, scores, "#707070", "before", "--")
     _bands(axes, after, "#0060a0", "after")
     axes.legend(frameon=False)
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.errors import require
 from rnnreranker.files import write_atomically
 from rnnreranker.tune.study import Study
-from rnnreranker.tune.sweeps import Rows
+from rnnreranker.tune.sweeps import WHOLE, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,21 +44,26 @@ def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study
 def _context(axes: Axes, rows: Rows, measure: str) -> None:
     sizes = [row["context"] for row in rows]
     _banded(axes, sizes, rows)
+    axes.plot([], [], color=SECOND, linestyle="--", marker="s", markersize=4, label="processor time (right)")
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
     axes.set(xscale="log", xlabel="context N", ylabel=measure)
     axes.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
     axes.minorticks_off()
     cost = axes.twinx()
-    cost.plot(sizes, [row["milliseconds"] for row in rows], color=SECOND, linestyle="--", marker=".")
+    cost.plot(sizes, [row["milliseconds"] for row in rows], color=SECOND, linestyle="--", marker="s", markersize=4)
     cost.set_ylim(bottom=0)
-    cost.set_ylabel("milliseconds a query", color=SECOND)
+    cost.set_ylabel("processor time (ms a query)", color=SECOND)
+    cost.spines[["top"]].set_visible(False)
 
 
 def _lambda(axes: Axes, rows: Rows, measure: str) -> None:
     values = [row["lam"] for row in rows]
-    axes.fill_between(
-        values, [row["fold_low"] for row in rows], [row["fold_high"] for row in rows], color="#00000014", linewidth=0
-    )
+    low, high = ([row[f"fold_{end}"] for row in rows] for end in ("low", "high"))
+    axes.fill_between(values, low, high, color="#00000014", linewidth=0, label="means of five parts of the topics")
     _banded(axes, values, rows)
+    best = max(rows, key=lambda row: row["value"])
+    axes.annotate(f"{best['lam']:g}", (best["lam"], best["value"]), (0, 7), textcoords="offset points", ha="center")
+    axes.legend(frameon=False, loc="lower center", fontsize=9)
     axes.set(xlabel="lambda (0 = Jaccard alone, 1 = geometric alone)", ylabel=measure)
 
 
@@ -67,15 +72,25 @@ def _grid(axes: Axes, rows: Rows, measure: str) -> None:
     table = np.full((len(ks), len(sizes)), np.nan)
     for row in rows:
         table[ks.index(row["k"]), sizes.index(row["context"])] = row["value"]
+    for i, j in zip(*np.nonzero(~np.isnan(table)), strict=True):  # figures, so that nothing hangs on the colours
+        dark = table[i, j] < (np.nanmin(table) + np.nanmax(table)) / 2
+        weight = "bold" if table[i, j] == np.nanmax(table) else "normal"
+        text = f"{table[i, j]:.3f}".removeprefix("0")
+        axes.text(j, i, text, ha="center", va="center", fontsize=8, color="w" if dark else "k", weight=weight)
     image = axes.imshow(table, origin="lower", aspect="auto", cmap="viridis")
-    axes.set(xlabel="context N", ylabel="k", xticks=range(len(sizes)), yticks=range(len(ks)))
+    axes.set(
+        xlabel="context N",
+        ylabel="neighbours k (empty: k not below N)",
+        xticks=range(len(sizes)),
+        yticks=range(len(ks)),
+    )
     axes.set_xticklabels([str(size) for size in sizes], rotation=45)
     axes.set_yticklabels([str(k) for k in ks])
     axes.figure.colorbar(image, ax=axes, label=measure)
 
 
 def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
-    rows = rows[::-1]
+    rows = [row for row in rows if row["what"] != WHOLE][::-1]
     places = np.arange(len(rows))
     middle = np.array([row["difference"] for row in rows])
     reach = np.array(
@@ -90,14 +105,16 @@ def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
 def _history(axes: Axes, study: Study, measure: str) -> None:
     done = [(number, value) for number, value in enumerate(study.history) if value is not None]
     numbers, values = [number for number, _ in done], [value for _, value in done]
-    axes.plot(numbers, values, ".", color=LINE)
-    axes.plot(numbers, np.maximum.accumulate(values), color=SECOND)
+    axes.plot(numbers, values, ".", color=LINE, label="a trial")
+    axes.plot(numbers, np.maximum.accumulate(values), color=SECOND, label="best so far")
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
     axes.set(xlabel="trial (those ended early left out)", ylabel=f"{measure} on the topics searched")
 
 
 def _banded(axes: Axes, places: list[Any], rows: Rows) -> None:
-    axes.fill_between(places, [row["low"] for row in rows], [row["high"] for row in rows], color=BAND, linewidth=0)
-    axes.plot(places, [row["value"] for row in rows], color=LINE, marker=".")
+    low, high = ([row[end] for row in rows] for end in ("low", "high"))
+    axes.fill_between(places, low, high, color=BAND, linewidth=0, label="95% interval over topics")
+    axes.plot(places, [row["value"] for row in rows], color=LINE, marker=".", label="mean")
 
 
 def _figure() -> tuple[Figure, Axes]:
@@ -105,7 +122,7 @@ def _figure() -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
-    axes.spines[["top"]].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 

@@ -20,6 +20,7 @@ CONTEXTS = (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
 LAMBDAS = tuple(round(0.05 * step, 2) for step in range(21))
 NEIGHBOURS = (3, 5, 7, 10, 15, 21, 30)
 FOLDS = 5
+WHOLE = "all parts"  # the row that ablations are compared with
 
 
 def context_sweep(objective: Objective, params: RnnParams) -> Rows:
@@ -65,8 +66,14 @@ def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 def ablation_sweep(objective: Objective, params: RnnParams) -> Rows:
     """Each part left out in turn. Rows: what, value, low, high, difference, its low and high (against all parts)."""
-    variants = {
-        "all parts": params,
+    variants = {WHOLE: params, **without_parts(params)}
+    shown = progress(list(variants.items()), unit="variants", what="ablations")
+    return compared({what: objective.values(variant) for what, variant in shown})
+
+
+def without_parts(params: RnnParams) -> dict[str, RnnParams]:
+    """The parameters with one part of the similarity left out or changed, by what it is called."""
+    return {
         "weights all equal": dataclasses.replace(params, weight="binary"),
         "no extension (tau 0)": dataclasses.replace(params, tau=0.0),
         "no expansion (k_exp 1)": dataclasses.replace(params, k_exp=1),
@@ -75,13 +82,16 @@ def ablation_sweep(objective: Objective, params: RnnParams) -> Rows:
         "raw scale": dataclasses.replace(params, scale="none"),
         "printed variant": dataclasses.replace(params, variant="paper"),
     }
-    whole = objective.values(params)
+
+
+def compared(values: dict[str, np.ndarray]) -> Rows:
+    """Rows of `ablation_sweep` from (T,) values of each topic, by what was left out; those of WHOLE among them."""
     rows = []
-    for what, variant in progress(list(variants.items()), unit="variants", what="ablations"):
-        values = objective.values(variant)
-        low, high = bootstrap_intervals((values - whole)[None])[0]
+    for what, found in values.items():
+        difference = found - values[WHOLE]
+        low, high = bootstrap_intervals(difference[None])[0]
         rows.append(
-            {"what": what, **_summary(values), "difference": float((values - whole).mean())}
+            {"what": what, **_summary(found), "difference": float(difference.mean())}
             | {"difference_low": float(low), "difference_high": float(high)}
         )
     return rows
