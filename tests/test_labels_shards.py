@@ -213,6 +213,9 @@ def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependencyError, match="ray is needed for --backend ray"):
         make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
+    with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask, ray"):
+        make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())  # said before any work
 
 
 def test_files_that_are_no_labels(tmp_path: Path) -> None:

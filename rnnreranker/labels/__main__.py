@@ -13,7 +13,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.labels.labelers import METHODS
 from rnnreranker.labels.params import PRESETS, LabelParams
-from rnnreranker.labels.shards import BACKENDS, SHARD, Work, make_labels
+from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.preset_file import sections_of
 
@@ -142,6 +142,7 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--cluster goes with --backend dask or ray")
     if problems:
         raise InputError("; ".join(problems))
+    check_backend(args.backend)
     from rnnreranker.files import check_writable
 
     for path in (args.output, args.tsv, args.qrels_output, args.listwise, args.audit_output):

@@ -43,7 +43,7 @@ def write_plots(labels: SoftLabels, folder: str | Path) -> list[Path]:
     paths = []
     for name, figure in pictures.items():
         drawn = io.BytesIO()
-        figure.savefig(drawn, format="svg", metadata={"Date": None})
+        figure.savefig(drawn, format="svg", dpi=150, metadata={"Date": None})
         path = folder / f"{name}.svg"
         with write_atomically(path) as stream:
             stream.write(drawn.getvalue())
@@ -93,7 +93,7 @@ def _many(scores: np.ndarray) -> Figure:
     figure, axes = _axes(f"Scores by rank, {len(scores)} queries", "score")
     ranks = np.arange(1, scores.shape[1] + 1)
     for row in scores[:QUERIES]:
-        axes.plot(ranks, row, color="#888888", alpha=0.15, linewidth=0.6)
+        axes.plot(ranks, row, color="#888888", alpha=0.15, linewidth=0.6, rasterized=True)
     _bands(axes, scores, "#0060a0", "score")
     axes.legend(frameon=False)
     return figure

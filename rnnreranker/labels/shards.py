@@ -94,6 +94,7 @@ def make_labels(
         MissingDependencyError: a backend that is not installed.
     """
     output = Path(output)
+    check_backend(backend)
     chosen = [place for place, qid in enumerate(run.qids) if judged.get(qid)]
     if not chosen:
         raise InputError(
@@ -144,24 +145,38 @@ def _make(work: Work, shards: Sequence[Shard], backend: str, jobs: int, cluster:
             joblib.Parallel()(calls)
 
 
+def check_backend(backend: str) -> None:
+    """Look that a backend is known and installed, before any work.
+
+    Raises:
+        InputError: not one of BACKENDS.
+        MissingDependencyError: its package is not installed.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
+    if backend == "dask":
+        require("distributed", "--backend dask", "'rnnreranker[cluster]'")
+    elif backend == "ray":
+        require("ray", "--backend ray", "ray")
+
+
 @contextlib.contextmanager
 def _backend(backend: str, cluster: str | None) -> Iterator[str]:
     """The name that joblib knows a backend by, while a connection to its cluster is open."""
     if backend == "dask":
-        distributed = require("distributed", "--backend dask", "'rnnreranker[cluster]'")
+        import distributed
+
         with distributed.Client(cluster) if cluster else distributed.Client(dashboard_address=None):
             yield "dask"
     elif backend == "ray":
-        ray = require("ray", "--backend ray", "ray")
+        import ray  # type: ignore[import-not-found, unused-ignore]
         from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
 
         ray.init(address=cluster, ignore_reinit_error=True)
         register_ray()
         yield "ray"
-    elif backend in BACKENDS:
-        yield "threading" if backend == "threads" else backend
     else:
-        raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
+        yield "threading" if backend == "threads" else backend
 
 
 def _shard(path: Path, run: Run, places: Sequence[int], judged: Judged, queries: QueryVectors | None) -> Shard:
