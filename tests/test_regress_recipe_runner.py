@@ -273,6 +273,42 @@ class TestWhatStandsInTheWay:
             "skipped: needs 160 GB of disk"
         }
 
+    def test_sizes_are_said_before_the_first_step(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(obstacles, "network", lambda: True)
+        monkeypatch.setattr(recipe_runner, "memory_gb", lambda: 16.0)
+        needs = "needs: {download_gb: 2.5, disk_gb: 60, ram_gb: 32}"
+        self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {needs}"))
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[:2] == [
+            "9 steps: 2.5 GB to download, 60 GB of disk",
+            "a step needs about 32 GB of memory, this machine has 16: it may be slow or fail",
+        ]
+
+    @pytest.mark.parametrize(
+        ("proxy", "asked"),
+        [("", ("rgw.cs.uwaterloo.ca", 443)), ("http://proxy.example:8080", ("proxy.example", 8080))],
+    )
+    def test_the_network_is_asked_once_through_the_proxy_where_there_is_one(
+        self, monkeypatch: pytest.MonkeyPatch, proxy: str, asked: tuple[str, int]
+    ) -> None:
+        addresses: list[object] = []
+
+        def connect(address: object, timeout: float) -> object:
+            addresses.append(address)
+            raise OSError("no route")
+
+        monkeypatch.undo()
+        monkeypatch.setattr(obstacles.urllib.request, "getproxies", lambda: {"https": proxy} if proxy else {})
+        monkeypatch.setattr(obstacles.socket, "create_connection", connect)
+        obstacles.network.cache_clear()
+        try:
+            assert [obstacles.network(), obstacles.network()] == [False, False]
+        finally:
+            obstacles.network.cache_clear()
+        assert addresses == [asked]
+
     def test_a_missing_agreement_is_told_with_how_to_get_it(self, place: Path, taken: list[str]) -> None:
         text = SMALL.replace(
             "topics: topics.tsv\nqrels: qrels.txt\np", "topics: tripclick-head-val\nqrels: qrels.txt\np"

@@ -185,7 +185,7 @@ def needs_of(plan: RecipePlan) -> dict[str, Any]:
 def needs_text(needs: dict[str, object]) -> str:
     """Needs in words."""
     units = {"disk_gb": "GB of disk", "ram_gb": "GB of memory", "download_gb": "GB to download"}
-    units |= {"gpu_hours": "hours of a GPU", "hours": "hours"}
+    units |= {"gpu_hours": "hours of a GPU", "hours": "hours of computing"}
     texts = [
         f"{value:g} {units[key]}" if key in units and isinstance(value, int | float) else str(value)
         for key, value in needs.items()

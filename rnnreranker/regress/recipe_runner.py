@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from rnnreranker import command
 from rnnreranker.command import say
 from rnnreranker.files import fingerprint, read_bytes, read_text, write_json
 from rnnreranker.regress.obstacles import obstacles
@@ -110,9 +111,22 @@ def _stamp(step: RecipeStep) -> Path:
 
 
 def _say_sizes(steps: list[RecipeStep]) -> None:
+    """What is about to be downloaded and written, and whether the memory may be too small."""
     sizes = {key: sum(float(step.needs.get(key, 0)) for step in steps) for key in ("download_gb", "disk_gb")}
     if any(sizes.values()):
-        say(f"{len(steps)} steps: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+        count = command.counted(len(steps), "step")
+        say(f"{count}: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+    wanted, here = max((float(step.needs.get("ram_gb", 0)) for step in steps), default=0.0), memory_gb()
+    if wanted > here > 0:
+        say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
+
+
+def memory_gb() -> float:
+    """The memory of this machine in GB; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return 0.0
 
 
 def _take(steps: list[RecipeStep], jobs: int, keys: Keys) -> dict[Path, str]:
