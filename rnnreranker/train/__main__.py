@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels import SoftLabels
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.fairness import read_neutrality
     from rnnreranker.train.recipe import train_encoder
 
@@ -53,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
         pooling=args.pooling,
         normalize=args.l2_norm,
         neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
+        dynamic=DynamicParams(args.refresh_every),
         checkpoints=args.checkpoints,
         device=_device(args.device),
     )
@@ -96,6 +98,13 @@ def _parser() -> argparse.ArgumentParser:
         field = helps[name]
         text = f"{field.metadata['help']} (default: {'yes' if field.default else 'no'})"
         settings.add_argument(command.flag(name), action=argparse.BooleanOptionalAction, default=None, help=text)
+    settings.add_argument(
+        "--refresh-every",
+        type=int,
+        default=0,
+        metavar="STEPS",
+        help="make candidates and labels again from the encoder as it then is; 0 = never (default: 0)",
+    )
     work = parser.add_argument_group("work")
     work.add_argument(
         "--checkpoints", action=argparse.BooleanOptionalAction, default=True, help="at every validation, to resume from"

@@ -23,6 +23,7 @@ class Batch:
         rows: (b, N) int64 rows of the table, -1 where padded.
         targets: (b, N) float32, 0 where padded.
         positive: (b, N) bool, False where padded.
+        places: of the b samples in their collator.
     """
 
     tokens: torch.Tensor
@@ -30,6 +31,7 @@ class Batch:
     rows: np.ndarray
     targets: np.ndarray
     positive: np.ndarray
+    places: tuple[int, ...] = ()
 
     @property
     def valid(self) -> np.ndarray:
@@ -41,7 +43,7 @@ class Collator:
     """Makes a batch of samples and their cut texts; called by the data loader with places of samples."""
 
     def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: Tokens) -> None:
-        self.samples, self.cut, self.tokens = samples, cut, tokens
+        self.samples, self.cut, self.tokens = list(samples), cut, tokens
 
     def __call__(self, places: Sequence[int]) -> dict[str, Batch]:
         """{"batch": the batch}: the Trainer of transformers wants a mapping."""
@@ -49,6 +51,15 @@ class Collator:
 
     def batch(self, places: Sequence[int]) -> Batch:
         """The batch of the samples at the given places."""
+        tokens, attention = self.tokens.pad([self.cut[place] for place in places])
+        return Batch(tokens, attention, *self._candidates(places), tuple(places))
+
+    def renewed(self, batch: Batch) -> Batch:
+        """The batch with the candidates that its samples have now."""
+        return Batch(batch.tokens, batch.attention, *self._candidates(batch.places), batch.places)
+
+    def _candidates(self, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, targets, positive, (b, N) each."""
         chosen = [self.samples[place] for place in places]
         shape = len(chosen), max(len(sample.rows) for sample in chosen)
         rows = np.full(shape, PAD, dtype=np.int64)
@@ -58,8 +69,7 @@ class Collator:
             rows[line, : len(sample.rows)] = sample.rows
             targets[line, : len(sample.rows)] = sample.targets
             positive[line, : len(sample.rows)] = sample.positive
-        tokens, attention = self.tokens.pad([self.cut[place] for place in places])
-        return Batch(tokens, attention, rows, targets, positive)
+        return rows, targets, positive
 
 
 def add_negatives(
@@ -89,6 +99,7 @@ def add_negatives(
         np.concatenate([batch.rows, new], axis=1),
         np.concatenate([batch.targets, np.zeros(new.shape, dtype=np.float32)], axis=1),
         np.concatenate([batch.positive, np.zeros(new.shape, dtype=bool)], axis=1),
+        batch.places,
     )
 
 

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files import fingerprint
 from rnnreranker.train.candidates import Sample, load_table, read_samples, renumber
+from rnnreranker.train.checkpoints import resume_from, training_arguments
 from rnnreranker.train.params import TrainParams
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
+    from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.trainer import CoderTrainer
     from rnnreranker.vectors import VectorSource
 
-WORK = "work.json"  # in the folder of checkpoints: what they belong to
 RECORD = "training.json"  # beside the trained encoder
 
 
@@ -60,6 +61,7 @@ def train_encoder(
     pooling: str | None = None,
     normalize: bool | None = None,
     neutrality: Mapping[str, float] | None = None,
+    dynamic: DynamicParams | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
     on_validation: Callable[[int, dict[str, float]], None] | None = None,
@@ -76,6 +78,7 @@ def train_encoder(
         validation: labels of the validation queries; None = a share of the training queries, held out by seed.
         pooling, normalize: where they differ from what the model's files say.
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
+        dynamic: when candidates and labels of the training queries are made again; None = never.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
         on_validation: called with step and measures after every validation; what it raises ends the training.
@@ -93,7 +96,10 @@ def train_encoder(
     transformers.set_seed(params.seed)
     if params.neutrality_weight and neutrality is None:
         raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality (--neutrality)")
-    training_set, validation_set, table_rows, lost = _samples(labels, source, topics, params, validation)
+    refresh = dynamic.refresh_every if dynamic is not None else 0
+    training_set, validation_set, table_rows, lost = _samples(
+        labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
+    )
     from rnnreranker.train.batches import Collator
     from rnnreranker.train.folder import write_encoder
     from rnnreranker.train.query_encoder import load_query_encoder
@@ -104,6 +110,7 @@ def train_encoder(
         Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
         for chosen in (training_set, validation_set)
     )
+    from rnnreranker.train.dynamic import DynamicContext
     from rnnreranker.train.trainer import CoderTrainer, Observer
 
     place = output.with_name(output.name + ".checkpoints")
@@ -112,13 +119,17 @@ def train_encoder(
         *([[s.qid, s.rows.tolist(), s.targets.tolist()] for s in chosen] for chosen in (training_set, validation_set)),
         [topics[sample.qid] for sample in training_set],
         sorted(neutrality.items()) if neutrality is not None else None,
+        *([["refresh", refresh]] if refresh else []),
     )
-    resumed = _resume_from(place, belongs) if checkpoints else None
-    arguments = _arguments(params, place, len(training_set), checkpoints, device)
+    resumed = resume_from(place, belongs) if checkpoints else None
+    context = None
+    if refresh:
+        context = DynamicContext(labels, source, table_rows, training, params.candidates, refresh)
+    arguments = training_arguments(params, place, len(training_set), checkpoints, device)
     neutral = None
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
-    trainer = CoderTrainer(model, table, training, checked, params, arguments, neutral)
+    trainer = CoderTrainer(model, table, training, checked, params, arguments, neutral, context)
     if on_validation is not None:
         trainer.add_callback(Observer(on_validation))
     before = trainer.validation()
@@ -133,6 +144,7 @@ def train_encoder(
     rate = trainer.queries_seen / seconds
     record = {
         "params": params.to_dict(),
+        **({"refresh_every": refresh} if refresh else {}),
         "encoder": encoder,
         "labels": labels.metadata,
         "index": source.fingerprint,
@@ -161,8 +173,13 @@ def _samples(
     topics: Mapping[str, str],
     params: TrainParams,
     validation: SoftLabels | None,
+    *,
+    whole: bool,
 ) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
-    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost."""
+    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
+
+    whole: the table needs all documents.
+    """
     needed = [*labels.qids, *(validation.qids if validation is not None else ())]
     without = [qid for qid in needed if qid not in topics]
     if without:
@@ -191,7 +208,7 @@ def _samples(
         training, rows, lost = read_samples(labels, source, params.candidates)
         checked, more_rows, more_lost = read_samples(validation, source, params.candidates)
     checked = checked[: params.validation_queries]
-    everything = np.arange(len(source.docids)) if params.random_negatives else np.union1d(rows, more_rows)
+    everything = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
     return training, checked, everything, lost + more_lost
 
 
@@ -203,58 +220,6 @@ def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
     """
     ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
     return set(ordered[: math.ceil(share * len(ordered))])
-
-
-def _arguments(params: TrainParams, place: Path, queries: int, checkpoints: bool, device: str) -> Any:
-    import transformers
-
-    when = "steps" if params.evaluate_every else "epoch"
-    every = params.evaluate_every or 500
-    return transformers.TrainingArguments(
-        output_dir=str(place),
-        per_device_train_batch_size=params.batch_size,
-        gradient_accumulation_steps=params.accumulate,
-        num_train_epochs=params.epochs,
-        max_steps=params.max_steps or -1,
-        learning_rate=params.learning_rate,
-        max_grad_norm=params.clip,
-        seed=params.seed,
-        data_seed=params.seed,
-        eval_strategy=when,
-        eval_steps=every,
-        save_strategy=when if checkpoints else "no",
-        save_steps=every,
-        save_total_limit=2,
-        logging_strategy=when,
-        logging_steps=every,
-        report_to=[],
-        remove_unused_columns=False,
-        dataloader_pin_memory=False,
-        disable_tqdm=True,
-        use_cpu=device == "cpu",
-        log_level="error",
-    )
-
-
-def _resume_from(place: Path, belongs: str) -> Path | None:
-    """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none."""
-    import json
-
-    from rnnreranker.train.trainer import last_checkpoint
-
-    if place.is_dir() and (place / WORK).is_file():
-        if json.loads((place / WORK).read_text()).get("belongs") != belongs:
-            raise InputError(
-                f"{place}: has checkpoints of a training with other inputs or settings; give another --output, "
-                "or delete this folder"
-            )
-        return last_checkpoint(place)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another --output") from None
-    write_json(place / WORK, {"belongs": belongs})
-    return None
 
 
 def _history(trainer: CoderTrainer) -> list[dict[str, float]]:

@@ -17,6 +17,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import write_json
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import VectorTable
+from rnnreranker.train.dynamic import DynamicContext
 from rnnreranker.train.losses import neutrality_divergence, ranking_loss
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query_encoder import QueryEncoder
@@ -37,6 +38,7 @@ class CoderTrainer(transformers.Trainer):
         params: of the training.
         arguments: of the Trainer, made from `params`.
         neutrality: (D,) float32 in [0, 1] for every row of the table, where `neutrality_weight` is not 0.
+        dynamic: makes the candidates of the training queries again; None = they stay.
     """
 
     def __init__(
@@ -48,7 +50,9 @@ class CoderTrainer(transformers.Trainer):
         params: TrainParams,
         arguments: transformers.TrainingArguments,
         neutrality: np.ndarray | None = None,
+        dynamic: DynamicContext | None = None,
     ) -> None:
+        self.dynamic = dynamic
         self.neutrality = None if neutrality is None else torch.from_numpy(neutrality)
         self.encoder, self.table, self.params = encoder, table, params
         self.held_out = validation
@@ -76,7 +80,10 @@ class CoderTrainer(transformers.Trainer):
         rng = np.random.default_rng([self.params.seed, *self._passes])
         wanted = self.params.random_negatives, self.params.in_batch_negatives
         self.queries_seen += len(inputs["batch"].rows)
-        batch = add_negatives(inputs["batch"], len(self.table), *wanted, rng)
+        batch = inputs["batch"]
+        if self.dynamic is not None:
+            batch = self.dynamic.current(self.encoder, batch, step)
+        batch = add_negatives(batch, len(self.table), *wanted, rng)
         scores = score(self.encoder, self.table, batch)
         valid = torch.from_numpy(batch.valid).to(scores.device)
         loss = ranking_loss(
@@ -167,6 +174,8 @@ class Best(transformers.TrainerCallback):
         """Write the best weights into the checkpoint, and the mark that it is whole."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         save_file(self.weights, str(folder / BEST))
+        if self._trainer.dynamic is not None:
+            self._trainer.dynamic.save(folder)
         write_json(folder / MARK, {"value": self.value, "step": self.step, "stale": self.stale})
 
     def load(self, checkpoint: Path) -> None:
@@ -174,6 +183,8 @@ class Best(transformers.TrainerCallback):
         kept = json.loads((checkpoint / MARK).read_text())
         self.value, self.step, self.stale = kept["value"], kept["step"], kept["stale"]
         self.weights = load_file(str(checkpoint / BEST))
+        if self._trainer.dynamic is not None:
+            self._trainer.dynamic.load(checkpoint)
 
     def put_back(self) -> None:
         """Load the best weights into the encoder."""
