@@ -18,7 +18,7 @@ from rnnreranker.search.retrieve import dense_run
 from rnnreranker.train.params import TrainParams
 from rnnreranker.tune import Space
 from rnnreranker.tune.joint import Test as HeldOutQueries
-from rnnreranker.tune.joint import Trainings, on_test_queries, tune_jointly
+from rnnreranker.tune.joint import Trainings, joint_ablations, on_test_queries, tune_jointly
 from rnnreranker.tune.joint_space import NARROW_NAME, Joint, JointSpace, LabelSpace
 from rnnreranker.tune.preset import write_preset
 from rnnreranker.tune.space import Between
@@ -171,6 +171,28 @@ def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, t
     assert f"default {found.default:.4f}" in (tmp_path / "my.yaml").read_text()
 
 
+def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Joint] = []
+
+    def trained(self: HeldOutQueries, _: Trainings, joint: Joint, seeds: tuple[int, ...]) -> np.ndarray:
+        seen.append(joint)
+        return np.array([0.5, 0.25]) if joint.labels.n_max is None else np.array([0.5, 0.75])
+
+    monkeypatch.setattr(HeldOutQueries, "trained", trained)
+    test = HeldOutQueries({}, trainings.qrels, "RR@10")
+    rows = {row["what"]: row for row in joint_ablations(trainings, FIXED, test, (0,))}
+    assert rows["no n_max"]["difference"] == -0.25
+    assert rows["no boost (b 1)"]["difference"] == 0
+    assert [joint.labels.boost for joint in seen if joint.labels.boost != FIXED.labels.boost] == [1.0]
+    assert {joint.rnn.lam for joint in seen} == {0.0, 0.6, 1.0}
+    assert {joint.rnn.k_exp for joint in seen} == {1, 3}
+    assert {joint.rnn.tau for joint in seen} == {0.0, 0.5}
+    assert {joint.rnn.weight for joint in seen} == {"linear", "binary"}
+    for joint in seen[1:]:  # one change each
+        before, after = FIXED.to_dict(), joint.to_dict()
+        assert sum(before[part][name] != after[part][name] for part in before for name in before[part]) == 1
+
+
 def test_the_command_writes_a_preset_that_the_other_commands_take(
     tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,7 +205,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     judged = ["--qrels", str(data / "qrels.txt")]
     quick = ["--trials", "2", "--final-seeds", "1", "--epochs", "1", "--context", "20", "--n-max", "5", "--hits", "30"]
     preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
-    files = ["--output", str(preset), "--json", str(report)]
+    files = ["--output", str(preset), "--json", str(report), "--plots", str(tmp_path / "plots"), "--ablations"]
     assert main(["train", *common, *judged, *quick, *files]) == 0
     out = capsys.readouterr()
     assert "tuned - default" in out.out
@@ -192,6 +214,9 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     kept = json.loads(report.read_text())
     assert kept["study"]["params"]["train"]["epochs"] == 1
     assert kept["held out"]["topics"] == 10
+    assert kept["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])
+    assert "no n_max" in out.out
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg", "trials.svg"}
     vectors = load_encoder(str(tiny), pooling="mean").encode(
         [line.split("\t")[1] for line in (data / "topics.tsv").read_text().splitlines()]
     )

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.command import progress
 from rnnreranker.errors import InputError
 from rnnreranker.tune.heldout import HeldOut, held_out_of
 from rnnreranker.tune.joint_space import Joint, JointSpace
 from rnnreranker.tune.study import Report, Study, search
+from rnnreranker.tune.sweeps import WHOLE, Rows, compared, without_parts
 
 if TYPE_CHECKING:
     import pandas
@@ -200,6 +202,26 @@ def on_test_queries(
     }
     how = f"test queries, {len(seeds)} seeds averaged" if len(seeds) > 1 else "test queries"
     return held_out_of(how, test.values(trainings.source, base), plain, tuned, [fold])
+
+
+def joint_ablations(trainings: Trainings, joint: Joint, test: Test, seeds: Sequence[int]) -> Rows:
+    """Each part of similarity and labels left out in turn, trained and tested; rows as of `sweeps.ablation_sweep`.
+
+    Args:
+        trainings, test: as in `on_test_queries`.
+        joint: all parts.
+        seeds: of the trainings, averaged.
+    """
+    variants = {WHOLE: joint}
+    variants |= {
+        what: dataclasses.replace(joint, rnn=params)
+        for what, params in without_parts(joint.rnn).items()
+        if params != joint.rnn
+    }
+    for what, changed in (("no n_max", {"n_max": None}), ("no boost (b 1)", {"boost": 1.0})):
+        variants[what] = dataclasses.replace(joint, labels=dataclasses.replace(joint.labels, **changed))
+    shown = progress(list(variants.items()), unit="variants", what="ablations")
+    return compared({what: test.trained(trainings, variant, seeds) for what, variant in shown})
 
 
 def _key(joint: Joint) -> str:

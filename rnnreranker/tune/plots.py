@@ -20,8 +20,21 @@ if TYPE_CHECKING:
 LINE, BAND, SECOND = "#1f5fa8", "#1f5fa833", "#b4552d"
 
 
-def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study: Study | None = None) -> list[Path]:
+def write_plots(
+    folder: str | Path,
+    sweeps: dict[str, Rows],
+    measure: str,
+    study: Study[Any] | None = None,
+    searched: str | None = None,
+) -> list[Path]:
     """Draw every sweep, and the course of a study, into a folder; the files written.
+
+    Args:
+        folder: is made.
+        sweeps: rows by the name of the sweep.
+        measure: of the sweeps.
+        study: drawn as trials.svg.
+        searched: what the study maximised; None = the measure on the topics searched.
 
     Raises:
         MissingDependencyError: without matplotlib.
@@ -36,7 +49,7 @@ def write_plots(folder: str | Path, sweeps: dict[str, Rows], measure: str, study
         written.append(_save(figure, Path(folder) / f"{name}.svg"))
     if study is not None:
         figure, axes = _figure()
-        _history(axes, study, measure)
+        _history(axes, study, searched or f"{measure} on the topics searched")
         written.append(_save(figure, Path(folder) / "trials.svg"))
     return written
 
@@ -102,13 +115,13 @@ def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
     axes.set_yticklabels([row["what"] for row in rows])
 
 
-def _history(axes: Axes, study: Study, measure: str) -> None:
+def _history(axes: Axes, study: Study[Any], searched: str) -> None:
     done = [(number, value) for number, value in enumerate(study.history) if value is not None]
     numbers, values = [number for number, _ in done], [value for _, value in done]
     axes.plot(numbers, values, ".", color=LINE, label="a trial")
     axes.plot(numbers, np.maximum.accumulate(values), color=SECOND, label="best so far")
     axes.legend(frameon=False, loc="lower right", fontsize=9)
-    axes.set(xlabel="trial (those ended early left out)", ylabel=f"{measure} on the topics searched")
+    axes.set(xlabel="trial (those ended early left out)", ylabel=searched)
 
 
 def _banded(axes: Axes, places: list[Any], rows: Rows) -> None:

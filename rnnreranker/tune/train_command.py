@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
@@ -21,9 +21,7 @@ from rnnreranker.tune.joint_space import Joint, JointSpace
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
-    from rnnreranker.tune.joint import Test, Trainings
     from rnnreranker.tune.study import Study
-    from rnnreranker.vectors import QueryVectors
 
 FEW = 100  # validation queries below which the best of the trials is mostly luck
 SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
@@ -44,10 +42,11 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     _check(args)
-    from rnnreranker.tune.joint import on_test_queries, tune_jointly
+    from rnnreranker.tune.joint import joint_ablations, on_test_queries, tune_jointly
     from rnnreranker.tune.preset import write_preset
+    from rnnreranker.tune.training_set import load_trainings
 
-    trainings, test, base = _load(args)
+    trainings, test, base = load_trainings(args)
     start = _start(args)
     space = _space(start, args).within(args.hits)
     command.say(
@@ -76,10 +75,31 @@ def main(argv: Sequence[str]) -> int:
             "seed": args.seed,
         }
         write_preset(args.output, study, held_out, about)
+    rows = None
+    if args.ablations:
+        rows = joint_ablations(trainings, study.params, test, seeds)
+        print_table(
+            [f"{args.measure} held out", "mean", "difference"],
+            [
+                [
+                    row["what"],
+                    f"{row['value']:.4f}",
+                    f"{row['difference']:+.4f} [{row['difference_low']:+.4f}, {row['difference_high']:+.4f}]",
+                ]
+                for row in rows
+            ],
+        )
+    if args.plots:
+        from rnnreranker.tune.plots import write_plots
+
+        searched = f"{space.fixed.train.key_measure} of validation"
+        for path in write_plots(args.plots, {"ablations": rows} if rows else {}, args.measure, study, searched):
+            command.say(f"picture: {path}")
     if args.json:
         from rnnreranker.files import write_json
 
         found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
+        found |= {"ablations": rows} if rows else {}
         write_json(args.json, found | {"seed": args.seed, "final seeds": args.final_seeds})
     return 0
 
@@ -118,6 +138,8 @@ def _parser() -> argparse.ArgumentParser:
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE.yaml", help="the parameters found, for `labels` and `train --preset`")
     out.add_argument("--json", metavar="FILE", help="write the study and the held-out values to this file")
+    out.add_argument("--ablations", action="store_true", help="train without each part too, around what was found")
+    out.add_argument("--plots", metavar="FOLDER", help="draw the course of the trials, and the ablations, there")
     out.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     return parser
 
@@ -135,6 +157,8 @@ def _check(args: argparse.Namespace) -> None:
         problems.append(f"--validation-share {args.validation_share} and --test-share {test} leave nothing to train on")
     if args.method == "hard" and command.given(args, RnnParams) | command.given(args, LabelParams):
         problems.append("--method hard has no parameters of similarity or labels")
+    if args.method == "hard" and args.ablations:
+        problems.append("--ablations leaves out parts of similarity and labels: not with --method hard")
     if problems:
         raise InputError("; ".join(problems))
     from rnnreranker.errors import require
@@ -148,6 +172,8 @@ def _check(args: argparse.Namespace) -> None:
             check_writable(path)
     require("optuna", "tuning", "'rnnreranker[tune]'")
     require("accelerate", "training", "'rnnreranker[train]'")
+    if args.plots:
+        require("matplotlib", "--plots", "'rnnreranker[plots]'")
 
 
 def _start(args: argparse.Namespace) -> Joint:
@@ -177,89 +203,6 @@ def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
         if args.method != "hard"
         else dataclasses.replace(space, rnn=Space({}, start.rnn), labels=LabelSpace({}, start.labels))
     )
-
-
-def _load(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVectors]:
-    """What trials share, the test, and the test queries' vectors by the encoder as it is."""
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.search.retrieve import dense_run
-    from rnnreranker.train.recipe import split
-    from rnnreranker.tune.joint import Test, Trainings
-
-    index = open_index(args.index)
-    if index.vectors is None:
-        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
-    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
-    if not encoder:
-        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
-    qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
-    usable = _usable(texts, qrels, args)
-    tested: Mapping[str, str]
-    if args.test_topics:
-        judged, every = load_qrels(args.test_qrels), load_topics(args.test_topics)
-        known = set(judged["query_id"])
-        tested = {qid: text for qid, text in every.items() if qid in known}
-        if not tested:
-            raise InputError(f"{args.test_qrels}: judges none of the {len(every)} topics of {args.test_topics}")
-        if twice := sorted(set(tested) & set(usable)):
-            raise InputError(
-                f"{len(twice)} query ids stand in both --topics and --test-topics (first: {', '.join(twice[:3])}); "
-                "expected different queries"
-            )
-        share = args.validation_share
-    else:
-        chosen = split(usable, args.test_share, args.seed)
-        judged, tested = qrels, {qid: texts[qid] for qid in usable if qid in chosen}
-        usable = [qid for qid in usable if qid not in chosen]
-        share = args.validation_share / (1 - args.test_share)
-    checked = split(usable, share, args.seed)
-    topics = {qid: texts[qid] for qid in usable}
-    options = {} if args.pooling is None else {"pooling": args.pooling}
-    vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
-    queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
-    if args.run:
-        whole = Run.read(args.run).head(args.hits)
-        if lost := [qid for qid in usable if qid not in whole]:
-            raise InputError(f"{args.run}: {len(lost)} of the queries have no candidates (first: {lost[0]})")
-        run = Run.from_dict({qid: dict(whole[qid]) for qid in usable})
-    else:
-        run = dense_run(index.vectors, queries, args.hits, threads=None, batch_size=256)
-    trainings = Trainings(
-        index.vectors,
-        topics,
-        queries,
-        run,
-        qrels,
-        tuple(qid for qid in usable if qid not in checked),
-        tuple(qid for qid in usable if qid in checked),
-        encoder,
-        args.method,
-        args.relevant,
-        args.pooling,
-        args.device,
-    )
-    return trainings, Test(tested, judged, args.measure, args.protocol), base
-
-
-def _usable(texts: Mapping[str, str], qrels: Any, args: argparse.Namespace) -> list[str]:
-    positive = set(qrels.loc[qrels["relevance"] >= args.relevant, "query_id"])
-    usable = [qid for qid in texts if qid in positive]
-    if len(usable) < 8:
-        raise InputError(
-            f"{len(usable)} of {len(texts)} topics have a positive in {args.qrels}: too few to cut in three"
-        )
-    return usable
-
-
-def _rows(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
-    from rnnreranker.vectors import QueryVectors as Vectors
-
-    places = {qid: place for place, qid in enumerate(queries.qids)}
-    return Vectors(qids, queries.vectors[[places[qid] for qid in qids]])
 
 
 def _show(held_out: HeldOut, study: Study[Joint], default: Joint, args: argparse.Namespace) -> None:

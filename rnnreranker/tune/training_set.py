@@ -1,0 +1,103 @@
+"""Queries to train on, to validate on and to test on, from the arguments of `tune train`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.tune.joint import Test, Trainings
+
+if TYPE_CHECKING:
+    from rnnreranker.vectors import QueryVectors
+
+
+def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVectors]:
+    """What trials share, the test, and the test queries' vectors by the encoder as it is.
+
+    Args:
+        args: of `tune train`.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, too few queries, an index without vectors or
+            without the name of its encoder.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import encode_topics
+    from rnnreranker.search.retrieve import dense_run
+    from rnnreranker.train.recipe import split
+
+    index = open_index(args.index)
+    if index.vectors is None:
+        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
+    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
+    if not encoder:
+        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
+    usable = _usable(texts, qrels, args)
+    tested: Mapping[str, str]
+    if args.test_topics:
+        judged, every = load_qrels(args.test_qrels), load_topics(args.test_topics)
+        known = set(judged["query_id"])
+        tested = {qid: text for qid, text in every.items() if qid in known}
+        if not tested:
+            raise InputError(f"{args.test_qrels}: judges none of the {len(every)} topics of {args.test_topics}")
+        if twice := sorted(set(tested) & set(usable)):
+            raise InputError(
+                f"{len(twice)} query ids stand in both --topics and --test-topics (first: {', '.join(twice[:3])}); "
+                "expected different queries"
+            )
+        share = args.validation_share
+    else:
+        chosen = split(usable, args.test_share, args.seed)
+        judged, tested = qrels, {qid: texts[qid] for qid in usable if qid in chosen}
+        usable = [qid for qid in usable if qid not in chosen]
+        share = args.validation_share / (1 - args.test_share)
+    checked = split(usable, share, args.seed)
+    topics = {qid: texts[qid] for qid in usable}
+    options = {} if args.pooling is None else {"pooling": args.pooling}
+    vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
+    queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
+    if args.run:
+        whole = Run.read(args.run).head(args.hits)
+        if lost := [qid for qid in usable if qid not in whole]:
+            raise InputError(f"{args.run}: {len(lost)} of the queries have no candidates (first: {lost[0]})")
+        run = Run.from_dict({qid: dict(whole[qid]) for qid in usable})
+    else:
+        run = dense_run(index.vectors, queries, args.hits, threads=None, batch_size=256)
+    trainings = Trainings(
+        index.vectors,
+        topics,
+        queries,
+        run,
+        qrels,
+        tuple(qid for qid in usable if qid not in checked),
+        tuple(qid for qid in usable if qid in checked),
+        encoder,
+        args.method,
+        args.relevant,
+        args.pooling,
+        args.device,
+    )
+    return trainings, Test(tested, judged, args.measure, args.protocol), base
+
+
+def _usable(texts: Mapping[str, str], qrels: Any, args: argparse.Namespace) -> list[str]:
+    positive = set(qrels.loc[qrels["relevance"] >= args.relevant, "query_id"])
+    usable = [qid for qid in texts if qid in positive]
+    if len(usable) < 8:
+        raise InputError(
+            f"{len(usable)} of {len(texts)} topics have a positive in {args.qrels}: too few to cut in three"
+        )
+    return usable
+
+
+def _rows(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
+    from rnnreranker.vectors import QueryVectors as Vectors
+
+    places = {qid: place for place, qid in enumerate(queries.qids)}
+    return Vectors(qids, queries.vectors[[places[qid] for qid in qids]])
