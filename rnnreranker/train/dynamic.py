@@ -98,14 +98,12 @@ class DynamicContext:
 
     def made_again(self, qids: Sequence[str], vectors: np.ndarray) -> dict[str, Sample]:
         """The samples of queries with the given vectors, rows of the table, by query id."""
-        from rnnreranker.labels import SoftLabels
         from rnnreranker.search.retrieve import dense_run
         from rnnreranker.vectors import QueryVectors
 
         queries = QueryVectors(tuple(qids), vectors)
         run = dense_run(self._source, queries, self.hits, threads=None, batch_size=AT_ONCE)
         found, _ = _labeler(self._labels, self._source, queries).infer_from(run, self._judged)
-        assert isinstance(found, SoftLabels)
         if not len(found):
             return {}
         samples, _, _ = read_samples(found, self._source, self._candidates)

@@ -1,0 +1,74 @@
+"""A made-up world to train in: a BERT of two layers, 24 queries, 60 documents with random vectors, a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import torch
+
+from rnnreranker.runs import Run
+from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
+
+WORDS = [f"w{number}" for number in range(40)]
+QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
+
+
+def make_encoder(folder: Path) -> Path:
+    """A plain transformers folder with a vocabulary of 40 words."""
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    return folder
+
+
+def make_topics() -> dict[str, str]:
+    """Two to eight words a query."""
+    rng = np.random.default_rng(1)
+    return {f"q{n}": " ".join(rng.choice(WORDS, size=int(rng.integers(2, 9)))) for n in range(QUERIES)}
+
+
+def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
+    """Documents d0, d1, ... with normal vectors, written to the folder and opened."""
+    rng = np.random.default_rng(2)
+    np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
+    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
+    return open_vectors(folder)
+
+
+def make_run(hits: int = 12) -> Run:
+    """Other documents in another order for every query, as of a retriever that has nothing to do with the vectors."""
+    rng = np.random.default_rng(4)
+    return Run.from_dict(
+        {
+            f"q{n}": {f"d{row}": 100.0 - rank for rank, row in enumerate(rng.permutation(DOCUMENTS)[:hits])}
+            for n in range(QUERIES)
+        }
+    )
+
+
+def make_qrels() -> pandas.DataFrame:
+    """Two positives a query, of grades 2 and 1."""
+    rng = np.random.default_rng(5)
+    found = [
+        (f"q{n}", f"d{row}", 2 - place)
+        for n in range(QUERIES)
+        for place, row in enumerate(rng.permutation(DOCUMENTS)[:2])
+    ]
+    return pandas.DataFrame(found, columns=["query_id", "doc_id", "relevance"])
+
+
+def make_queries(dimension: int = DIMENSION) -> QueryVectors:
+    """Random vectors of the queries."""
+    rng = np.random.default_rng(6)
+    return QueryVectors(
+        tuple(f"q{n}" for n in range(QUERIES)), rng.standard_normal((QUERIES, dimension)).astype(np.float32)
+    )
