@@ -23,6 +23,7 @@ from rnnreranker.regress.published_runs import on_record
 from rnnreranker.regress.recipe import Recipe, read_recipe
 from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep, make_recipe_plan
 from rnnreranker.regress.recipe_runner import Keys, run_plan, to_take
+from rnnreranker.regress.source_code import PACKAGE, code_of, sources
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -150,13 +151,24 @@ class TestWhatIsStale:
         run_plan(plan_of(small(place), place))
         assert taken == stale
 
-    def test_code_that_makes_outputs_makes_all_stale(
+    def test_the_code_of_a_command_makes_its_steps_stale_and_what_follows(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_plan(plan_of(small(place), place))
-        monkeypatch.setattr(recipe_runner, "_code", lambda: "another version of the package")
+        taken.clear()
+        monkeypatch.setattr(recipe_runner, "code_of", lambda room: "other" if room == "train" else code_of(room))
         run_plan(plan_of(small(place), place))
-        assert taken == [*ALL, *ALL]
+        assert taken == ["hard", "hard.txt", "soft", "soft.txt"]
+
+    def test_the_code_of_a_command_is_what_it_imports(self) -> None:
+        found = {
+            room: {path.relative_to(PACKAGE).as_posix() for path in sources(f"rnnreranker.{room}.__main__")}
+            for room in ("index", "train")
+        }
+        assert {"index/dense.py", "vectors/transformer.py", "data/local.py", "java.py"} <= found["index"]
+        assert {"train/losses.py", "labels/soft.py", "search/indexes.py"} <= found["train"]
+        assert not any(name.startswith(("train/", "labels/", "rnn/", "regress/")) for name in found["index"])
+        assert not any(name.startswith(("tune/", "regress/")) for name in found["train"])
 
     def test_an_output_of_other_inputs_is_removed_before_it_is_made_again(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
@@ -523,7 +535,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
         [sys.executable, "-m", "rnnreranker.regress", *argv],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(recipe_runner.PACKAGE.parent)},
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     ) as process:
         first = tiny / "work" / "small" / "dense.txt"
         while not first.exists() and process.poll() is None:

@@ -17,15 +17,14 @@ from typing import Any
 
 from rnnreranker import command
 from rnnreranker.command import say
-from rnnreranker.files import fingerprint, read_bytes, read_text, write_json
+from rnnreranker.files import fingerprint, read_text, write_json
 from rnnreranker.regress.obstacles import obstacles
 from rnnreranker.regress.recipe import planned
 from rnnreranker.regress.recipe_plan import RecipePlan, RecipeStep, value_of
 from rnnreranker.regress.recipe_step import UNAVAILABLE
+from rnnreranker.regress.source_code import PACKAGE, code_of
 
-PACKAGE = Path(__file__).resolve().parents[1]
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
-NO_PART = ("regress", "bench", "explain", "adapters", "diagnose", "tune", "study")  # rooms that make no step's output
 
 
 def run_plan(plan: RecipePlan, jobs: int = 1) -> dict[str, str]:
@@ -65,7 +64,7 @@ class Keys:
             before = [self.of(self._steps[path]) for path in step.inputs if path in self._steps]
             words = [_within(word, self._folder) for word in step.argv]
             read = [_content(value_of(step.argv, flag), self._folder) for flag in INPUTS]
-            self._known[step.output] = fingerprint(step.module, words, read, before, _code())
+            self._known[step.output] = fingerprint(step.module, words, read, before, code_of(step.module))
         return self._known[step.output]
 
 
@@ -234,10 +233,3 @@ def _digest(path: Path, size: int, changed: int) -> str:
     """The checksum of a file's content; size and time of change tell one content from the next within a process."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@functools.cache
-def _code() -> str:
-    """The fingerprint of the code that steps are made with."""
-    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in NO_PART]
-    return fingerprint(*(read_bytes(path) for path in files))
