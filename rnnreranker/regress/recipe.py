@@ -62,6 +62,11 @@ class Condition:
     figure: str = ""  # of the paper that the sweep draws
     note: str = ""
 
+    @property
+    def run_names(self) -> list[str]:
+        """The names of its runs: its id, or one for each context of a sweep."""
+        return [f"{self.id}-{context}" for context in self.contexts] or [self.id]
+
 
 @dataclass(frozen=True)
 class Recipe:

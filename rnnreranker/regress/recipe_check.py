@@ -8,6 +8,7 @@ from typing import Any
 from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.regress.recipe import Condition, IndexSource, Model
+from rnnreranker.regress.recipe_options import check_labels, check_training
 from rnnreranker.regress.strict import Document, Place
 from rnnreranker.rerank.registry import PARAMS, make_params
 
@@ -144,7 +145,7 @@ def cycles(needing: dict[str, list[str]]) -> list[list[str]]:
 def _check_expected(document: Document, found: Found) -> None:
     """`expected` has the names of runs, protocols and measures of this recipe, and numbers or null."""
     conditions = [entry for entry, _, _ in found["conditions"]]
-    runs = [name for entry in conditions for name in run_names(entry)]
+    runs = [name for entry in conditions for name in entry.run_names]
     known = (runs, document.content.get("protocols", ["trec"]), document.content.get("measures", []))
 
     def visit(value: Any, depth: int, place: Place) -> None:
@@ -168,11 +169,6 @@ def _check_expected(document: Document, found: Found) -> None:
     visit(document.content.get("expected"), 0, ("expected",))
 
 
-def run_names(condition: Condition) -> list[str]:
-    """The names of a condition's runs: its id, or one for each context of a sweep."""
-    return [f"{condition.id}-{context}" for context in condition.contexts] or [condition.id]
-
-
 def _check_index(entry: IndexSource, source: Document, place: Place) -> None:
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
@@ -183,51 +179,10 @@ def _check_index(entry: IndexSource, source: Document, place: Place) -> None:
 
 
 def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str, IndexSource]) -> None:
-    _note(source, (*place, "labels"), _labels_are_good, entry.labels)
-    _note(source, (*place, "train"), _train_is_good, entry.train)
+    _note(source, (*place, "labels"), check_labels, entry.labels)
+    _note(source, (*place, "train"), check_training, entry.train)
     if entry.index in indexes and not indexes[entry.index].encoder:
         source.problem((*place, "index"), f"index {entry.index}: has no encoder that could be trained")
-
-
-def _labels_are_good(options: dict[str, Any]) -> None:
-    """Raises InputError for what `python -m rnnreranker.labels` would not take."""
-    from rnnreranker.labels.labelers import METHODS
-    from rnnreranker.labels.params import LabelParams
-    from rnnreranker.rnn import RnnParams
-
-    rest = dict(options)
-    method, depth = rest.pop("method", "evidence"), rest.pop("depth", 1000)
-    relevant = rest.pop("relevant", 1)
-    if method not in METHODS:
-        raise InputError(f"labels method {method}; {nearest(str(method), METHODS)}")
-    for name, value in (("depth", depth), ("relevant", relevant)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"labels {name}: {value!r}; expected an integer >= 1")
-    if "label_preset" in rest:
-        LabelParams.preset(rest.pop("label_preset"))
-    if "preset" in rest:
-        RnnParams.preset(rest.pop("preset"))
-    _fields_are_good("labels", rest, LabelParams, RnnParams)
-
-
-def _train_is_good(options: dict[str, Any]) -> None:
-    """Raises InputError for what `python -m rnnreranker.train` would not take."""
-    from rnnreranker.train.params import TrainParams
-
-    rest = dict(options)
-    if "preset" in rest:
-        TrainParams.preset(rest.pop("preset"))
-    rest.pop("pooling", None)
-    _fields_are_good("train", rest, TrainParams)
-
-
-def _fields_are_good(what: str, values: dict[str, Any], *kinds: Any) -> None:
-    fields = {name: kind for kind in reversed(kinds) for name in kind.__dataclass_fields__}
-    unknown = [f"{what} {name}: no such option; {nearest(str(name), fields)}" for name in values if name not in fields]
-    if unknown:
-        raise InputError("; ".join(unknown))
-    for kind in kinds:
-        kind(**{name: value for name, value in values.items() if fields[name] is kind})
 
 
 def _check_condition(entry: Condition, source: Document, place: Place, indexes: dict[str, IndexSource]) -> None:

@@ -61,8 +61,7 @@ class RecipePlan:
 
 def run_files(recipe: Recipe, folder: Path, condition: Condition) -> list[Path]:
     """Where the runs of a condition are written."""
-    names = [f"{condition.id}-{context}" for context in condition.contexts] or [condition.id]
-    return [folder / recipe.name / f"{name}.txt" for name in names]
+    return [folder / recipe.name / f"{name}.txt" for name in condition.run_names]
 
 
 def make_recipe_plan(recipe: Recipe, folder: Path, conditions: tuple[Condition, ...]) -> RecipePlan:
