@@ -132,13 +132,13 @@ class TestWhatItScores:
         assert (entry.depth, entry.topics, entry.file) == (2, 2, "Small-set/Theirs-BM25.txt")
         assert entry.sha256 == hashlib.sha256(RUN.encode()).hexdigest()
         assert entry.queries == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
-        keys = ("table", "query", "protocol", "published", "measured", "difference", "within", "note")
+        keys = ("table", "query", "protocol", "published", "measured", "difference", "within")
         assert [tuple(cell[key] for key in keys) for cell in entry.against] == [
-            ("1", "", "trec", 50.0, 50.0, 0.0, True, ""),
-            ("1", "", "lenient", 0.75, 0.75, 0.0, True, ""),
-            ("1", "q1", "trec", 1.0, 1.0, 0.0, True, ""),
-            ("1", "q2", "trec", 0.01, 0.0, -0.01, False, "rounded twice"),
-            ("2", "", "trec", 0.5, 0.5, 0.0, True, ""),
+            ("1", "", "trec", 50.0, 50.0, 0.0, True),
+            ("1", "", "lenient", 0.75, 0.75, 0.0, True),
+            ("1", "q1", "trec", 1.0, 1.0, 0.0, True),
+            ("1", "q2", "trec", 0.01, 0.0, -0.01, False),
+            ("2", "", "trec", 0.5, 0.5, 0.0, True),
         ]
 
     def test_goes_on_record_in_place_of_the_same_content(self, specs: Path, runs: Path, recipe: Recipe) -> None:
@@ -174,7 +174,12 @@ class TestTheCommand:
         assert not records_file(specs).exists()
         assert Matrix(specs).summary()[0] == ["reproduced", 0, 0]
         assert main([*argv, "--record"]) == 0
-        assert Matrix(specs).summary()[0] == ["reproduced", 4, 3]
+        matrix = Matrix(specs)
+        assert matrix.summary()[0] == ["reproduced", 4, 3]
+        assert [cell["note"].split(";")[0] for cell in matrix.cells if cell["state"] == "changed"] == [
+            "rounded twice",
+            "planned: a method that is not there",
+        ]
         assert main(["paper-009", "--table", "2", *argv]) == 0
         assert "009\t2\tBM25\tSmall\tRR@2\t0.5\t0.5000\t+0.0000\treproduced\n" in capsys.readouterr().out
 

@@ -178,7 +178,6 @@ def _against(
             "measured": round(found * cell.factor, digits),
             "difference": round(difference, digits),
             "within": abs(difference) <= cell.half_unit + 1e-9,
-            "note": remark(cell) or cell.how.note,
         }
     ]
 
