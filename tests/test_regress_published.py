@@ -178,7 +178,7 @@ class TestTheCommand:
         assert matrix.summary()[0] == ["reproduced", 4, 3]
         assert [cell["note"].split(";")[0] for cell in matrix.cells if cell["state"] == "changed"] == [
             "rounded twice",
-            "planned: a method that is not there",
+            "measured on a published run, which cannot be made here: a method that is not there",
         ]
         assert main(["paper-009", "--table", "2", *argv]) == 0
         assert "009\t2\tBM25\tSmall\tRR@2\t0.5\t0.5000\t+0.0000\treproduced\n" in capsys.readouterr().out
