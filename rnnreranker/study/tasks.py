@@ -12,7 +12,7 @@ from rnnreranker.files import fingerprint
 if TYPE_CHECKING:
     import pandas
 
-SEEN, UNSEEN = "positive seen in training", "positive not seen in training"
+SEEN, UNSEEN = "a positive is a training query's too", "no positive is a training query's"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,9 @@ def transfer_task(
     share: float,
     relevant: int = 1,
 ) -> Task:
-    """Train on one positive of each query of one set, test on another; test queries that share a positive are a group.
+    """Train on one positive of each query of one set, test on another.
+
+    Test queries with a positive that some training query has too, whether drawn or not, are a group.
 
     Raises:
         InputError: no query with a positive in either set, or one id in both.
@@ -105,17 +107,13 @@ def transfer_task(
             f"{len(twice)} query ids stand in both the training and the test topics (first: {', '.join(twice[:3])}); "
             "expected different queries"
         )
-    positives = one_positive(qrels, training, seed, relevant)
-    seen = set(positives["doc_id"])
-    of_test: dict[str, set[str]] = {}
-    for qid, docid, grade in test_qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
-        if grade >= relevant:
-            of_test.setdefault(qid, set()).add(docid)
+    seen = {docid for qid, found in _positives(qrels, relevant).items() if qid in topics for docid in found}
+    of_test = _positives(test_qrels, relevant)
     return Task(
         "transfer",
         seed,
         {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}},
-        positives,
+        one_positive(qrels, training, seed, relevant),
         _held_out(training, share, seed),
         tuple(tested),
         {qid: SEEN if of_test[qid] & seen else UNSEEN for qid in tested},
@@ -126,22 +124,28 @@ def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: 
     """One positive of every query, drawn by the seed whatever the order of the judgements, with grade 1."""
     import pandas
 
-    drawn: dict[str, tuple[str, str]] = {}
-    wanted = set(qids)
-    for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
-        if grade >= relevant and qid in wanted:
-            lot = (fingerprint("positive", seed, qid, docid), docid)
-            drawn[qid] = min(drawn.get(qid, lot), lot)
-    rows = [(qid, drawn[qid][1], 1) for qid in qids]
+    found = _positives(qrels, relevant)
+    rows = [
+        (qid, min(found[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)), 1) for qid in qids
+    ]
     return pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
 
 
 def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> list[str]:
-    positive = set(qrels.loc[qrels["relevance"] >= relevant, "query_id"])
+    positive = _positives(qrels, relevant)
     usable = [qid for qid in topics if qid in positive]
     if not usable:
         raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
     return usable
+
+
+def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, set[str]]:
+    """Query → docids of grade `relevant` or more."""
+    found: dict[str, set[str]] = {}
+    for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
+        if grade >= relevant:
+            found.setdefault(qid, set()).add(docid)
+    return found
 
 
 def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:
