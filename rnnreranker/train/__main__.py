@@ -11,8 +11,10 @@ from pathlib import Path
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.train.params import PRESETS, TrainParams
+from rnnreranker.train.scorer_params import ScorerParams
 
 SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
+SCORERS = ("none", "feed-forward", "encoder", "decoder")
 EPILOG = """examples:
   python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
       --output my-encoder
@@ -31,6 +33,7 @@ def main(argv: Sequence[str]) -> int:
         base = TrainParams.from_yaml(args.preset) if is_file else TrainParams.preset(args.preset)
     params = dataclasses.replace(base, **command.given(args, TrainParams))
     _check(args)
+    scorer = _scorer(args)
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels import SoftLabels
     from rnnreranker.search.indexes import open_index
@@ -55,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
         normalize=args.l2_norm,
         neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
         dynamic=DynamicParams(args.refresh_every),
+        scorer=scorer,
         checkpoints=args.checkpoints,
         device=_device(args.device),
     )
@@ -105,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="STEPS",
         help="make candidates and labels again from the encoder as it then is; 0 = never (default: 0)",
     )
+    scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
+    scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for train.rescore")
+    command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer", "residual"))
+    text = "add the inner product of query and candidate, so that training begins at it (default: yes)"
+    scorers.add_argument("--residual", action=argparse.BooleanOptionalAction, default=None, help=text)
     work = parser.add_argument_group("work")
     work.add_argument(
         "--checkpoints", action=argparse.BooleanOptionalAction, default=True, help="at every validation, to resume from"
@@ -123,6 +132,16 @@ def _check(args: argparse.Namespace) -> None:
     parent = output.absolute().parent
     if parent.is_dir() and not os.access(parent, os.W_OK):
         raise InputError(f"{parent}: cannot be written; choose another --output")
+
+
+def _scorer(args: argparse.Namespace) -> ScorerParams | None:
+    """The scorer of the flags; None = the inner product."""
+    typed = {name: value for name, value in command.given(args, ScorerParams).items() if name != "scorer"}
+    if args.scorer == "none":
+        if typed:
+            raise InputError(f"{command.flag(next(iter(typed)))}: goes with --scorer feed-forward, encoder or decoder")
+        return None
+    return ScorerParams(args.scorer, **typed)
 
 
 def _device(name: str) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from rnnreranker.train.candidates import PAD, Sample, VectorTable
 from rnnreranker.train.query_encoder import QueryEncoder, Tokens
+from rnnreranker.train.reranker import CandidateReranker
 
 CHUNK = 8  # queries that go through the encoder together on a CPU
 
@@ -103,19 +104,23 @@ def add_negatives(
     )
 
 
-def score(encoder: QueryEncoder, table: VectorTable, batch: Batch) -> torch.Tensor:
-    """(b, N) float32: inner products of query and candidate times the inverse temperature; any value where padded.
+def score(model: QueryEncoder | CandidateReranker, table: VectorTable, batch: Batch) -> torch.Tensor:
+    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
 
     A document that several queries of the batch have as a candidate is gathered and multiplied once.
     """
-    device = encoder.inverse_temperature.device
+    device = model.inverse_temperature.device
     vectors, places = table.gather_distinct(batch.rows)
     documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
     if documents.data_ptr() == vectors.ctypes.data:
         documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
-    queries = encode(encoder, batch)  # (b, d)
+    if isinstance(model, CandidateReranker):
+        near = documents[torch.from_numpy(places).to(device)]  # (b, N, d)
+        states, attention = token_states(model.encoder, batch), batch.attention.to(device)
+        return model.score(states, attention, near, torch.from_numpy(batch.valid).to(device))
+    queries = encode(model, batch)  # (b, d)
     products = queries @ documents.T  # (b, U)
-    return products.gather(1, torch.from_numpy(places).to(device)) * encoder.inverse_temperature
+    return products.gather(1, torch.from_numpy(places).to(device)) * model.inverse_temperature
 
 
 def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
@@ -134,4 +139,21 @@ def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
     for chosen in order.split(CHUNK):
         longest = int(lengths[chosen].max())
         parts.append(encoder(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
+    return torch.cat(parts)[torch.argsort(order)]
+
+
+def token_states(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+    """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
+    device = encoder.inverse_temperature.device
+    attention = batch.attention.to(device)
+    if device.type != "cpu":
+        return encoder.states(batch.tokens.to(device), attention) * attention.unsqueeze(2)
+    lengths = batch.attention.sum(dim=1)
+    order = torch.argsort(lengths, stable=True)
+    parts = []
+    for chosen in order.split(CHUNK):
+        longest = int(lengths[chosen].max())
+        own = attention[chosen, :longest]
+        states = encoder.states(batch.tokens[chosen, :longest], own) * own.unsqueeze(2)
+        parts.append(torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - longest)))
     return torch.cat(parts)[torch.argsort(order)]

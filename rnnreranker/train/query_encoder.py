@@ -48,6 +48,11 @@ class QueryEncoder(nn.Module):
         self.projection = nn.Linear(hidden, dimension) if hidden != dimension else None
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
 
+    @property
+    def dense(self) -> QueryEncoder:
+        """What makes query vectors: itself."""
+        return self
+
     def states(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         """(b, T, h): the last hidden state of every token."""
         found: torch.Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state

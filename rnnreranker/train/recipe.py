@@ -22,6 +22,7 @@ from rnnreranker.train.params import TrainParams
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
     from rnnreranker.train.dynamic import DynamicParams
+    from rnnreranker.train.scorer_params import ScorerParams
     from rnnreranker.train.trainer import CoderTrainer
     from rnnreranker.vectors import VectorSource
 
@@ -62,6 +63,7 @@ def train_encoder(
     normalize: bool | None = None,
     neutrality: Mapping[str, float] | None = None,
     dynamic: DynamicParams | None = None,
+    scorer: ScorerParams | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
     on_validation: Callable[[int, dict[str, float]], None] | None = None,
@@ -79,6 +81,8 @@ def train_encoder(
         pooling, normalize: where they differ from what the model's files say.
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
         dynamic: when candidates and labels of the training queries are made again; None = never.
+        scorer: what scores the candidates, trained with the encoder; `output` is then a folder for `rescore`.
+            None = their inner product with the query.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
         on_validation: called with step and measures after every validation; what it raises ends the training.
@@ -103,8 +107,10 @@ def train_encoder(
     from rnnreranker.train.batches import Collator
     from rnnreranker.train.folder import write_encoder
     from rnnreranker.train.query_encoder import load_query_encoder
+    from rnnreranker.train.reranker import CandidateReranker, write_reranker
 
-    model, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
+    dense, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
+    model = dense if scorer is None else CandidateReranker(dense, source.dimension, scorer)
     table = load_table(source, table_rows)
     training, checked = (
         Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
@@ -115,11 +121,12 @@ def train_encoder(
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
-        *(params.to_dict(), str(folder), source.fingerprint, model.pooling, model.normalize, device),
+        *(params.to_dict(), str(folder), source.fingerprint, dense.pooling, dense.normalize, device),
         *([[s.qid, s.rows.tolist(), s.targets.tolist()] for s in chosen] for chosen in (training_set, validation_set)),
         [topics[sample.qid] for sample in training_set],
         sorted(neutrality.items()) if neutrality is not None else None,
         *([["refresh", refresh]] if refresh else []),
+        *([scorer.to_dict()] if scorer is not None else []),
     )
     resumed = resume_from(place, belongs) if checkpoints else None
     context = None
@@ -145,6 +152,7 @@ def train_encoder(
     record = {
         "params": params.to_dict(),
         **({"refresh_every": refresh} if refresh else {}),
+        **({"scorer": scorer.to_dict()} if scorer is not None else {}),
         "encoder": encoder,
         "labels": labels.metadata,
         "index": source.fingerprint,
@@ -154,6 +162,7 @@ def train_encoder(
         "best_step": trainer.best.step,
         "steps": int(trainer.state.global_step),
         "measures": after.measures,
+        "calibration_error": {"before": before.calibration_error, "after": after.calibration_error},
         "inverse_temperature": model.inverse_temperature.item(),
         "history": history,
         "positives": {
@@ -162,7 +171,10 @@ def train_encoder(
         },
     }
     length = _length(folder, tokens.max_length)
-    write_encoder(output, model, tokens, length, {RECORD: record})
+    if isinstance(model, CandidateReranker):
+        write_reranker(output, model, tokens, length, {RECORD: record})
+    else:
+        write_encoder(output, model, tokens, length, {RECORD: record})
     shutil.rmtree(place, ignore_errors=True)
     return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
 

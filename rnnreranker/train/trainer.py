@@ -21,6 +21,7 @@ from rnnreranker.train.dynamic import DynamicContext
 from rnnreranker.train.losses import neutrality_divergence, ranking_loss
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query_encoder import QueryEncoder
+from rnnreranker.train.reranker import CandidateReranker
 from rnnreranker.train.schedule import Schedule
 from rnnreranker.train.validation import Validation, validate
 
@@ -29,7 +30,7 @@ MARK = "best.json"  # written last: a checkpoint with it is whole
 
 
 class CoderTrainer(transformers.Trainer):
-    """Trains a QueryEncoder against a VectorTable.
+    """Trains a QueryEncoder, or a CandidateReranker, against a VectorTable.
 
     Args:
         encoder: what is trained.
@@ -43,7 +44,7 @@ class CoderTrainer(transformers.Trainer):
 
     def __init__(
         self,
-        encoder: QueryEncoder,
+        encoder: QueryEncoder | CandidateReranker,
         table: VectorTable,
         training: Collator,
         validation: Collator,
@@ -82,7 +83,7 @@ class CoderTrainer(transformers.Trainer):
         self.queries_seen += len(inputs["batch"].rows)
         batch = inputs["batch"]
         if self.dynamic is not None:
-            batch = self.dynamic.current(self.encoder, batch, step)
+            batch = self.dynamic.current(self.encoder.dense, batch, step)
         batch = add_negatives(batch, len(self.table), *wanted, rng)
         scores = score(self.encoder, self.table, batch)
         valid = torch.from_numpy(batch.valid).to(scores.device)
@@ -207,12 +208,19 @@ class Observer(transformers.TrainerCallback):
 
 
 def make_optimizer(encoder: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """RAdam over the trained parameters; weight decay only on those with two dimensions or more."""
-    trained = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": params.weight_decay},
-        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
-    ]
+    """RAdam over the trained parameters; weight decay only on those with two dimensions or more.
+
+    A scorer has its own learning rate.
+    """
+    parts: list[tuple[torch.nn.Module, float]] = [(encoder, params.learning_rate)]
+    if isinstance(encoder, CandidateReranker):
+        parts = [(encoder.encoder, params.learning_rate), (encoder.scorer, encoder.params.scorer_rate)]
+    groups = []
+    for part, rate in parts:
+        trained = [parameter for parameter in part.parameters() if parameter.requires_grad]
+        decayed, others = ([p for p in trained if (p.dim() > 1) == wanted] for wanted in (True, False))
+        groups.append({"params": decayed, "weight_decay": params.weight_decay, "lr": rate})
+        groups.append({"params": others, "weight_decay": 0.0, "lr": rate})
     return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 
 from rnnreranker.train.batches import Collator, score
+from rnnreranker.train.calibration import calibration_error
 from rnnreranker.train.candidates import VectorTable
 from rnnreranker.train.losses import ranking_loss
 from rnnreranker.train.query_encoder import QueryEncoder
+from rnnreranker.train.reranker import CandidateReranker
 
 CUT = 10
 
@@ -24,15 +26,23 @@ class Validation:
         measures: "loss" (of training), "kl", "RR@10", "nDCG@10".
         ranks: of every positive, from 1.
         probabilities: softmax share of the same positives, in [0, 1].
+        calibration_error: of the softmax shares of all candidates against their judgements, in [0, 1].
     """
 
     measures: dict[str, float]
     ranks: tuple[int, ...]
     probabilities: tuple[float, ...]
+    calibration_error: float
 
 
 def validate(
-    encoder: QueryEncoder, table: VectorTable, collator: Collator, loss: str, margin: float, batch_size: int, seed: int
+    encoder: QueryEncoder | CandidateReranker,
+    table: VectorTable,
+    collator: Collator,
+    loss: str,
+    margin: float,
+    batch_size: int,
+    seed: int,
 ) -> Validation:
     """The validation of an encoder, left in the mode (training or not) it was in.
 
@@ -45,6 +55,8 @@ def validate(
     losses, divergences = [], []
     ranks: list[int] = []
     probabilities: list[float] = []
+    said: list[np.ndarray] = []
+    true: list[np.ndarray] = []
     measured: list[tuple[float, float]] = []
     with torch.no_grad():
         for start in range(0, len(order), batch_size):
@@ -61,8 +73,10 @@ def validate(
                 divergences.append(float(ranking_loss("kl", own, targets, positive, valid)))
                 found = rank_positives(own[0].cpu().numpy(), batch.positive[line, :size], [seed, place])
                 ranks += found.tolist()
-                shares = torch.softmax(own[0], dim=0).cpu().numpy()[batch.positive[line, :size]]
-                probabilities += np.sort(shares)[::-1].tolist()
+                shares = torch.softmax(own[0], dim=0).cpu().numpy()
+                said.append(shares)
+                true.append(batch.positive[line, :size])
+                probabilities += np.sort(shares[true[-1]])[::-1].tolist()
                 if len(found):
                     measured.append((reciprocal_rank(found), ndcg(found)))
     encoder.train(was_training)
@@ -73,7 +87,8 @@ def validate(
         "RR@10": float(means[0]),
         "nDCG@10": float(means[1]),
     }
-    return Validation(measures, tuple(ranks), tuple(probabilities))
+    error = calibration_error(np.clip(np.concatenate(said), 0, 1), np.concatenate(true))
+    return Validation(measures, tuple(ranks), tuple(probabilities), error)
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:

@@ -1,0 +1,265 @@
+"""Scorers of candidate sets: the order of candidates and padding change nothing, training, the folder, rescoring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+
+from rnnreranker.errors import InputError
+from rnnreranker.labels import SoftLabels
+from rnnreranker.labels.labelers import make_labeler
+from rnnreranker.rnn import RnnParams
+from rnnreranker.runs import Run
+from rnnreranker.train.batches import Collator, score, token_states
+from rnnreranker.train.candidates import VectorTable, read_samples
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query_encoder import load_query_encoder
+from rnnreranker.train.recipe import train_encoder
+from rnnreranker.train.reranker import CandidateReranker, is_reranker, load_reranker
+from rnnreranker.train.rescore import Model, main, rescore
+from rnnreranker.train.scorer_params import ScorerParams
+from rnnreranker.train.scorers import Scorer
+from rnnreranker.vectors import VectorSource
+from rnnreranker.vectors.encoder import load_encoder
+
+KINDS = ("feed-forward", "encoder", "decoder")
+PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
+
+
+def small(kind: str, **others: object) -> ScorerParams:
+    return ScorerParams(kind, heads=2, width=16, scorer_rate=1e-2, **others)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
+    return make_source(tmp_path_factory.mktemp("source"))
+
+
+def made(source: VectorSource) -> SoftLabels:
+    queries = make_queries(source.dimension)
+    return make_labeler("evidence", source, queries, RnnParams(context=10, k=4, k_exp=2)).infer(
+        make_run(), make_qrels()
+    )
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_shuffled_candidates_get_shuffled_scores_and_padding_changes_nothing(kind: str, training: bool) -> None:
+    torch.manual_seed(0)
+    scorer = Scorer(6, 5, small(kind, residual=False, scorer_dropout=0.0)).train(training)
+    queries, states, documents = torch.randn(2, 6), torch.randn(2, 4, 5), torch.randn(2, 7, 6)
+    attention = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    valid = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+    found = scorer(queries, states, attention, documents, valid)
+    assert found.std() > 0.01
+    order = torch.randperm(7)
+    shuffled = scorer(queries, states, attention, documents[:, order], valid[:, order])
+    assert torch.allclose(shuffled[valid[:, order]], found[:, order][valid[:, order]], atol=1e-5)
+
+    alone = scorer(queries[1:], states[1:, :2], attention[1:, :2], documents[1:, :4], valid[1:, :4])
+    assert torch.allclose(alone[0], found[1, :4], atol=1e-5)
+    documents[1, 4:] = 1e4
+    states[1, 2:] = -1e4
+    again = scorer(queries, states, attention, documents, valid)
+    assert torch.allclose(again[valid], found[valid], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_candidate_is_scored_by(kind: str) -> None:
+    """Other candidates count with self-attention only, the tokens of the query with cross-attention only."""
+    torch.manual_seed(0)
+    scorer = Scorer(6, 5, small(kind, residual=False)).eval()
+    queries, states, documents = torch.randn(1, 6), torch.randn(1, 4, 5), torch.randn(1, 7, 6)
+    attention, valid = torch.ones(1, 4), torch.ones(1, 7, dtype=torch.bool)
+    found = scorer(queries, states, attention, documents, valid)[0, 0].item()
+    others = torch.cat([documents[:, :1], torch.randn(1, 6, 6)], dim=1)
+    changed = [
+        scorer(queries, states, attention, others, valid)[0, 0].item(),
+        scorer(queries, torch.randn(1, 4, 5), attention, documents, valid)[0, 0].item(),
+        scorer(torch.randn(1, 6), states, attention, documents, valid)[0, 0].item(),
+    ]
+    moved = [abs(value - found) > 1e-4 for value in changed]
+    assert (
+        moved
+        == {
+            "feed-forward": [False, False, True],
+            "encoder": [True, False, True],
+            "decoder": [True, True, False],
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSource, kind: str) -> None:
+    topics = make_topics()
+    dense, tokens, _ = load_query_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    samples, _, _ = read_samples(made(source), source, 1000)
+    samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
+    batch = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens).batch(range(len(samples)))
+    table = VectorTable(source.fetch(np.arange(len(source.docids))))
+    model = CandidateReranker(dense, DIMENSION, small(kind)).eval()
+    with torch.no_grad():
+        plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
+        states = token_states(dense, batch)
+        by_itself = dense.states(batch.tokens[1:2], batch.attention[1:2])
+    assert np.allclose(found[batch.valid], plain[batch.valid], atol=1e-4)
+    length = int(batch.attention[1].sum())
+    assert torch.allclose(states[1, :length], by_itself[0, :length], atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "dimension"), [("feed-forward", 32), ("encoder", 20), ("decoder", 32)])
+def test_training_lowers_the_loss_and_the_folder_scores_the_same(
+    tiny: Path, tmp_path: Path, kind: str, dimension: int
+) -> None:
+    (tmp_path / "source").mkdir()
+    source, topics = make_source(tmp_path / "source", dimension), make_topics()
+    out, labels = tmp_path / "out", made(source)
+    found = train_encoder(
+        labels, source, topics, str(tiny), out, PARAMS, pooling="mean", scorer=small(kind), checkpoints=False
+    )
+    assert found.record["scorer"]["scorer"] == kind
+    assert min(entry["loss"] for entry in found.history) < found.history[0]["loss"]
+    assert found.best_step > 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "config.json",
+        "encoder",
+        "model.safetensors",
+        "training.json",
+    ]
+    assert is_reranker(out)
+    model, tokens = load_reranker(out)
+    assert model.scorer.head[1].weight.abs().max() > 0  # type: ignore[union-attr, operator]
+    run = make_run()
+    reranked, latency = rescore(run, topics, source, Model(str(out)))
+    samples, _, _ = read_samples(labels, source, 1000)
+    place = 3
+    qid = run.qids[place]
+    docids = sorted(docid for docid, _ in run[qid])
+    sample = type(samples[0])(qid, source.rows(docids), np.ones(12, np.float32), np.ones(12, bool))
+    batch = Collator([sample], tokens.cut([topics[qid]]), tokens).batch([0])
+    with torch.no_grad():
+        wanted = score(model, VectorTable(source.fetch(np.arange(60))), batch)[0].tolist()
+    assert dict(reranked[qid]) == pytest.approx(dict(zip(docids, wanted, strict=True)), abs=1e-4)
+    assert latency.queries == 24
+    assert min(latency.load, latency.encode, latency.score) > 0
+
+
+def test_a_killed_training_of_a_scorer_goes_on_exactly(
+    tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rnnreranker.train import trainer
+
+    def trained(name: str) -> tuple[bytes, object]:
+        found = train_encoder(
+            made(source), source, make_topics(), str(tiny), tmp_path / name, PARAMS, pooling="mean",
+            scorer=small("decoder"),
+        )  # fmt: skip
+        return (tmp_path / name / "model.safetensors").read_bytes(), found.history
+
+    whole = trained("whole")
+    compute = trainer.CoderTrainer.compute_loss
+
+    def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
+        if self.state.global_step == 7:
+            raise KeyboardInterrupt
+        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained("again")
+    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    assert trained("again") == whole
+
+
+def test_the_order_and_the_other_queries_of_a_run_change_no_score(
+    tiny: Path, source: VectorSource, tmp_path: Path
+) -> None:
+    params = TrainParams(**{**PARAMS.to_dict(), "max_steps": 2})
+    train_encoder(
+        made(source), source, make_topics(), str(tiny), tmp_path / "out", params, pooling="mean",
+        scorer=small("encoder", residual=False), checkpoints=False,
+    )  # fmt: skip
+    model, topics = Model(str(tmp_path / "out")), make_topics()
+    run = make_run()
+    whole, _ = rescore(run, topics, source, model)
+    turned = Run.from_dict({"q7": {docid: -value for docid, value in run["q7"]}})
+    alone, _ = rescore(turned, topics, source, model)
+    assert alone["q7"] == whole["q7"]
+    cut, _ = rescore(run, topics, source, model, depth=5)
+    assert [docid for docid, _ in cut["q7"]][5:] == [docid for docid, _ in run["q7"]][5:]
+    assert {docid for docid, _ in cut["q7"][:5]} == {docid for docid, _ in run["q7"][:5]}
+
+
+def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """M_F = a run that has nothing to do with the vectors; labels on it (M_C); vectors of the index (M_D)."""
+    from rnnreranker.labels.__main__ import main as label
+    from rnnreranker.train.__main__ import main as train
+
+    (tmp_path / "index").mkdir()
+    source, topics, run = make_source(tmp_path / "index"), make_topics(), make_run()
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    run.write(tmp_path / "run.txt")
+    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in make_qrels().to_numpy().tolist()]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    labels, index = str(tmp_path / "labels.parquet"), str(tmp_path / "index")
+    inputs = ["--index", index, "--topics", str(tmp_path / "topics.tsv")]
+    first_stage = ["--run", str(tmp_path / "run.txt")]
+    assert label([*first_stage, "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard", "--output", labels]) == 0
+    training = [*inputs, "--labels", labels, "--encoder", str(tiny), "--pooling", "mean", "--device", "cpu"]
+    training += ["--epochs", "2", "--learning-rate", "0.01", "--key-measure", "loss", "--no-checkpoints"]
+    assert train([*training, "--refresh-every", "1", "--output", str(tmp_path / "dense")]) == 0
+    scorer = ["--scorer", "encoder", "--blocks", "1", "--heads", "2", "--width", "8", "--no-residual"]
+    assert train([*training, *scorer, "--output", str(tmp_path / "scorer")]) == 0
+    record = json.loads((tmp_path / "scorer" / "training.json").read_text())
+    assert record["scorer"]["blocks"] == 1
+    assert record["scorer"]["residual"] is False
+    record = json.loads((tmp_path / "dense" / "training.json").read_text())
+    assert record["refresh_every"] == 1
+    assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
+    for name in ("dense", "scorer"):
+        out, timings = tmp_path / f"{name}.txt", tmp_path / f"{name}.json"
+        argv = [*inputs, *first_stage, "--model", str(tmp_path / name), "--output", str(out), "--timings", str(timings)]
+        assert main(argv) == 0
+        assert "load" in capsys.readouterr().err
+        told = json.loads(timings.read_text())["milliseconds"]
+        assert set(told) == {"open", "load", "encode", "score", "queries"}
+        reranked = Run.read(out)
+        assert {qid: {d for d, _ in reranked[qid]} for qid in reranked} == {q: {d for d, _ in run[q]} for q in run}
+    query = load_encoder(str(tmp_path / "dense")).encode([topics["q5"]])[0]
+    docids = [docid for docid, _ in run["q5"]]
+    products = source.fetch(source.rows(docids)) @ query
+    wanted = [docids[place] for place in np.argsort(-products)]
+    assert [docid for docid, _ in Run.read(tmp_path / "dense.txt")["q5"]] == wanted
+    with pytest.raises(InputError, match=r"--blocks: goes with --scorer"):
+        train([*training, "--blocks", "3", "--output", str(tmp_path / "other")])
+
+
+def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"scorer=mlp: expected one of feed-forward.*width=10: expected a multiple"):
+        ScorerParams("mlp", width=10)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no scorer; expected a folder of"):
+        load_reranker(tiny)
+    train_encoder(
+        made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
+        scorer=small("feed-forward"), checkpoints=False,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
+        rescore(make_run(), {}, source, Model(str(tmp_path / "out")))
+    (tmp_path / "narrow").mkdir()
+    with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
+        rescore(make_run(), make_topics(), make_source(tmp_path / "narrow", 20), Model(str(tmp_path / "out")))
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    config["scorer"]["blocks"] = 3
+    (tmp_path / "out" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"does not fit config.json"):
+        load_reranker(tmp_path / "out")
