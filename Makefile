@@ -17,9 +17,10 @@ lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-docs: $(VENV)/demo.stamp
+docs: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m rnnreranker.regress --docs
 	$(VENV)/bin/python -m rnnreranker.bench --docs
+	$(VENV)/bin/python -m rnnreranker.study --docs docs/study
 
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:
