@@ -6,12 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.params import TrainParams
     from rnnreranker.train.recipe import Trained, train_encoder
+    from rnnreranker.train.scorer_params import ScorerParams
 
-_HOMES = {"TrainParams": "params", "Trained": "recipe", "train_encoder": "recipe"}
+_HOMES = {
+    "DynamicParams": "dynamic",
+    "ScorerParams": "scorer_params",
+    "TrainParams": "params",
+    "Trained": "recipe",
+    "train_encoder": "recipe",
+}
 
-__all__ = ["TrainParams", "Trained", "train_encoder"]
+__all__ = ["DynamicParams", "ScorerParams", "TrainParams", "Trained", "train_encoder"]
 
 
 def __getattr__(name: str) -> Any:
