@@ -138,7 +138,7 @@ def collection(tmp_path: Path) -> Path:
         max_position_embeddings=32,
     )  # fmt: skip
     BertModel(config).save_pretrained(encoder)
-    BertTokenizer(vocab_file=str(encoder / "vocab.txt"), model_max_length=32).save_pretrained(encoder)
+    BertTokenizer.from_pretrained(encoder, model_max_length=32).save_pretrained(encoder)
     modules = [
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
