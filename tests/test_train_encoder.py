@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics
 
 from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.java import start_java
@@ -19,40 +20,17 @@ from rnnreranker.train.query_encoder import load_query_encoder
 from rnnreranker.train.recipe import train_encoder
 from rnnreranker.train.schedule import Schedule
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank, validate
-from rnnreranker.vectors import VectorSource, open_vectors
-
-WORDS = [f"w{number}" for number in range(40)]
-QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
+from rnnreranker.vectors import VectorSource
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of two layers and 32 dimensions with a vocabulary of 40 words, as a plain transformers folder."""
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    folder = tmp_path_factory.mktemp("tiny")
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
-    return folder
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")
 def topics() -> dict[str, str]:
-    rng = np.random.default_rng(1)
-    return {f"q{n}": " ".join(rng.choice(WORDS, size=int(rng.integers(2, 9)))) for n in range(QUERIES)}
-
-
-def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
-    rng = np.random.default_rng(2)
-    np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
-    (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
-    return open_vectors(folder)
+    return make_topics()
 
 
 @pytest.fixture(scope="module")

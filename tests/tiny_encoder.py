@@ -26,7 +26,7 @@ def make_encoder(folder: Path) -> Path:
         max_position_embeddings=64,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
-    BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
     return folder
 
 
