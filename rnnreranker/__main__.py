@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from rnnreranker import __version__
+import sys
+from collections.abc import Sequence
+
+from rnnreranker import __version__, command
+from rnnreranker.errors import InputError, nearest
 
 COMMANDS = {
     "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",
@@ -13,14 +17,31 @@ COMMANDS = {
     "recover": "topics with several positives to how well one finds the others",
     "tune": "topics and qrels to parameters, with their value on unseen topics",
     "labels": "a run and sparse judgements to soft labels for training",
-    "train": "soft labels and fixed vectors to a better query encoder",
+    "train": "soft labels and fixed vectors to a query encoder fine-tuned for the same index (CODER)",
     "negatives": "a run and judgements to hard negatives without likely positives",
     "study": "every way of training, with seeds, tested on unseen queries",
     "regress": "specs to values, compared with those on record, and pages",
     "bench": "what a reranked query costs on this machine",
 }
 
-if __name__ == "__main__":
+
+def main(argv: Sequence[str]) -> int:
+    """List the commands; a command's name as an argument is an error that says how to write it.
+
+    Raises:
+        InputError: an argument that does not ask for the list.
+    """
+    name = argv[0] if argv else "--help"
+    if name in COMMANDS:
+        raise InputError(f"write python -m rnnreranker.{name}")
+    if name not in ("--help", "-h", "--version"):
+        raise InputError(f"{name}: no such command, {nearest(name, COMMANDS)}; python -m rnnreranker lists them")
     print(f"rnnreranker {__version__}: python -m rnnreranker.COMMAND --help")
-    for name, what in COMMANDS.items():
-        print(f"  {name:9} {what}")
+    if name != "--version":
+        for known, what in COMMANDS.items():
+            print(f"  {known:9} {what}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main))

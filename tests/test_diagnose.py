@@ -254,13 +254,15 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     flags = prepared(tmp_path)
     assert main([*flags, "--sample", "5", "--output", str(tmp_path / "d.json")]) == 0
     out = capsys.readouterr().out
-    assert "verdict: likely helps; use --scale minmax" in out
+    assert "verdict: likely helps\n" in out  # minmax is what was judged: nothing to advise
     found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"cohesion\t{found['sets']['cohesion']:.3f}\t" in out
     assert main([*flags, "--preset", "tas-b", "--lam", "0.05", "--output", str(tmp_path / "d.html")]) == 0
     page = (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert "verdict: risky; use --scale minmax\n" in capsys.readouterr().out
     assert "<h1>Reranking: risky</h1>" in page
+    assert "Use <b>--scale minmax</b>." in page
     assert page.count("<svg") == 5
     assert not re.search(r"https?:|<script|src=|@import", page)
 

@@ -77,6 +77,27 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
         main([*flags(tmp_path), "--n-max", "many"])
 
 
+def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> None:
+    given = flags(tmp_path)
+    given[given.index("--output") + 1] = "l.txt"
+    said = r"l\.txt: labels are written as parquet; give a name ending in \.parquet \(--tsv FILE for text\)"
+    with pytest.raises(InputError, match=said):
+        main(given)
+    given[given.index("l.txt")] = "l.tsv.gz"
+    with pytest.raises(InputError, match=r"l\.tsv\.gz: labels are written as parquet"):
+        main(given)
+
+
+def test_labels_that_cannot_be_made_leave_no_folder(tmp_path: Path) -> None:
+    given = flags(tmp_path)
+    ids = tmp_path / "v.ids"
+    ids.write_text("".join(f"x{number}\n" for number in range(len(ids.read_text().splitlines()))))
+    with pytest.raises(InputError, match="not in the index"):
+        main(given)
+    assert not list(tmp_path.glob("*.parts"))
+    assert not (tmp_path / "labels.parquet").exists()
+
+
 def test_tsv_and_qrels_by_hand(tmp_path: Path) -> None:
     assert export.write_tsv(TINY, tmp_path / "x.tsv") == 4
     assert (tmp_path / "x.tsv").read_text().splitlines()[:2] == ["q1\ta\t1", "q1\tb\t0.100000001"]

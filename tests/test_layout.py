@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rnnreranker import command
 from rnnreranker.__main__ import COMMANDS
+from rnnreranker.__main__ import main as list_commands
+from rnnreranker.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -97,3 +101,23 @@ def test_every_command_is_listed() -> None:
     assert set(COMMANDS) == rooms | scripts - {"__main__"}
     done = subprocess.run([sys.executable, "-m", "rnnreranker"], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("search", "write python -m rnnreranker.search"),
+        ("labls", "labls: no such command, did you mean labels?; python -m rnnreranker lists them"),
+    ],
+)
+def test_a_command_written_with_a_space(word: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        list_commands([word, "--help"])
+    monkeypatch.setattr(sys, "argv", ["rnnreranker", word])
+    assert command.run(list_commands) == 2
+
+
+@pytest.mark.parametrize("asked", [[], ["--help"], ["-h"]])
+def test_the_list_of_commands(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert list_commands(asked) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(COMMANDS)

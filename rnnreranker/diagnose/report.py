@@ -11,9 +11,21 @@ def print_report(found: dict[str, Any]) -> None:
     """Print the table of measurements, then the verdict, on stdout."""
     print_table(("measured", "value", "meaning"), rows(found))
     print()
-    print(f"verdict: {found['verdict']['word']}; use --scale {found['verdict']['scale']}")
+    print(f"verdict: {advice(found)}")
     for reason in found["verdict"]["reasons"]:
         print(f"- {reason}")
+
+
+def advice(found: dict[str, Any]) -> str:
+    """The word of the verdict, and the scale to use where it is another than the one that was judged.
+
+    >>> advice({"verdict": {"word": "risky", "scale": "minmax"}, "params": {"scale": "none"}})
+    'risky; use --scale minmax'
+    >>> advice({"verdict": {"word": "risky", "scale": "minmax"}, "params": {"scale": "minmax"}})
+    'risky'
+    """
+    word, scale = found["verdict"]["word"], found["verdict"]["scale"]
+    return str(word) if found["params"]["scale"] == scale else f"{word}; use --scale {scale}"
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:

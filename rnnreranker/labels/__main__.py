@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
+TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  # endings that promise no parquet
 EPILOG = """examples:
   python -m rnnreranker.labels --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
       --output labels.parquet
@@ -138,6 +139,10 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--audit-output goes with --audit N")
     if args.listwise and args.list_size < 2:
         problems.append(f"--list-size {args.list_size}: expected at least 2")
+    if args.output.removesuffix(".gz").endswith(TEXT):
+        problems.append(
+            f"{args.output}: labels are written as parquet; give a name ending in .parquet (--tsv FILE for text)"
+        )
     if args.cluster and args.backend not in ("dask", "ray"):
         problems.append("--cluster goes with --backend dask or ray")
     if problems:

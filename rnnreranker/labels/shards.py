@@ -110,9 +110,13 @@ def make_labels(
         for number, first in enumerate(range(0, len(chosen), shard_size))
     ]
     missing = [shard for shard in shards if not shard.path.is_file()]
-    if missing:
-        make_shard(work, missing[0])  # compiles, and shows bad input before workers start
-        _make(work, missing[1:], backend, jobs or cores(), cluster)
+    try:
+        if missing:
+            make_shard(work, missing[0])  # compiles, and shows bad input before workers start
+            _make(work, missing[1:], backend, jobs or cores(), cluster)
+    finally:
+        if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
+            shutil.rmtree(folder, ignore_errors=True)
     _assemble(output, [shard.path for shard in shards], base | {"input": name})
     shutil.rmtree(folder)
     return described(output)

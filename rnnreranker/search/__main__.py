@@ -90,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--run", help="rerank this run (TREC or MS MARCO format) in place of retrieving")
 
     base = parser.add_argument_group("retrieval")
-    base.add_argument("--retriever", choices=RETRIEVERS, default="dense", help="default: dense")
+    text = "default: dense; hybrid is dense and bm25 joined by reciprocal rank fusion"
+    base.add_argument("--retriever", choices=RETRIEVERS, default="dense", help=text)
     base.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
     base.add_argument("--k1", type=float, default=0.9, help="BM25 (default: 0.9)")
     base.add_argument("--b", type=float, default=0.4, help="BM25 (default: 0.4)")
