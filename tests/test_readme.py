@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,13 +62,14 @@ def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(own_data)
     if not Path("my-index").is_dir():
         assert index(["--documents", "corpus.jsonl", "--output", "my-index"]) == 0
-    if not Path("run.txt").is_file():
-        assert search(["--index", "my-index", "--topics", "queries.tsv", "--output", "run.txt"]) == 0
-    rng = np.random.default_rng(5)
-    names = {"qids": ("q1", "q2"), "vectors": rng.normal(size=(2, 384)).astype(np.float32)}
+    first_stage = ["--rerank", "none", "--output", "dense.txt"]
+    assert search(["--index", "my-index", "--topics", "queries.tsv", *first_stage]) == 0
+    np.save("queries.npy", np.random.default_rng(5).normal(size=(2, 384)).astype(np.float32))
+    names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(block, names)
     assert {*Run.read("reranked.txt").ranked("q1")} == {*DOCUMENTS}
+    assert f"{shlex.join(first_stage)}`" in README
     assert names["scores"].shape == (2, 60)
 
 
