@@ -60,6 +60,25 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
         raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
 
 
+def first_line(path: str | os.PathLike[str]) -> str:
+    """The first line of a text file that is not blank, decompressed when its name ends in .gz; empty where none is.
+
+    Bytes that are not UTF-8 are replaced: this looks what a file is, and whoever reads it says what is wrong in it.
+
+    Raises:
+        InputError: when the file cannot be read.
+    """
+    path = Path(path)
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            for line in stream:
+                if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():
+                    return text
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    return ""
+
+
 @contextlib.contextmanager
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` only when the block ends without an error.

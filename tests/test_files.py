@@ -10,7 +10,20 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import check_writable, write_atomically
+from rnnreranker.files import check_writable, first_line, write_atomically
+
+
+@pytest.mark.parametrize(
+    ("content", "line"), [(b"", ""), (b" \n\n", ""), (b"\xef\xbb\xbf\r\n a b \r\nc\n", "a b"), (b"\xff\n", "\ufffd")]
+)
+def test_the_first_line_that_is_not_blank(tmp_path: Path, content: bytes, line: str) -> None:
+    for name in ("x.txt", "x.txt.gz"):
+        with write_atomically(tmp_path / name) as stream:
+            stream.write(content)
+        assert first_line(tmp_path / name) == line
+    (tmp_path / "y.gz").write_bytes(b"no gzip")
+    with pytest.raises(InputError, match=r"y\.gz: cannot be read"):
+        first_line(tmp_path / "y.gz")
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:

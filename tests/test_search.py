@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -15,9 +16,13 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.data.documents import Document
+from rnnreranker.diagnose.__main__ import main as diagnose
 from rnnreranker.errors import UnavailableError
 from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.search.__main__ import main
+from rnnreranker.search.indexes import open_index
+from rnnreranker.tune.query_set import load_objective
 
 DOCUMENTS = 30
 QIDS = ("q3", "q1", "q5", "q2", "q4")
@@ -178,6 +183,35 @@ def test_the_tag_says_what_was_run(collection: Collection, tmp_path: Path) -> No
         assert main([*collection.dense(*flags), "--output", str(out)]) == 0
         tags.append(out.read_text().split("\n")[0].split()[-1])
     assert tags == ["dense.rnn", "dense.none", "run.rnn", "mine"]
+
+
+@pytest.mark.parametrize(("rerank", "warned"), [("rnn", True), ("zhong", True), ("none", False)])
+def test_a_run_that_was_reranked_is_said_to_be(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], rerank: str, warned: bool
+) -> None:
+    out = tmp_path / "first.txt.gz"
+    assert main([*collection.dense("--rerank", rerank), "--output", str(out)]) == 0
+    said = (
+        f"first.txt.gz: was reranked by {rerank} already (tag dense.{rerank}); "
+        "expected a first-stage run, made with --rerank none\n"
+    )
+    run = ["--run", str(out)]
+    more = ["--topics", collection.file("topics.tsv"), "--qrels", collection.file("qrels.txt")]
+    vectors = ["--index", collection.file("index"), "--encoded-queries", collection.file("queries.npy")]
+    labels = ["--output", str(tmp_path / "labels.parquet")]
+    for command, flags in (
+        (main, [*collection.dense(*run), "--output", str(tmp_path / "again.txt")]),
+        (diagnose, [*vectors, *run]),
+        (make_labels, [*vectors, *more, *run, *labels]),
+    ):
+        capsys.readouterr()
+        assert command(flags) == 0
+        assert capsys.readouterr().err.count(said) == warned
+    asked = argparse.Namespace(hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1)
+    load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
+    assert capsys.readouterr().err.count(said) == warned
+    assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0
+    assert "already" not in capsys.readouterr().err  # not reranked again
 
 
 def one_query(collection: Collection, tmp_path: Path, *more: str) -> list[str]:

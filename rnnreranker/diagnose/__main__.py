@@ -35,10 +35,10 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.diagnose.measure import diagnose, sampled
     from rnnreranker.diagnose.report import print_report
     from rnnreranker.rerank import RnnReranker
-    from rnnreranker.runs import Run
+    from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
 
-    whole = Run.read(args.run)
+    whole = read_first_stage(args.run)
     run = sampled(whole, args.sample)
     index = open_index(args.index)
     reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)

@@ -41,11 +41,11 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.labels.contexts import positives_of
     from rnnreranker.labels.soft import SoftLabels
-    from rnnreranker.runs import Run
+    from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
 
     judged = positives_of(load_qrels(args.qrels), args.relevant)
-    run = Run.read(args.run).head(args.depth)
+    run = read_first_stage(args.run).head(args.depth)
     topics = _topics(args)
     index = open_index(args.index) if args.index else None
     begun = time.perf_counter()

@@ -202,8 +202,10 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
     if not args.run:
         return None
     from rnnreranker.runs import Run
+    from rnnreranker.search.first_stage import read_first_stage
 
-    run = Run.read(args.run).head(args.hits)
+    run = Run.read(args.run) if args.rerank == "none" else read_first_stage(args.run)
+    run = run.head(args.hits)
     lost = [qid for qid in run if qid not in topics]
     if lost:
         raise InputError(

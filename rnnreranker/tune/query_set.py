@@ -34,6 +34,7 @@ def load_objective(
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.runs import Run
+    from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.queries import encode_topics
     from rnnreranker.search.retrieve import retrieve
     from rnnreranker.vectors.queries import QueryVectors, load_encoded_queries
@@ -60,7 +61,7 @@ def load_objective(
         typed = {name: value for name, value in settings.items() if value is not None}
         queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
     if run:
-        found = Run.read(run).head(args.hits)
+        found = read_first_stage(run).head(args.hits)
         found = Run.from_dict({qid: dict(found[qid]) for qid in found if qid in chosen})
         if not len(found):
             raise InputError(f"{run}: none of its queries is a judged topic of {topics}")

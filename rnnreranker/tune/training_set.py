@@ -26,6 +26,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.runs import Run
+    from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import encode_topics
     from rnnreranker.search.retrieve import dense_run
@@ -63,7 +64,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
     queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
     if args.run:
-        whole = Run.read(args.run).head(args.hits)
+        whole = read_first_stage(args.run).head(args.hits)
         if lost := [qid for qid in usable if qid not in whole]:
             raise InputError(f"{args.run}: {len(lost)} of the queries have no candidates (first: {lost[0]})")
         run = Run.from_dict({qid: dict(whole[qid]) for qid in usable})

@@ -1,0 +1,40 @@
+"""A run of candidates, and a warning when it was reranked already: its order is then no longer a first stage's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.command import say
+from rnnreranker.files import first_line
+from rnnreranker.rerank.registry import PARAMS
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+def read_first_stage(path: str) -> Run:
+    """The run of a file, as `Run.read` gives it; warns on stderr when its tag names one of the rerankers.
+
+    Raises:
+        InputError: as `Run.read`.
+    """
+    from rnnreranker.runs import Run
+
+    run = Run.read(path)
+    warn_if_reranked(path)
+    return run
+
+
+def warn_if_reranked(path: str) -> None:
+    """Say so when a run file's first line has a tag that `search` writes after reranking: retriever.reranker."""
+    if not Path(path).expanduser().is_file():  # a pipe is read once
+        return
+    columns = first_line(path).split()
+    tag = columns[5] if len(columns) == 6 else ""
+    _, dot, name = tag.rpartition(".")
+    if dot and name in PARAMS:
+        say(
+            f"{Path(path).name}: was reranked by {name} already (tag {tag}); "
+            "expected a first-stage run, made with --rerank none"
+        )
