@@ -41,7 +41,20 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
             raise  # the package is there, one of its own dependencies is not: show that one
         name = module.split(".")[0]
-        raise MissingDependencyError(f"{name} is needed for {purpose}: pip install {install}") from None
+        raise MissingDependencyError(f"{name} is needed for {purpose}: {_how_to(install)}") from None
+
+
+def _how_to(install: str) -> str:
+    """How to install something; the extras of this package from a checkout too, as it need not be on an index.
+
+    >>> _how_to("'rnnreranker[train]'")
+    "pip install '.[train]' in the checkout, or 'rnnreranker[train]'"
+    >>> _how_to("faiss-cpu")
+    'pip install faiss-cpu'
+    """
+    if install.startswith("'rnnreranker["):
+        return f"pip install {install.replace('rnnreranker', '.')} in the checkout, or {install}"
+    return f"pip install {install}"
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:

@@ -97,6 +97,16 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
     ("other", "expected"),
     [
         ({"index": "pydok"}, r"pydok: no such folder or index; did you mean pydoc\?"),
+        (
+            {"index": "nowhere"},
+            "nowhere: no such folder or file, and no prebuilt index of Pyserini; "
+            "make one with python -m rnnreranker.index$",
+        ),
+        (
+            {"index": "qrels.txt"},
+            "qrels.txt: looks like documents: make an index of them with "
+            "python -m rnnreranker.index --documents qrels.txt",
+        ),
         ({"index": "indexes/mine"}, "indexes/mine: no such index folder; make one with python -m rnnreranker.index"),
         ({"index": "out"}, "out: no index in this folder; expected `index` and `docid`"),
         ({"preset": "tasb"}, "preset tasb: not known; give a YAML file or a published one, did you mean tas-b"),
@@ -117,6 +127,16 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
 )
 def test_what_is_asked_for(expect_refusal: Refusal, other: dict[str, str], expected: str) -> None:
     expect_refusal(search, dense(**other), expected)
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "beir"])
+def test_documents_in_place_of_an_index(files: Path, expect_refusal: Refusal, name: str) -> None:
+    (files / "beir").mkdir()
+    for place in (files / name, files / "beir" / "corpus.jsonl"):
+        if not place.is_dir():
+            place.write_bytes(b"{}")
+    said = f"{name}: looks like documents: make an index .* python -m rnnreranker.index --documents {name}$"
+    expect_refusal(search, dense(index=name), said)
 
 
 def test_an_index_that_is_not_finished(files: Path, expect_refusal: Refusal) -> None:
@@ -168,12 +188,16 @@ def test_unknown_docids_can_be_skipped(files: Path) -> None:
     ("content", "expected"),
     [
         ("", "bad.tsv: no topics; expected one query a line"),
-        ("q0\tfirst\nq1 second\n", "bad.tsv:2: 1 tab-separated columns; expected qid<TAB>text"),
+        (
+            "q0\tfirst\nq1 second\n",
+            r"bad.tsv:2: 1 tab-separated column \(is there a blank in place of the tab\?\); expected qid<TAB>text",
+        ),
+        ("q0\tfirst\nalone\n", "bad.tsv:2: 1 tab-separated column; expected qid<TAB>text"),
         ("q0\tfirst\nq0\tagain\n", "bad.tsv:2: query id q0 stands here a second time"),
         ("q0\t \n", "bad.tsv:1: query q0 has no text"),
         ("q0\tfirst\nq9\tnew\n", r"1 of the 2 topics have no vector \(first: q9\)"),
     ],
-    ids=["empty", "columns", "twice", "text", "vectors"],
+    ids=["empty", "blank", "columns", "twice", "text", "vectors"],
 )
 def test_topics(files: Path, expect_refusal: Refusal, content: str, expected: str) -> None:
     (files / "bad.tsv").write_text(content)

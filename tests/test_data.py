@@ -54,7 +54,10 @@ def test_topics_from_json_lines_in_gzip(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("1\ta\n1\tb\n", ":2: query id 1 stands here a second time"),
-        ("1\ta\nno tab here\n", ":2: 1 tab-separated columns; expected qid<TAB>text"),
+        (
+            "1\ta\nno tab here\n",
+            ":2: 1 tab-separated column (is there a blank in place of the tab?); expected qid<TAB>text",
+        ),
         ("1\t \n", ":1: query 1 has no text"),
         ("", "no topics; expected one query a line"),
     ],

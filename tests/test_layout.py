@@ -14,7 +14,7 @@ import pytest
 from rnnreranker import command
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.__main__ import main as list_commands
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, MissingDependencyError, require
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -121,3 +121,11 @@ def test_a_command_written_with_a_space(word: str, said: str, monkeypatch: pytes
 def test_the_list_of_commands(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert list_commands(asked) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(COMMANDS)
+
+
+def test_what_is_lacking_is_installed_from_a_checkout_too() -> None:
+    said = "nothing_there is needed for it: pip install '.[train]' in the checkout, or 'rnnreranker[train]'"
+    with pytest.raises(MissingDependencyError, match=f"^{re.escape(said)}$"):
+        require("nothing_there", "it", "'rnnreranker[train]'")
+    with pytest.raises(MissingDependencyError, match=r": pip install faiss-cpu$"):
+        require("nothing_there", "it", "faiss-cpu")

@@ -253,6 +253,8 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
+    with pytest.raises(InputError, match=r"out: is a scorer .* python -m rnnreranker\.train\.rescore --model .*out$"):
+        load_encoder(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         rescore(make_run(), {}, source, Model(str(tmp_path / "out")))
     (tmp_path / "narrow").mkdir()

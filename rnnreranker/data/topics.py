@@ -6,6 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
+from rnnreranker import command
 from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
 from rnnreranker.errors import InputError
@@ -81,7 +82,11 @@ def _trec_topics(text: str, source: str) -> dict[str, tuple[str, str]]:
 def _tsv_topic(line: str, where: str) -> tuple[str, str, str]:
     columns = line.split("\t")
     if len(columns) not in (2, 3) or not columns[0].strip():
-        raise InputError(f"{where}: {len(columns)} tab-separated columns; expected qid<TAB>text[<TAB>narrative]")
+        blank = " (is there a blank in place of the tab?)" if len(columns) == 1 and " " in line.strip() else ""
+        raise InputError(
+            f"{where}: {command.counted(len(columns), 'tab-separated column')}{blank}; "
+            "expected qid<TAB>text[<TAB>narrative]"
+        )
     return columns[0].strip(), columns[1], columns[2] if len(columns) == 3 else ""
 
 

@@ -109,7 +109,12 @@ class SoftLabels:
         try:
             table = parquet.read_table(path, partitioning=None)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise InputError(f"{path}: not a parquet file that can be read ({str(error).splitlines()[0]})") from None
+            with open(path, "rb") as stream:
+                whole = stream.read(4) == b"PAR1"  # else it is some other file, and Arrow's reasons are of no use
+            reason = f", or a damaged one ({str(error).splitlines()[0][:80]})" if whole else ""
+            raise InputError(
+                f"{path}: not a parquet file{reason}; expected the output of python -m rnnreranker.labels"
+            ) from None
         described = (table.schema.metadata or {}).get(KEY)
         missing = [name for name in COLUMNS if name not in table.column_names]
         if missing or described is None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import say
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.errors import InputError, UnavailableError, nearest
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home
 from rnnreranker.java import prebuilt_index_names, start_java
 
 if TYPE_CHECKING:
     from rnnreranker.vectors import VectorSource
+
+DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,18 @@ def _on_disk(name: str) -> Index:
     from rnnreranker.index.build import describe
 
     path = Path(name).expanduser()
+    looks_like_documents = f"{name}: looks like documents: make an index of them with python -m rnnreranker.index"
     if path.is_file():
+        if path.name.removesuffix(".gz").endswith(DOCUMENTS):
+            raise InputError(f"{looks_like_documents} --documents {name}")
         return Index(name, dense=path)
     if any(path.glob("segments_*")):
         return Index(name, bm25=path)
     has_vectors = (path / "index").is_file() or any(path.glob("*.npy"))
     dense = path if has_vectors else None
     lucene = path / "bm25" if (path / "bm25").is_dir() else None
+    if dense is None and lucene is None and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
+        raise InputError(f"{looks_like_documents} --documents {name}")
     if dense is None and lucene is None:
         raise InputError(
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
@@ -126,14 +133,15 @@ def _prebuilt(name: str) -> Index:
 
 def _download(name: str) -> Path:
     """The folder of a prebuilt index of Pyserini, downloaded and unpacked by Pyserini on first use."""
-    like_built_in = difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)
-    if like_built_in:
-        raise InputError(f"{name}: no such folder or index; {nearest(name, BUILT_IN)}")
-    known = prebuilt_index_names()
+    known = [] if (near := difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)) else prebuilt_index_names()
     if name not in known:
-        ending = _letters(name.split(".")[-1])
-        same_ending = [other for other in known if len(ending) > 3 and ending in _letters(other)]
-        raise InputError(f"{name}: no such folder or index; {nearest(name, same_ending or [*BUILT_IN, *known])}")
+        near = near or _near(name, known)
+        if near:
+            raise InputError(f"{name}: no such folder or index; did you mean {' or '.join(near)}?")
+        raise InputError(
+            f"{name}: no such folder or file, and no prebuilt index of Pyserini; "
+            "make one with python -m rnnreranker.index"
+        )
     start_java()  # Pyserini's tables of indexes need it
     from pyserini.util import download_prebuilt_index
 
@@ -147,6 +155,14 @@ def _download(name: str) -> Path:
             f"{name}: this prebuilt index is not in the cache and cannot be downloaded ({type(error).__name__}: "
             "no network?); run where there is internet, or give the path of a folder"
         ) from None
+
+
+def _near(name: str, known: list[str]) -> list[str]:
+    """The prebuilt indexes whose names are most like this one, three at most: those of the same encoder first."""
+    ending = _letters(name.split(".")[-1])
+    same_ending = [other for other in known if len(ending) > 3 and ending in _letters(other)]
+    same = difflib.get_close_matches(name, same_ending, cutoff=0.55)
+    return same or difflib.get_close_matches(name, known, cutoff=0.75)
 
 
 def _letters(name: str) -> str:

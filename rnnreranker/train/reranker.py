@@ -17,8 +17,8 @@ from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.train.scorer_params import ScorerParams
 from rnnreranker.train.scorers import Scorer
+from rnnreranker.vectors.model_folder import SCORER_TYPE
 
-KIND = "rnnreranker-scorer"  # in config.json
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
 INNER = "encoder.transformer."  # names of the weights that stand there
@@ -78,7 +78,7 @@ def write_reranker(
     hidden = int(dense.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
     alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
     config = {
-        "model_type": KIND,
+        "model_type": SCORER_TYPE,
         "dimension": model.dimension,
         "pooling": dense.pooling,
         "normalize": dense.normalize,
@@ -99,7 +99,7 @@ def write_reranker(
 def is_reranker(path: str | os.PathLike[str]) -> bool:
     """Whether a folder was written by `write_reranker`."""
     config = Path(path) / "config.json"
-    return config.is_file() and _described(config).get("model_type") == KIND
+    return config.is_file() and _described(config).get("model_type") == SCORER_TYPE
 
 
 def load_reranker(path: str | os.PathLike[str]) -> tuple[CandidateReranker, Tokens]:

@@ -25,6 +25,7 @@ KNOWN_SETTINGS: dict[str, dict[str, Any]] = {
     SHORT_NAMES["tas-b"]: {"pooling": "cls", "normalize": False, "max_length": 256},
     SHORT_NAMES["cocondenser"]: {"pooling": "cls", "normalize": False, "max_length": 256},
 }
+SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
 
@@ -45,17 +46,23 @@ class ModelFolder:
 
 
 def find_model(name: str) -> ModelFolder:
-    """The files of a model.
+    """The files of an encoder.
 
     Args:
         name: a folder, a short name (minilm, tas-b, cocondenser) or a hub id like `org/model`.
 
     Raises:
-        InputError: no such folder or short name, a folder without a model, other MiniLM weights than the official ones.
+        InputError: no such folder or short name, a folder without a model or with a scorer, other MiniLM weights than
+            the official ones.
         UnavailableError: a hub model that is neither in the cache nor reachable.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
+        if _is_scorer(folder):
+            raise InputError(
+                f"{name}: is a scorer of candidate sets, not an encoder; rescore a run with "
+                f"python -m rnnreranker.train.rescore --model {name}"
+            )
         return ModelFolder(name, folder, _digest(folder))
     if name not in SHORT_NAMES and ("/" not in name or name.startswith((".", "/", "~"))):
         raise InputError(
@@ -73,6 +80,15 @@ def find_model(name: str) -> ModelFolder:
     else:
         folder = _from_hub(hub_id, "run once where there is internet, or give the path of a folder with the model")
     return ModelFolder(hub_id, folder, _digest(folder))
+
+
+def _is_scorer(folder: Path) -> bool:
+    """Whether `train --scorer` wrote this folder; one that cannot be read is for whoever loads it to complain of."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == SCORER_TYPE
 
 
 def file_digest(path: Path) -> str:
