@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -372,3 +373,52 @@ def test_frozen_layers_stay_and_neutrality_draws_scores(
     )  # fmt: skip
     assert plain.history[0] == drawn.history[0]
     assert plain.history[-1]["loss"] < drawn.history[-1]["loss"] - 0.05
+
+
+@pytest.mark.parametrize("params", [{"patience": 1, "key_measure": "RR@10", "learning_rate": 1e-9}, {"max_steps": 4}])
+def test_a_training_that_ended_is_not_trained_on(
+    tiny: Path,
+    source: VectorSource,
+    topics: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    params: dict[str, Any],
+) -> None:
+    from rnnreranker.train import folder
+
+    chosen = TrainParams(**{**QUICK.to_dict(), **params})
+    whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "write_encoder", full)
+        with pytest.raises(OSError, match="no space left"):
+            train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
+    again = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
+    assert again.record == whole.record
+    assert (again.steps, again.history) == (whole.steps, whole.history)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]
+    assert weights[0] == weights[1]
+
+
+def test_validation_keeps_all_candidates(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
+) -> None:
+    few = TrainParams(**{**QUICK.to_dict(), "candidates": 1, "random_negatives": 5, "epochs": 1})
+    found = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "few", few, pooling="mean")
+    many = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "many", QUICK, pooling="mean")
+    for measure in ("RR@10", "nDCG@10"):
+        assert found.history[0][measure] == many.history[0][measure] < 1
+
+
+def test_ties_do_not_depend_on_the_order_of_queries() -> None:
+    from rnnreranker.train.validation import _rank
+
+    rows = np.arange(30)
+    sample = Sample("q7", rows, np.ones(30, dtype=np.float32) / 30, rows == 3)
+    turned = Sample("q7", rows[::-1].copy(), sample.targets, sample.positive[::-1].copy())
+    ranks = {seed: _rank(sample, np.zeros(30), seed).tolist() for seed in range(20)}
+    assert all(_rank(turned, np.zeros(30), seed).tolist() == found for seed, found in ranks.items())
+    assert len({tuple(found) for found in ranks.values()}) > 5

@@ -48,7 +48,8 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.search.retrieve import dense_run
 
     index = open_index(args.index)
-    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
+    described = {} if args.encoder else index.settings.get("encoder", {})
+    encoder = args.encoder or described.get("name")
     if not encoder:
         raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
@@ -79,5 +80,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         args.protocol,
         RnnParams(context=args.context),
         LabelParams(),
+        pooling=described.get("settings", {}).get("pooling"),
+        normalize=described.get("settings", {}).get("normalize"),
     )
     return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

@@ -37,6 +37,7 @@ def run_arms(setting: Setting, tasks: Sequence[Task], arms: Sequence[Arm | None]
     work = [(task, arm) for arm in arms for task in tasks]
     if jobs == 1:
         return [_alone(setting, task, arm, folder) for task, arm in progress(work, unit="trials", what="train")]
+    _ = setting.identity  # once, before the setting goes to every process
     pool = Parallel(n_jobs=jobs, return_as="generator")
     found = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
     return list(progress(found, unit="trials", total=len(work), what="train"))
@@ -74,5 +75,9 @@ def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[
     """A trial on one thread: with several, sums round differently."""
     import torch
 
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    return run_trial(setting, task, arm, folder)
+    try:
+        return run_trial(setting, task, arm, folder)
+    finally:
+        torch.set_num_threads(before)

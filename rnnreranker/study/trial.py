@@ -41,6 +41,7 @@ class Setting:
         measures, protocol: of the test, see `evaluate`.
         rnn, labels: parameters of the labels.
         hits: documents retrieved for a test query.
+        pooling, normalize: what the index says of its encoder; None = what the model's files say.
     """
 
     index: str
@@ -53,10 +54,12 @@ class Setting:
     rnn: RnnParams
     labels: LabelParams
     hits: int = 100
+    pooling: str | None = None
+    normalize: bool | None = None
 
     @functools.cached_property
     def identity(self) -> str:
-        """16 hexadecimal digits that name all of it."""
+        """16 hexadecimal digits that name all of it; pooling and normalize show in the query vectors."""
         return fingerprint(
             *(VERSION, _open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
             *(self.rnn.to_dict(), self.labels.to_dict(), self.run.to_dict(), self.queries.vectors.tolist()),
@@ -118,6 +121,8 @@ def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
             out,
             arm.seeded(task.seed),
             validation=checked,
+            pooling=setting.pooling,
+            normalize=setting.normalize,
             checkpoints=False,
         )
         encoder = load_encoder(str(out))

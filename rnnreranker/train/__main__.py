@@ -45,7 +45,14 @@ def main(argv: Sequence[str]) -> int:
     validation = SoftLabels.read(args.validation_labels) if args.validation_labels else None
     topics = load_topics(args.topics)
     if args.validation_topics:
-        topics = {**load_topics(args.validation_topics), **topics}
+        more = load_topics(args.validation_topics)
+        other = [qid for qid, text in more.items() if topics.get(qid, text) != text]
+        if other:
+            raise InputError(
+                f"{args.validation_topics}: query {other[0]} has another text in {args.topics}; "
+                "expected one text for an id"
+            )
+        topics = {**more, **topics}
     trained = train_encoder(
         labels,
         open_index(args.index).vectors,

@@ -75,13 +75,13 @@ class VectorTable:
 
 
 def read_samples(
-    labels: SoftLabels, source: VectorSource, candidates: int, *, qids: Iterable[str] | None = None
+    labels: SoftLabels, source: VectorSource, candidates: int | None, *, qids: Iterable[str] | None = None
 ) -> tuple[list[Sample], np.ndarray, int]:
     """Samples whose rows are rows of the source, the distinct rows in use, and how many candidates had no vector.
 
     A query keeps every candidate that is positive or has probability, and fills up with the others in the order of the
-    label file until there are `candidates`. Candidates without a vector are left out and probabilities scaled to 1;
-    queries that lose all probability are left out.
+    label file until there are `candidates`; None = all of them. Candidates without a vector are left out and
+    probabilities scaled to 1; queries that lose all probability are left out.
 
     Raises:
         InputError: no query is left.
@@ -95,7 +95,7 @@ def read_samples(
         known = rows >= 0
         lost += int((~known).sum())
         first = known & (one.positive | (one.targets > 0))
-        room = max(candidates - int(first.sum()), 0)
+        room = None if candidates is None else max(candidates - int(first.sum()), 0)
         others = np.flatnonzero(known & ~first)[:room]
         kept = np.sort(np.concatenate([np.flatnonzero(first), others]))
         targets = one.targets[kept].astype(np.float32)

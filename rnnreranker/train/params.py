@@ -31,7 +31,7 @@ class TrainParams:
 
     loss: Literal["kl", "cross-entropy", "margin", "multi-tier"] = _setting("kl", "list-wise KL, or another loss")
     margin: float = _setting(1.0, "of the losses margin and multi-tier")
-    candidates: int = _setting(1000, "candidates a query; those with probability are always kept")
+    candidates: int = _setting(1000, "candidates of a training query; those with probability are always kept")
     random_negatives: int = _setting(0, "documents of the whole index, drawn anew for every step, added to each query")
     in_batch_negatives: bool = _setting(False, "the other queries' positives are candidates too")
     batch_size: int = _setting(32, "queries a step and pass")

@@ -16,7 +16,7 @@ import numpy as np
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.train.candidates import Sample, load_table, read_samples, renumber
-from rnnreranker.train.checkpoints import resume_from, training_arguments
+from rnnreranker.train.checkpoints import resume_from, training_arguments, weights_of
 from rnnreranker.train.params import TrainParams
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def train_encoder(
         encoder: minilm, tas-b, a folder or a Hugging Face id.
         output: folder to write; OUTPUT.checkpoints stands beside it while training goes on.
         params: of the training.
-        validation: labels of the validation queries; None = a share of the training queries, held out by seed.
+        validation: labels of the validation queries; None = a share of the training queries, held out by seed. All
+            their candidates count, whatever `params.candidates`.
         pooling, normalize: where they differ from what the model's files say.
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
         dynamic: when candidates and labels of the training queries are made again; None = never.
@@ -94,6 +95,7 @@ def train_encoder(
     """
     params = params or TrainParams()
     require("accelerate", "training", "'rnnreranker[train]'")
+    import torch
     import transformers
 
     output = Path(output)
@@ -121,11 +123,14 @@ def train_encoder(
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
-        *(params.to_dict(), str(folder), source.fingerprint, dense.pooling, dense.normalize, device),
-        *([[s.qid, s.rows.tolist(), s.targets.tolist()] for s in chosen] for chosen in (training_set, validation_set)),
-        [topics[sample.qid] for sample in training_set],
+        *(params.to_dict(), weights_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
+        torch.get_num_threads(),
+        *(
+            [[s.qid, topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in chosen]
+            for chosen in (training_set, validation_set)
+        ),
         sorted(neutrality.items()) if neutrality is not None else None,
-        *([["refresh", refresh]] if refresh else []),
+        *([["refresh", refresh, labels.metadata]] if refresh else []),
         *([scorer.to_dict()] if scorer is not None else []),
     )
     resumed = resume_from(place, belongs) if checkpoints else None
@@ -143,7 +148,10 @@ def train_encoder(
     if resumed:
         trainer.best.load(resumed)
     begun = time.perf_counter()
-    trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    if resumed and trainer.best.ended:
+        trainer.state = transformers.TrainerState.load_from_json(str(resumed / "trainer_state.json"))
+    else:
+        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
     seconds = time.perf_counter() - begun - trainer.seconds_aside
     trainer.best.put_back()
     after = trainer.validation()
@@ -159,6 +167,7 @@ def train_encoder(
         "training_queries": len(training_set),
         "validation_queries": len(validation_set),
         "candidates_without_vector": lost,
+        "threads": torch.get_num_threads(),
         "best_step": trainer.best.step,
         "steps": int(trainer.state.global_step),
         "measures": after.measures,
@@ -209,7 +218,7 @@ def _samples(
         training, rows, lost = read_samples(
             labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
         )
-        checked, more_rows, more_lost = read_samples(labels, source, params.candidates, qids=held_out)
+        checked, more_rows, more_lost = read_samples(labels, source, None, qids=held_out)
     else:
         twice = sorted(set(labels.qids) & set(validation.qids))
         if twice:
@@ -218,7 +227,7 @@ def _samples(
                 f"{', '.join(twice[:3])}); expected different queries"
             )
         training, rows, lost = read_samples(labels, source, params.candidates)
-        checked, more_rows, more_lost = read_samples(validation, source, params.candidates)
+        checked, more_rows, more_lost = read_samples(validation, source, None)
     checked = checked[: params.validation_queries]
     everything = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
     return training, checked, everything, lost + more_lost

@@ -149,6 +149,7 @@ class Best(transformers.TrainerCallback):
         self.value: float | None = None
         self.step = 0
         self.stale = 0  # validations since
+        self.ended = False  # as of the checkpoint that was loaded: nothing is left to train
         self.weights: dict[str, torch.Tensor] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -177,12 +178,13 @@ class Best(transformers.TrainerCallback):
         save_file(self.weights, str(folder / BEST))
         if self._trainer.dynamic is not None:
             self._trainer.dynamic.save(folder)
-        write_json(folder / MARK, {"value": self.value, "step": self.step, "stale": self.stale})
+        ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
+        write_json(folder / MARK, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
 
     def load(self, checkpoint: Path) -> None:
         """Take up where a checkpoint was written."""
         kept = json.loads((checkpoint / MARK).read_text())
-        self.value, self.step, self.stale = kept["value"], kept["step"], kept["stale"]
+        self.value, self.step, self.stale, self.ended = kept["value"], kept["step"], kept["stale"], kept["ended"]
         self.weights = load_file(str(checkpoint / BEST))
         if self._trainer.dynamic is not None:
             self._trainer.dynamic.load(checkpoint)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from rnnreranker.files import fingerprint
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.candidates import VectorTable
+from rnnreranker.train.candidates import Sample, VectorTable
 from rnnreranker.train.losses import ranking_loss
 from rnnreranker.train.query_encoder import QueryEncoder
 from rnnreranker.train.reranker import CandidateReranker
@@ -71,7 +72,7 @@ def validate(
                 valid = torch.ones_like(positive)
                 losses.append(float(ranking_loss(loss, own, targets, positive, valid, margin)))
                 divergences.append(float(ranking_loss("kl", own, targets, positive, valid)))
-                found = rank_positives(own[0].cpu().numpy(), batch.positive[line, :size], [seed, place])
+                found = _rank(collator.samples[place], own[0].cpu().numpy(), seed)
                 ranks += found.tolist()
                 shares = torch.softmax(own[0], dim=0).cpu().numpy()
                 said.append(shares)
@@ -89,6 +90,12 @@ def validate(
     }
     error = calibration_error(np.clip(np.concatenate(said), 0, 1), np.concatenate(true))
     return Validation(measures, tuple(ranks), tuple(probabilities), error)
+
+
+def _rank(sample: Sample, scores: np.ndarray, seed: int) -> np.ndarray:
+    """`rank_positives` of one query, whatever the order of queries and candidates."""
+    by_row = np.argsort(sample.rows)
+    return rank_positives(scores[by_row], sample.positive[by_row], [seed, int(fingerprint(sample.qid), 16)])
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
