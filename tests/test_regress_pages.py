@@ -19,7 +19,8 @@ from rnnreranker.regress.pages_recipe import recipe_page
 from rnnreranker.regress.paired import letters, with_pairs
 from rnnreranker.regress.papers import paper_names, read_paper
 from rnnreranker.regress.published_runs import Measured, record, records_file
-from rnnreranker.regress.spec import spec_names, specs_folder
+from rnnreranker.regress.results import read_results, results_file
+from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
 from rnnreranker.runs import Run
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -43,6 +44,7 @@ PAPER = """\
 schema: 1
 name: paper-009
 title: A paper
+citation: A. Author, Its title, VENUE 2026
 tables:
   - table: "1"
     caption: Two systems
@@ -94,8 +96,12 @@ def test_the_pages_in_docs_are_what_the_command_writes(tmp_path: Path) -> None:
 
 def test_the_page_of_a_paper(folder: Path) -> None:
     text = paper_page(read_paper("paper-009", folder), Matrix(folder))
-    assert text.splitlines()[1:4] == ["# Paper 009: A paper", "", text.splitlines()[3]]
-    assert text.splitlines()[3].startswith("4 reproduced, 2 changed, 1 planned. ")
+    assert text.splitlines()[1:5] == ["# Paper 009: A paper", "", "A. Author, Its title, VENUE 2026.", ""]
+    assert text.splitlines()[5].startswith("4 reproduced, 2 changed, 1 planned. ")
+    of_bm25 = "3 values of BM25 (Set), measured on the run file bm25.txt"
+    assert (
+        text.splitlines()[6] == f"Reproduced are {of_bm25}; 1 value of Other (Set), measured on the run file other.txt."
+    )
     assert "† (3 values): the paper chose the parameters of the system on the set that it reports." in text
     first, second = text.split("\n## Table ")[1:]
     assert first.splitlines()[4:11] == [
@@ -136,6 +142,28 @@ def test_a_page_without_results_shows_dashes(folder: Path) -> None:
     page = paper_page(read_paper("paper-009", folder), Matrix(folder))
     assert "[a]" not in page
     assert "Which queries" not in page
+
+
+def test_every_paper_is_cited_on_its_page_and_in_the_matrix() -> None:
+    index = (DOCS / "index.html").read_text(encoding="utf-8")
+    for name in paper_names(specs_folder()):
+        citation = read_paper(name, specs_folder()).citation
+        assert re.search(r" 20\d\d$", citation), name
+        assert f"\n{citation}.\n" in (DOCS / "regressions" / f"{name}.md").read_text(encoding="utf-8")
+        assert f">{citation}.</p>" in index
+
+
+def test_the_gains_in_the_method_page_are_those_on_record() -> None:
+    page = (DOCS / "method.md").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for name in ("cranfield", "scifact", "dl19-dl20-sample"):
+        result = read_results(results_file(specs_folder(), read_spec(name, specs_folder())))[-1]
+        for differences in result.differences.values():
+            for condition in ("rnn", "jaccard-plain", "prf-average", "prf-rocchio", "regularise", "zhong"):
+                gain = differences[f"dense-{condition}"]["nDCG@10"]["difference"]
+                found.setdefault(condition, []).append(f"{gain:+.4f}")
+    for condition, gains in found.items():
+        assert f"| `{condition}` | {' | '.join(gains)} |" in page
 
 
 def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ from rnnreranker.errors import InputError
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
     "changed": ("≠", "measured here; differs by more than that"),
-    "runnable elsewhere": ("▸", "every step is in the toolkit; needs data, a GPU or a network that this machine lacks"),
+    "runnable elsewhere": (
+        "▸",
+        "every step is in the toolkit; needs data, a GPU or a network that the machine of these records lacked",
+    ),
     "planned": ("○", "a step whose method is not in the toolkit yet"),
     "external": ("–", "quoted from others, or a time on the authors' machine; nothing to run"),
 }

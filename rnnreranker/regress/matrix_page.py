@@ -63,17 +63,19 @@ def write_matrix(
     cells: Sequence[Mapping[str, Any]],
     *,
     papers: Mapping[str, str] | None = None,
+    citations: Mapping[str, str] | None = None,
     made: str = "",
     figures: Sequence[Drawn] = (),
 ) -> None:
     """Write the page of `matrix`, with the same arguments; atomically, making its folder."""
-    write_page(path, matrix(cells, papers=papers, made=made, figures=figures))
+    write_page(path, matrix(cells, papers=papers, citations=citations, made=made, figures=figures))
 
 
 def matrix(
     cells: Sequence[Mapping[str, Any]],
     *,
     papers: Mapping[str, str] | None = None,
+    citations: Mapping[str, str] | None = None,
     made: str = "",
     figures: Sequence[Drawn] = (),
 ) -> str:
@@ -88,7 +90,7 @@ def matrix(
             `matrix_join.page_cells` makes them. `published` and `measured` are numbers, texts, or
             None; `commands` a list of texts; `parameters` a mapping; `history` a list of mappings (date, commit,
             value, …), oldest first.
-        papers: paper → its title.
+        papers: paper → its title; citations: → its authors, title, venue and year.
         made: one line on what the page was made from (date, commit).
         figures: as `matrix_figures.figures` makes them.
 
@@ -106,7 +108,7 @@ def matrix(
         cells=entries,
         details=details,
         tables=tables,
-        papers=_papers(tables, papers or {}),
+        papers=_papers(tables, papers or {}, citations or {}),
         states=STATES,
         counts=counts,
         datasets=list(dict.fromkeys(entry["group"] for entry in entries)),
@@ -191,11 +193,14 @@ def _line(dataset: str, measure: str, columns: list[tuple[str, str]]) -> str:
     return query if query and _common(columns) != "value" else f"{dataset}, {measure}"
 
 
-def _papers(tables: list[Table], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+def _papers(tables: list[Table], titles: Mapping[str, str], citations: Mapping[str, str]) -> list[dict[str, Any]]:
     found: dict[str, list[Table]] = {}
     for table in tables:
         found.setdefault(table.paper, []).append(table)
-    return [{"id": paper, "title": titles.get(paper, ""), "tables": members} for paper, members in found.items()]
+    return [
+        {"id": paper, "title": titles.get(paper, ""), "citation": citations.get(paper, ""), "tables": members}
+        for paper, members in found.items()
+    ]
 
 
 def _counted(states: Any) -> dict[str, int]:

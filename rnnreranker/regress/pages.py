@@ -74,6 +74,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         written[-1],
         matrix.cells,
         papers={paper.id: paper.title for paper in papers},
+        citations={paper.id: paper.citation for paper in papers},
         made=_made([entry.date[:10] for entry in matrix.records]),
         figures=figures(folder.parent / SWEEPS, folder),
     )
@@ -86,4 +87,5 @@ def _made(dates: list[str]) -> str:
         return "Nothing is measured yet."
     first, last = min(dates), max(dates)
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    return f"The measured values come from {len(dates)} run files, evaluated {when}."
+    said = f"The measured values come from {len(dates)} run files, evaluated {when}"
+    return f"{said}; + behind a commit: with uncommitted changes."

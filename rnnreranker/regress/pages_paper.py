@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.pages import render
 from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.matrix_cells import STATES, addresses, entries
+from rnnreranker.regress.matrix_cells import STATES, addresses, entries, group_of
 from rnnreranker.regress.papers import Paper, Published, Table
 from rnnreranker.regress.published_runs import remark
 
@@ -55,6 +55,7 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
         paper=paper,
         sections=[_section(table, list(zip(published, shown, strict=True))) for table in paper.tables],
         counts=counted(cells),
+        reproduced=reproduced(cells),
         states=STATES,
         row=row,
         tuned=sum(bool(cell["tuned_on_test"]) for cell in cells),
@@ -70,6 +71,25 @@ def counted(cells: Sequence[Mapping[str, Any]]) -> str:
     """
     found = Counter(cell["state"] for cell in cells)
     return ", ".join(f"{found[state]} {state}" for state in STATES if found[state])
+
+
+def reproduced(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Which rows the reproduced cells are of, on which sets, and the run files they were measured on; "" without any.
+
+    >>> reproduced([{"state": "reproduced", "row": "BM25", "dataset": "A query 7", "history": [{"run": "a.txt"}]}])
+    '1 value of BM25 (A), measured on the run file a.txt'
+    """
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        if cell["state"] == "reproduced":
+            rows.setdefault(cell["row"], []).append(cell)
+    texts = []
+    for name, mine in rows.items():
+        sets = ", ".join(dict.fromkeys(group_of(cell["dataset"]) for cell in mine))
+        files = list(dict.fromkeys(entry["run"] for cell in mine for entry in cell["history"][-1:]))
+        on = f"measured on the run file{'s' if len(files) > 1 else ''} {' and '.join(files)}"
+        texts.append(f"{len(mine)} {'value' if len(mine) == 1 else 'values'} of {name} ({sets}), {on}")
+    return "; ".join(texts)
 
 
 def row(texts: Sequence[str]) -> str:

@@ -59,6 +59,7 @@ class Paper:
     title: str
     tables: tuple[Table, ...]
     about: str = ""
+    citation: str = ""  # authors, title, venue and year
 
     @property
     def id(self) -> str:
