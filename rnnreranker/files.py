@@ -145,22 +145,52 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its name when the block ends without an error."""
+    """A temporary folder beside `path` that takes its name when the block ends without an error.
+
+    A folder that stands there already is moved aside, to `.NAME.old`, and deleted only when the new one has its name:
+    what a kill between the two leaves aside is moved back by the next write. A link stays a link.
+
+    Raises:
+        InputError: when the folder cannot be written, or a file has its name.
+    """
     path = Path(path)
+    if path.is_symlink():
+        path = path.resolve()
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file, expected the name of a folder to write")
+    aside = path.with_name(f".{path.name}.old")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if aside.exists() and not path.exists():  # a write was killed between its two renames
+            os.replace(aside, path)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
         yield temporary
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
+        _swap(temporary, path, aside)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _swap(new: Path, path: Path, aside: Path) -> None:
+    """Give the new folder its name; at every moment the old one or the new one is there whole, here or aside."""
+    try:
+        if path.exists():
+            if aside.exists():
+                shutil.rmtree(aside)  # of a write that was killed after its renames
+            os.replace(path, aside)
+        try:
+            os.replace(new, path)
+        except OSError:
+            if aside.exists():
+                os.replace(aside, path)
+            raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def fingerprint(*parts: Any) -> str:

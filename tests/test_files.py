@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import threading
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker import files
 from rnnreranker.errors import InputError
-from rnnreranker.files import check_writable, first_line, write_atomically
+from rnnreranker.files import check_writable, first_line, folder_written_whole, write_atomically
 
 
 @pytest.mark.parametrize(
@@ -78,3 +80,80 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is a folder, expected the name of a file"):
             write(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+class Killed(BaseException):
+    """In place of a signal that ends the process."""
+
+
+def write_folder(path: Path, content: str) -> None:
+    with folder_written_whole(path) as folder:
+        (folder / "file").write_text(content)
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_folder(tmp_path / "made" / "out", "first")
+    write_folder(tmp_path / "made" / "out", "second")
+    assert (tmp_path / "made" / "out" / "file").read_text() == "second"
+
+    def fail() -> None:
+        with folder_written_whole(tmp_path / "made" / "out"):
+            raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        fail()
+    assert (tmp_path / "made" / "out" / "file").read_text() == "second"
+    assert os.listdir(tmp_path / "made") == ["out"]
+    (tmp_path / "text").touch()
+    with pytest.raises(InputError, match="text: is a file, expected the name of a folder"):
+        write_folder(tmp_path / "text", "third")
+
+
+@pytest.mark.parametrize("at", ["rmtree", "replace"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_no_moment_of_a_kill_loses_the_old_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, nth: int
+) -> None:
+    """The process ends at the nth removal, with half removed, or at the nth rename, which does not take place."""
+    out = tmp_path / "out"
+    write_folder(out, "old")
+    calls = 0
+
+    def kill(path: Path, *more: object, **options: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls < nth:
+            plain(path, *more, **options)
+        elif calls == nth:
+            if at == "rmtree" and path.is_dir():
+                (path / "file").unlink(missing_ok=True)
+            raise Killed
+
+    where = files.shutil if at == "rmtree" else files.os
+    plain = getattr(where, at)
+    monkeypatch.setattr(where, at, kill)
+    with contextlib.suppress(Killed):
+        write_folder(out, "new")
+    monkeypatch.undo()
+    kept = [path.read_text() for folder in (out, tmp_path / ".out.old") for path in folder.glob("file")]
+    assert kept
+    assert kept[0] in ("old", "new")
+
+    def fail() -> None:
+        with folder_written_whole(out):
+            raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        fail()
+    assert (out / "file").read_text() == kept[0]  # moved back
+    write_folder(out, "newest")
+    assert (out / "file").read_text() == "newest"
+    assert not (tmp_path / ".out.old").exists()
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    write_folder(tmp_path / "there", "old")
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    write_folder(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "file").read_text() == "new"
