@@ -141,7 +141,7 @@ def test_a_missed_bound(
     monkeypatch.setattr(bench, "measure", lambda names, sizes: {"kernel": part})
     assert main(["--quick", *flags]) == code
     shown = capsys.readouterr()
-    assert shown.err == "over its bound: kernel: N 60, ratio 1.95, bound 1.90, aim 1.60, verdict over\n"
+    assert shown.err == "over its bound: kernel: N 60, ratio 1.95, bound 1.90, aim 1.60\n"
     assert "60\t1.95\t1.90\t1.60\tover" in shown.out
     assert "200\t1.00\t1.70\t-\tok" in shown.out
 
@@ -291,6 +291,17 @@ def test_a_record_that_is_none(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         main(["--docs", "--record", str(tmp_path / "record.json"), "--page", str(tmp_path / "page.md")])
+
+
+def test_the_page_says_on_top_which_bounds_were_missed(tmp_path: Path, record: dict[str, Any]) -> None:
+    path, page = tmp_path / "record.json", tmp_path / "page.md"
+    part = {"title": "A part", "note": "Note.", "rows": [{"N": 60, "ratio": 2.5, "bound": 2.0, "verdict": "over"}]}
+    for parts, said in (({"part": part}, True), ({"part": part | {"rows": []}}, False)):
+        path.write_text(json.dumps(record | {"parts": parts}), encoding="utf-8")
+        assert main(["--docs", "--record", str(path), "--page", str(page)]) == 0
+        top = page.read_text(encoding="utf-8").partition("\nHow it is measured")[0]
+        assert ("\n**Missed** (over their bound): A part: N 60, ratio 2.50, bound 2.00.\n" in top) == said
+        assert ("Missed" in top) == said
 
 
 def test_the_committed_page_is_that_of_the_committed_record(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def _docs(record: Path, page: Path) -> int:
         raise InputError(f"{record}:{error.lineno}: not JSON ({error.msg}); measure again with --output") from None
     if not isinstance(measured, dict) or measured.get("schema") != SCHEMA:
         raise InputError(f"{record}: not a record of schema {SCHEMA}; measure again with --output")
-    write_page(page, render("bench", "performance.md.j2", cell=cell, **measured))
+    titled = {part["title"]: part for part in measured["parts"].values()}
+    write_page(page, render("bench", "performance.md.j2", cell=cell, missed=missed(titled), **measured))
     command.say(f"{page} from {record}")
     return 0
 

@@ -189,7 +189,10 @@ def measure(names: list[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
 def missed(parts: dict[str, dict[str, Any]]) -> list[str]:
     """One line for every row that is over its bound."""
     return [
-        f"{name}: " + ", ".join(f"{key} {cell(value)}" for key, value in row.items() if value not in (None, ""))
+        f"{name}: "
+        + ", ".join(
+            f"{key} {cell(value)}" for key, value in row.items() if value not in (None, "") and key != "verdict"
+        )
         for name, part in parts.items()
         for row in part["rows"]
         if row.get("verdict") == "over"
