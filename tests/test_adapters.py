@@ -24,6 +24,7 @@ from rnnreranker import (
     open_vectors,
 )
 from rnnreranker.adapters import RnnTransformer, read_requests, rerank_requests, write_requests
+from rnnreranker.adapters.rank_llm import as_run
 
 DOCUMENTS, DIMENSION = 40, 6
 RNG = np.random.default_rng(2)
@@ -270,6 +271,18 @@ def test_requests_of_rank_llm_come_back_reranked(index: Path, tmp_path: Path) ->
             assert request["invocations_history"] == []
 
 
+@pytest.mark.parametrize("place", [0, 20])
+def test_a_docid_twice_in_a_request_counts_with_its_higher_score(index: Path, place: int) -> None:
+    reranker = RnnReranker(open_vectors(index), PARAMS)
+    queries = QueryVectors(("0", "1", "2"), np.stack([QUERIES[text] for text in TEXTS]))
+    plain = rerank_requests(requests(), reranker, queries)
+    twice = requests()
+    lower = twice[0]["candidates"][0] | {"score": -1000.0, "doc": {"contents": "another segment"}}
+    twice[0]["candidates"].insert(place, lower)
+    assert as_run(twice).to_dict() == as_run(requests()).to_dict()
+    assert rerank_requests(twice, reranker, queries) == plain
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -326,6 +339,15 @@ def test_frames_that_cannot_be_reranked_are_refused() -> None:
     short.at[3, "doc_vec"] = np.zeros(2, np.float32)
     with pytest.raises(InputError, match=r"a doc_vec has shape \(2,\); expected \(6,\)"):
         RnnTransformer()(short)
+    for name, value, message in (
+        ("qid", None, r"qid is missing in 2 of 50 rows \(first: row 3, docno d\d\d\)"),
+        ("docno", None, r"docno is missing in 2 of 50 rows \(first: row 3, qid z\)"),
+        ("score", float("nan"), r"score is missing in 2 of 50 rows \(first: row 3, qid z, docno d\d\d\)"),
+    ):
+        lacking = frame()
+        lacking.loc[[3, 30], name] = value
+        with pytest.raises(InputError, match=message):
+            RnnTransformer()(lacking)
     assert RnnTransformer()(frame().head(0)).columns.tolist() == frame().columns.tolist()
 
 

@@ -39,13 +39,15 @@ class RnnTransformer:
             frame: columns qid, docno, score, query_vec (d,) and doc_vec (d,); others are kept.
 
         Raises:
-            InputError: a column is missing, vectors of different lengths or not finite, a docno twice for a query.
+            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query, vectors
+                are of different lengths or not finite.
         """
         lost = [name for name in NEEDED if name not in frame.columns]
         if lost:
             raise InputError(f"frame: no column {', '.join(lost)}; expected {', '.join(NEEDED)}")
         if not len(frame):
             return frame.assign(rank=np.empty(0, dtype=np.int64))
+        _refuse_missing(frame)
         if frame.duplicated(["qid", "docno"]).any():
             row = frame[frame.duplicated(["qid", "docno"])].iloc[0]
             raise InputError(f"frame: docno {row['docno']} stands twice for query {row['qid']}; expected each once")
@@ -86,6 +88,18 @@ class RnnTransformer:
             similar = rnn_similarity(probes, candidates, self.params, lengths=lengths, threads=self.threads)
             found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
         return found
+
+
+def _refuse_missing(frame: pandas.DataFrame) -> None:
+    """Raises InputError where a row has no query, no document or no score: it could not be placed."""
+    for name in ("qid", "docno", "score"):
+        if (rows := np.flatnonzero(frame[name].isna())).size:
+            row = frame.iloc[int(rows[0])]
+            about = ", ".join(f"{other} {row[other]}" for other in ("qid", "docno") if other != name)
+            raise InputError(
+                f"frame: {name} is missing in {len(rows)} of {len(frame)} rows (first: row {rows[0]}, {about}); "
+                "expected one in every row: drop those or fill it in"
+            )
 
 
 def _vector(value: Any, dimension: int, column: str) -> np.ndarray:

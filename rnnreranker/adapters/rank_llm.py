@@ -51,16 +51,24 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
 
 
 def as_run(requests: Sequence[Request]) -> Run:
-    """The candidates of requests as a run; qids and docids become strings."""
-    table = {}
-    for request in requests:
-        entries = {str(candidate["docid"]): float(candidate["score"]) for candidate in request["candidates"]}
-        table[str(request["query"]["qid"])] = entries
-    return Run.from_dict(table)
+    """The candidates of requests as a run; qids and docids become strings.
+
+    Of a docid that is there twice, as segments of a document can be, the one with the higher score counts.
+    """
+    return Run.from_dict(
+        {
+            str(request["query"]["qid"]): {
+                docid: float(candidate["score"]) for docid, candidate in _best(request["candidates"]).items()
+            }
+            for request in requests
+        }
+    )
 
 
 def rerank_requests(requests: Sequence[Request], reranker: Reranker, queries: QueryVectors) -> list[Request]:
     """The requests with their candidates in the new order and with the new scores; given ones are not changed.
+
+    A docid that is there twice comes back once, as the candidate with the higher score.
 
     Args:
         requests: as `read_requests` gives them.
@@ -73,7 +81,7 @@ def rerank_requests(requests: Sequence[Request], reranker: Reranker, queries: Qu
     new = reranker.rerank(as_run(requests), queries)
     result = []
     for request in requests:
-        by_docid = {str(candidate["docid"]): candidate for candidate in request["candidates"]}
+        by_docid = _best(request["candidates"])
         ranked = new[str(request["query"]["qid"])]
         candidates = [{**by_docid[docid], "score": float(score)} for docid, score in ranked]
         result.append({**request, "candidates": candidates})
@@ -92,6 +100,16 @@ def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) ->
         text = json.dumps(list(requests), ensure_ascii=False, indent=2) + "\n"
     with write_atomically(path) as stream:
         stream.write(text.encode())
+
+
+def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Candidates by docid; of one that is there twice that with the highest score, among equals the first."""
+    found: dict[str, dict[str, Any]] = {}
+    for candidate in candidates:
+        other = found.setdefault(str(candidate["docid"]), candidate)
+        if float(candidate["score"]) > float(other["score"]):
+            found[str(candidate["docid"])] = candidate
+    return found
 
 
 def _check(request: Any, place: str) -> str:
