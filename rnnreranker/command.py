@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import logging
 import os
+import re
 import sys
 import typing
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rnnreranker.errors import RnnrerankerError
+from rnnreranker.errors import InputError, RnnrerankerError
 
 T = TypeVar("T")
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
@@ -141,6 +143,36 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
             optional = type(None) in typing.get_args(hints[field.name])
             values[field.name] = None if optional and value == "none" else value
     return values
+
+
+def replaced(base: T, args: argparse.Namespace) -> T:
+    """The settings `base`, a dataclass, with what was typed on the command line in place of its own values.
+
+    Raises:
+        InputError: values out of range, by the flags that they were given with.
+    """
+    typed = given(args, type(base))
+    with naming_flags(typed):
+        return dataclasses.replace(base, **typed)  # type: ignore[type-var]
+
+
+@contextlib.contextmanager
+def naming_flags(typed: Collection[str]) -> Iterator[None]:
+    """Errors inside the block name flags in place of the settings fields in `typed`.
+
+    >>> with naming_flags(["k_exp"]):
+    ...     raise InputError("k_exp=0: expected an integer >= 1; lam=2: expected a number in [0, 1]")
+    Traceback (most recent call last):
+    rnnreranker.errors.InputError: --k-exp 0: expected an integer >= 1; lam=2: expected a number in [0, 1]
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return f"{flag(found[1])} {found[2]}: expected" if found[1] in typed else found[0]
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(r"\b(\w+)=(\S+): expected", named, str(error))) from None
 
 
 def _reader(hint: Any) -> Any:

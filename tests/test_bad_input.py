@@ -112,9 +112,9 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"preset": "tasb"}, "preset tasb: not known; give a YAML file or a published one, did you mean tas-b"),
         ({"preset": "no.yaml"}, "no.yaml: no such preset file"),
         ({"qrels": "qrels.txt", "measures": "nDGC@10"}, "nDGC@10: no such measure; did you mean nDCG"),
-        ({"k": "0"}, r"k=0: expected an integer >= 1"),
-        ({"lam": "1.5"}, r"lam=1.5: expected a number in \[0, 1\]"),
-        ({"k": "0", "lam": "1.5"}, r"k=0: .*; lam=1.5: "),
+        ({"k": "0"}, r"--k 0: expected an integer >= 1$"),
+        ({"lam": "1.5"}, r"--lam 1.5: expected a number in \[0, 1\]"),
+        ({"k": "0", "lam": "1.5"}, r"--k 0: .*; --lam 1.5: "),
         ({"b": "2"}, r"--b 2.0: expected a number in \[0, 1\]"),
         ({"hits": "0"}, r"--hits: 0: expected an integer >= 1; .* --help"),
         ({"retriever": "sparse"}, r"--retriever: invalid choice: 'sparse' \(choose from '?dense'?, "),
@@ -209,7 +209,9 @@ def test_vectors(files: Path, expect_refusal: Refusal, run: dict[str, str]) -> N
     vectors = np.load("docs.npy")
     save_matrix(files / "wide.npy", np.ones((2, 9), dtype=np.float32), "q")
     expect_refusal(
-        search, dense(encoded_queries="wide.npy", **run), f"have 9 dimensions, the index has {DIMENSION}; encode"
+        search,
+        dense(encoded_queries="wide.npy", **run),
+        f"wide.npy: query vectors have 9 dimensions, the index docs.npy has {DIMENSION}; encode",
     )
     save_matrix(files / "nan-queries.npy", np.full((2, DIMENSION), np.nan, dtype=np.float32), "q")
     expect_refusal(
@@ -237,7 +239,11 @@ def test_ids_of_another_length(files: Path, expect_refusal: Refusal) -> None:
 def test_judgements(files: Path, expect_refusal: Refusal) -> None:
     (files / "other.txt").write_text("301 0 d1 1\n")
     expect_refusal(search, dense(qrels="other.txt"), "other.txt: judges none of the 2 topics .*judged: 301")
-    expect_refusal(evaluate, "run.txt --qrels other.txt", "none of its 2 queries is judged .*q0, q1; judged: 301")
+    expect_refusal(
+        evaluate,
+        "run.txt --qrels other.txt",
+        r"run\.txt: none of its 2 queries is judged in other\.txt \(its ids: q0, q1; judged: 301",
+    )
     (files / "empty.txt").write_text("")
     expect_refusal(search, dense(qrels="empty.txt"), "empty.txt: no judgements")
     (files / "words.txt").write_text("q0 0 d1 1\nq0 0 d2 good\n")
@@ -305,8 +311,12 @@ def test_a_cache_folder_that_cannot_be_made(
 
 @pytest.mark.model
 def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, expect_refusal: Refusal) -> None:
-    (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
-    expect_refusal(index, "--documents bad.jsonl --output out/index", "document 2: docid a was there before")
+    (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n\n{"id": "a", "text": "y"}\n')
+    expect_refusal(
+        index,
+        "--documents bad.jsonl --output out/index",
+        r"bad\.jsonl:3: docid a was there before \(on line 1\); every",
+    )
 
 
 def test_no_java(expect_refusal: Refusal, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

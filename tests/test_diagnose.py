@@ -284,7 +284,7 @@ def test_bars_fill_the_drawing() -> None:
     [
         (["--output", "x.txt"], "--output x.txt: expected a name that ends in .json or .html"),
         (["--encoder", "minilm"], "give one of the two"),
-        (["--k", "0"], "k=0: expected an integer >= 1"),
+        (["--k", "0"], "--k 0: expected an integer >= 1"),
         (["--preset", "tasb"], "did you mean tas-b"),
         (["--output", "no/such/folder/x.json"], "cannot be written"),
     ],

@@ -205,7 +205,7 @@ def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Document("d3", "x"), "document 26: docid d3 was there before"),
+        (Document("d3", "x"), "document 26: docid d3 was there before \\(document 4\\)"),
         (Document("", "x"), "document 26: docid ''; expected one that is not empty"),
         (Document("a b", "x"), "document 26: docid 'a b'; expected one that is not empty and has no white space"),
         (Document("a\n", "x"), "document 26: docid"),

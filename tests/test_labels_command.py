@@ -75,6 +75,10 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
         main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--cluster", "tcp://x"])
     with pytest.raises(SystemExit):
         main([*flags(tmp_path), "--n-max", "many"])
+    with pytest.raises(InputError, match=r"^--boost 0\.5: expected a finite number >= 1$"):
+        main([*flags(tmp_path), "--boost", "0.5"])
+    with pytest.raises(InputError, match=r"qrels\.txt: no judgement has a grade of 9 or more \(the highest is 1\); "):
+        main([*flags(tmp_path), "--relevant", "9"])
 
 
 def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> None:
@@ -85,6 +89,16 @@ def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> Non
         main(given)
     given[given.index("l.txt")] = "l.tsv.gz"
     with pytest.raises(InputError, match=r"l\.tsv\.gz: labels are written as parquet"):
+        main(given)
+
+
+def test_query_vectors_of_another_length_are_named(tmp_path: Path) -> None:
+    given = flags(tmp_path)
+    queries = np.load(tmp_path / "q.npy")
+    np.save(tmp_path / "q.npy", queries[:, 1:])
+    dimension = queries.shape[1]
+    said = rf"q\.npy: query vectors have {dimension - 1} dimensions, the index .*v\.npy has {dimension}; encode"
+    with pytest.raises(InputError, match=said):
         main(given)
 
 

@@ -310,7 +310,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
         (["--rerank", "regularise", "--preset", "tas-b"], "presets are for rnn and jaccard-plain, not for regularise"),
         (
             ["--rerank", "regularise", "--regularise-alpha", "-1"],
-            "regularise_alpha=-1.0: expected a finite number >= 0",
+            "--regularise-alpha -1.0: expected a finite number >= 0",
         ),
     ):
         with pytest.raises(InputError, match=message):

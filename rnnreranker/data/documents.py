@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rnnreranker.data import irds, local, trec_text, tripclick
@@ -16,10 +16,14 @@ from rnnreranker.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its docid (no white space) and the text that is indexed, title first where there is one."""
+    """A document: its docid (no white space) and the text that is indexed, title first where there is one.
+
+    where: file:line, for messages; empty where a document has no line of its own.
+    """
 
     docid: str
     text: str
+    where: str = field(default="", compare=False, repr=False)
 
 
 def load_documents(name: str | Path) -> Iterator[Document]:
@@ -95,7 +99,7 @@ def _from_tsv(line: str, where: str) -> Document:
     docid, tab, text = line.rstrip("\r\n").partition("\t")
     if not tab or not docid.strip():
         raise InputError(f"{where}: no tab-separated docid and text; expected docid<TAB>text")
-    return Document(docid.strip(), text)
+    return Document(docid.strip(), text, where)
 
 
 def _from_json(line: str, where: str) -> Document:
@@ -114,4 +118,4 @@ def _from_json(line: str, where: str) -> Document:
         )
     if not isinstance(text, str) or not isinstance(title, str) or not isinstance(docid, str | int):
         raise InputError(f"{where}: docid, text or title is not a string; expected strings")
-    return Document(str(docid), f"{title}\n{text}" if title else text)
+    return Document(str(docid), f"{title}\n{text}" if title else text, where)

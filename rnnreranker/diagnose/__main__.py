@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import check_dimension
 
     whole = read_first_stage(args.run)
     run = sampled(whole, args.sample)
@@ -44,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
     reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)
     reranker.check(run)
     queries = _query_vectors(args, index, run)
+    check_dimension(queries, index, args.encoded_queries or args.encoder)
     found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample)
     found["queries"]["run"] = len(whole)
     found = {"run": Path(args.run).name, "index": args.index, **found}
@@ -104,7 +105,7 @@ def _params(args: argparse.Namespace) -> RnnParams:
     if args.preset:
         is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
         params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-    return dataclasses.replace(params, **command.given(args, RnnParams))
+    return command.replaced(params, args)
 
 
 def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVectors:

@@ -45,6 +45,14 @@ def main(argv: Sequence[str]) -> int:
 
     qrels = load_qrels(args.qrels)
     runs = {name: Run.read(path) for name, path in zip(_names(args.runs), args.runs, strict=True)}
+    judged = qrels["query_id"].unique().tolist()
+    for path, run in zip(args.runs, runs.values(), strict=True):
+        if not set(judged) & set(run):
+            raise InputError(
+                f"{path}: none of its {command.counted(len(run), 'query', 'queries')} is judged in {args.qrels} (its "
+                f"ids: {', '.join(run.qids[:3])}; judged: {', '.join(judged[:3])}); check that both are of the same "
+                "topics"
+            )
     scores = evaluate(runs, qrels, args.measures, args.protocol, args.common_topics, args.ties)
     comparisons = compare(scores, args.resamples, args.seed) if args.compare else []
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):

@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import os
 import shutil
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -222,21 +223,24 @@ def _stream(documents: Iterable[Document], result: Path, blocks: VectorBlocks | 
 
 
 def _checked(documents: Iterable[Document]) -> Iterator[Document]:
-    seen: set[str] = set()
+    seen: dict[str, None] = {}  # in their order, as `lines`: numbers of their lines, or places where they have none
+    lines = array("q")
     for position, document in enumerate(documents, 1):
         docid = document.docid
+        where = document.where or f"document {position}"
         if not docid or docid.split() != [docid]:
-            raise InputError(
-                f"document {position}: docid {docid!r}; expected one that is not empty and has no white space"
-            )
+            raise InputError(f"{where}: docid {docid!r}; expected one that is not empty and has no white space")
         if docid in seen:
-            raise InputError(f"document {position}: docid {docid} was there before; every document needs its own")
-        seen.add(docid)
+            first = lines[list(seen).index(docid)]
+            kind = "on line" if document.where else "document"
+            raise InputError(f"{where}: docid {docid} was there before ({kind} {first}); every document needs its own")
+        seen[docid] = None
+        lines.append(int(document.where.rpartition(":")[2]) if document.where else position)
         try:
             document.text.encode()
             docid.encode()
         except (UnicodeEncodeError, AttributeError):
-            raise InputError(f"document {position} ({docid!r}): its text is not a string that UTF-8 can hold") from None
+            raise InputError(f"{where} ({docid!r}): its text is not a string that UTF-8 can hold") from None
         yield document
 
 

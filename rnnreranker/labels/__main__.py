@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,13 +42,16 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import check_dimension
 
-    judged = positives_of(load_qrels(args.qrels), args.relevant)
+    judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = read_first_stage(args.run).head(args.depth)
     topics = _topics(args)
     index = open_index(args.index) if args.index else None
     begun = time.perf_counter()
     queries = _queries(args, index, topics, [qid for qid in run if qid in judged])
+    if index is not None and queries is not None:
+        check_dimension(queries, index, args.encoded_queries or args.encoder)
     encoded = time.perf_counter()
     vectors = index.dense if index is not None and args.method != "hard" else None
     work = Work(args.method, vectors, params, label_params, args.relevant)
@@ -166,10 +168,7 @@ def _params(args: argparse.Namespace) -> tuple[RnnParams, LabelParams]:
     if args.label_preset:
         is_file = args.label_preset.endswith((".yaml", ".yml"))
         label_params = LabelParams.from_yaml(args.label_preset) if is_file else LabelParams.preset(args.label_preset)
-    return (
-        dataclasses.replace(params, **command.given(args, RnnParams)),
-        dataclasses.replace(label_params, **command.given(args, LabelParams)),
-    )
+    return command.replaced(params, args), command.replaced(label_params, args)
 
 
 def _topics(args: argparse.Namespace) -> dict[str, str]:

@@ -20,12 +20,13 @@ BATCH_BYTES = 8 * 2**20  # of vectors held at a time
 Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
 
 
-def positives_of(qrels: pandas.DataFrame, relevant: int = 1) -> dict[str, list[tuple[str, int]]]:
+def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -> dict[str, list[tuple[str, int]]]:
     """The positives of every query with their grades, in the order of the judgements.
 
     Args:
         qrels: columns query_id, doc_id, relevance.
         relevant: grades from here on are positive; at least 1.
+        source: where the judgements come from, for messages.
 
     Raises:
         InputError: `relevant` below 1, or no judgement reaches it.
@@ -34,7 +35,11 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1) -> dict[str, list[t
         raise InputError(f"relevant={relevant}: expected a grade >= 1")
     chosen = qrels[qrels["relevance"] >= relevant]
     if not len(chosen):
-        raise InputError(f"no judgement has a grade of {relevant} or more; there is nothing to make labels from")
+        highest = f"the highest is {qrels['relevance'].max()}" if len(qrels) else "there is none at all"
+        raise InputError(
+            (f"{source}: " if source else "") + f"no judgement has a grade of {relevant} or more ({highest}); "
+            "there is nothing to make labels from"
+        )
     found: dict[str, list[tuple[str, int]]] = {}
     columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
     for qid, docid, grade in zip(*columns, strict=True):

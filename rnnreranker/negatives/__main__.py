@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.search.queries import encode_topics
     from rnnreranker.vectors.queries import load_encoded_queries
 
-    judged = positives_of(load_qrels(args.qrels), args.relevant)
+    judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = Run.read(args.run)
     topics = load_topics(args.topics) if args.topics else {}
     wanted = [qid for qid in run if qid in judged]
@@ -142,7 +141,7 @@ def _params(args: argparse.Namespace) -> RnnParams:
     if args.preset:
         is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
         params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-    return dataclasses.replace(params, **command.given(args, RnnParams))
+    return command.replaced(params, args)
 
 
 def _compare(args: argparse.Namespace, found: Sequence[Pool], threshold: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.report import recover
 
-    params = dataclasses.replace(_preset(args), **command.given(args, RnnParams))
+    params = command.replaced(_preset(args), args)
     loaded = _load(args)
     found = recover(
         visible_positives(*loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads)

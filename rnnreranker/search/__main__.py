@@ -49,6 +49,10 @@ def main(argv: Sequence[str]) -> int:
 
     times = [time.perf_counter()]
     queries = _query_vectors(args, index, topics) if reranker or _retrieves_with_vectors(args) else None
+    if queries is not None:
+        from rnnreranker.search.queries import check_dimension
+
+        check_dimension(queries, index, args.encoded_queries or args.encoder)
     times.append(time.perf_counter())
     base = _retrieve(args, index, topics, queries) if given is None else given
     times.append(time.perf_counter())

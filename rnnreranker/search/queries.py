@@ -44,6 +44,25 @@ def encode_topics(
     return QueryVectors(tuple(topics), vectors)
 
 
+def check_dimension(queries: QueryVectors, index: Index, source: str | None) -> None:
+    """Look that query vectors are as long as those of the index.
+
+    Args:
+        queries: vectors (Q, d).
+        index: where the candidates' vectors come from.
+        source: where the query vectors come from: a file or an encoder; None = the encoder that made the index.
+
+    Raises:
+        InputError: another dimension.
+    """
+    found, expected = queries.vectors.shape[1], index.vectors.dimension
+    if found != expected:
+        raise InputError(
+            f"{source or _described(index).get('name')}: query vectors have {found} dimensions, the index {index.name} "
+            f"has {expected}; encode the queries with the encoder that made the index"
+        )
+
+
 def _described(index: Index) -> dict[str, Any]:
     """What the index says about the encoder that made it: name and settings; empty when it says nothing."""
     from rnnreranker.vectors.encoder import OPTIONS

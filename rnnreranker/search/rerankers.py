@@ -44,12 +44,13 @@ def rerank_params(args: argparse.Namespace) -> Any:
     if foreign:
         shown = "; ".join(f"{flag} is for --rerank {' or '.join(names)}" for flag, names in foreign.items())
         raise InputError(f"{shown}: not with --rerank {args.rerank}")
-    typed = command.given(args, kind)
     if args.rerank == NO_RERANKING:
-        return RnnParams(**typed)
+        return command.replaced(RnnParams(), args)
     if args.preset and kind is RnnParams and _is_file(args.preset):
-        return dataclasses.replace(RnnParams.from_yaml(args.preset), **typed)
-    return make_params(args.rerank, typed, args.preset)
+        return command.replaced(RnnParams.from_yaml(args.preset), args)
+    typed = command.given(args, kind)
+    with command.naming_flags(typed):
+        return make_params(args.rerank, typed, args.preset)
 
 
 def _known(text: str) -> str:

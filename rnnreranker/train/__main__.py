@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     if args.preset:
         is_file = args.preset.endswith((".yaml", ".yml"))
         base = TrainParams.from_yaml(args.preset) if is_file else TrainParams.preset(args.preset)
-    params = dataclasses.replace(base, **command.given(args, TrainParams))
+    params = command.replaced(base, args)
     _check(args)
     scorer = _scorer(args)
     from rnnreranker.data.topics import load_topics
@@ -148,7 +148,8 @@ def _scorer(args: argparse.Namespace) -> ScorerParams | None:
         if typed:
             raise InputError(f"{command.flag(next(iter(typed)))}: goes with --scorer feed-forward, encoder or decoder")
         return None
-    return ScorerParams(args.scorer, **typed)
+    with command.naming_flags(typed):
+        return ScorerParams(args.scorer, **typed)
 
 
 def _device(name: str) -> str:
