@@ -158,6 +158,19 @@ def collection(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(("measures", "hits"), [([], 100), (["--measures", "nDCG@10 R@1000"], 1000)])
+def test_as_many_documents_are_retrieved_as_the_measures_look_at(
+    collection: Path, measures: list[str], hits: int
+) -> None:
+    from rnnreranker.study.__main__ import _parser
+    from rnnreranker.study.inputs import load_study
+
+    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
+    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
+    args = _parser().parse_args([*argv, "--seeds", "1", *measures])
+    assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
+
+
 def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = collection / "docs" / "study"
     folder.mkdir(parents=True)

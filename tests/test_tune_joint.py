@@ -152,7 +152,7 @@ def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
 def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, tmp_path: Path) -> None:
     study = tune_jointly(trainings, SMALL, 2, seed=0)
     qids = trainings.queries.qids[30:]
-    test = HeldOutQueries({qid: trainings.topics[qid] for qid in qids}, trainings.qrels, "RR@10", hits=20)
+    test = HeldOutQueries({qid: trainings.topics[qid] for qid in qids}, trainings.qrels, "RR@10")
     base = QueryVectors(qids, trainings.queries.vectors[30:])
     still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12))
     found = on_test_queries(trainings, study, still, test, base, (0, 1))
@@ -169,6 +169,19 @@ def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, t
     assert LabelParams.from_yaml(tmp_path / "my.yaml") == study.params.labels
     assert TrainParams.from_yaml(tmp_path / "my.yaml") == study.params.train
     assert f"default {found.default:.4f}" in (tmp_path / "my.yaml").read_text()
+
+
+def test_as_many_documents_are_retrieved_as_the_measure_looks_at(tmp_path: Path) -> None:
+    """Of 300 documents the only relevant one is the 150th."""
+    np.save(tmp_path / "vectors.npy", np.array([[1.0, -n / 300] for n in range(300)], dtype=np.float32))
+    (tmp_path / "docid").write_text("".join(f"d{n}\n" for n in range(1, 301)))
+    qrels = pd.DataFrame([("q", "d150", 1)], columns=["query_id", "doc_id", "relevance"])
+    query = QueryVectors(("q",), np.ones((1, 2), dtype=np.float32))
+    expected = {"R@100": 0.0, "R@150": 1.0, "R@1000": 1.0, "AP": 1 / 150, "RR@10": 0.0}
+    for measure, value in expected.items():
+        test = HeldOutQueries({"q": "text"}, qrels, measure)
+        assert test.values(open_vectors(tmp_path), query).tolist() == pytest.approx([value])
+    assert HeldOutQueries({}, qrels, "nDCG@10").hits == 100
 
 
 def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("trec", "strict", "lenient", "binary")
 COMMON = ("nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Judged")
+LEAST_HITS, WITHOUT_CUTOFF = 100, 1000  # documents retrieved for measures at least, and for those without a cutoff
 BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")  # white space or commas outside parentheses
 
 
@@ -87,6 +88,27 @@ def name_of(measure: ir_measures.Measure) -> str:
         return text
     word, parameters, cutoff = re.fullmatch(r"(\w+)(?:\((.*)\))?(@.*)?", text).groups("")  # type: ignore[union-attr]
     return f"{word}(rel={measure.params['rel']}{',' if parameters else ''}{parameters}){cutoff}"
+
+
+def cutoff_of(measure: str | ir_measures.Measure) -> int:
+    """How deep a measure looks; 0 where its name does not say.
+
+    >>> cutoff_of("P(rel=2)@10"), cutoff_of("AP")
+    (10, 0)
+    """
+    return int(parse_measures([measure])[0].params.get("cutoff", 0))
+
+
+def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
+    """How many documents to retrieve for measures: the deepest cutoff, 100 at least; 1000 for one without a cutoff.
+
+    Raises:
+        InputError: as `parse_measures`.
+
+    >>> deepest_cutoff("nDCG@10 RR@10"), deepest_cutoff("R@500"), deepest_cutoff("nDCG@10 AP")
+    (100, 500, 1000)
+    """
+    return max(LEAST_HITS, *(cutoff_of(measure) or WITHOUT_CUTOFF for measure in parse_measures(measures)))
 
 
 def _hint(name: str) -> str:

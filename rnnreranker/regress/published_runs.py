@@ -110,6 +110,7 @@ def measure_run(
 
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.evaluate import evaluate
+    from rnnreranker.evaluate.measures import cutoff_of
     from rnnreranker.provenance import commit, machine, versions
     from rnnreranker.runs import Run
 
@@ -117,7 +118,7 @@ def measure_run(
     run = Run.read(run_file.path)
     qrels = load_qrels(recipe.qrels)
     longest = int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
-    measures = [name for name in recipe.measures if _cutoff(name) <= (depth or longest)]
+    measures = [name for name in recipe.measures if cutoff_of(name) <= (depth or longest)]
     mine = [cell for cell in cells if (cell.columns.spec, cell.how.condition) == (recipe.name, run_file.condition)]
     mine = [cell for cell in mine if cell.metric in measures and not cell.columns.latency]
     values: dict[str, dict[str, float]] = {}
@@ -147,16 +148,6 @@ def measure_run(
         steps=list(steps),
         against=[entry for cell in mine for entry in _against(cell, values, queries)],
     )
-
-
-def _cutoff(measure: str) -> int:
-    """How deep a measure looks; 0 where its name does not say.
-
-    >>> _cutoff("P(rel=2)@10"), _cutoff("AP")
-    (10, 0)
-    """
-    _, at, digits = measure.rpartition("@")
-    return int(digits) if at and digits.isdecimal() else 0
 
 
 def _against(

@@ -41,6 +41,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     """
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
+    from rnnreranker.evaluate.measures import deepest_cutoff
     from rnnreranker.labels import LabelParams
     from rnnreranker.rnn import RnnParams
     from rnnreranker.search.indexes import open_index
@@ -80,6 +81,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         args.protocol,
         RnnParams(context=args.context),
         LabelParams(),
+        hits=deepest_cutoff(args.measures),
         pooling=described.get("settings", {}).get("pooling"),
         normalize=described.get("settings", {}).get("normalize"),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import deepest_cutoff
 from rnnreranker.tune.heldout import HeldOut, held_out_of
 from rnnreranker.tune.joint_space import Joint, JointSpace
 from rnnreranker.tune.study import Report, Study, search
@@ -118,14 +119,17 @@ class Test:
         topics: query id to text.
         qrels: their judgements.
         measure, protocol: as `evaluate` takes them; one measure.
-        hits: documents retrieved.
+        hits: documents retrieved: as many as the measure looks at, 100 at least.
     """
 
     topics: Mapping[str, str]
     qrels: pandas.DataFrame
     measure: str
     protocol: str = "trec"
-    hits: int = 100
+
+    @property
+    def hits(self) -> int:
+        return deepest_cutoff(self.measure)
 
     def values(self, source: VectorSource, queries: QueryVectors) -> np.ndarray:
         """(T,) float64: the measure of every topic, in the order of `topics`."""
