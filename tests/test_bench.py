@@ -57,11 +57,24 @@ CELLS = {
     ],
     "slope": ["N", "d", "gram_us", "kernel_us", "ratio"],
     "corpus": ["rows", "d", "queries", "depth", "threads", "first_ms", "warm_ms", "RssAnon_MB", *JUDGED],
+    "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
+    "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
     "threads": ["N", "d", "one_us", "two_us", *RATIO],
     "torch": ["device", "N", "d", "kernel_us", "tensors_us", *RATIO, "apart"],
 }
-ROWS = {"kernel": 16, "scale": 4, "probes": 1, "compile": 2, "memory": 4, "files": 2, "slope": 4, "corpus": 2}
+ROWS = {
+    "kernel": 16,
+    "scale": 4,
+    "probes": 1,
+    "compile": 2,
+    "memory": 4,
+    "files": 2,
+    "slope": 4,
+    "corpus": 2,
+    "labels": 2,
+    "gather": 2,
+}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 
@@ -101,12 +114,12 @@ def test_every_part_is_measured(name: str, record: dict[str, Any]) -> None:
             if cell.endswith(("_us", "_s", "_ms")):
                 assert value > 0, (cell, row)
         if "low" in row:
-            assert 0 < row["low"] <= row["ratio"] <= row["high"]
-            assert row["pairs"] == TINY.pairs
+            assert 0 < row["low"] <= row.get("ratio", row.get("gather_ms")) <= row["high"]
+            assert row.get("pairs", row.get("times")) == TINY.pairs
 
 
 def test_bounds_belong_to_their_sizes(record: dict[str, Any]) -> None:
-    for name in ("kernel", "probes", "files", "corpus"):  # tiny sizes have none
+    for name in ("kernel", "probes", "files", "corpus", "labels", "gather"):  # tiny sizes have none
         assert {(row["bound"], row["verdict"]) for row in record["parts"][name]["rows"]} == {(None, "")}
     assert {row["bound"] for row in record["parts"]["scale"]["rows"]} == {1.1}
     assert [row["bound"] for row in record["parts"]["compile"]["rows"]] == [6.0, 0.5]

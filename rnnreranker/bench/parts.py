@@ -124,6 +124,18 @@ def _torch(sizes: Sizes) -> Rows:
     return tensors(sizes.contexts, sizes.dimension, sizes.pairs)
 
 
+def _labels(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.training import labels
+
+    return labels(sizes.contexts[:2], sizes.dimension, sizes.pairs)
+
+
+def _gather(sizes: Sizes) -> Rows:
+    from rnnreranker.bench.training import gathering
+
+    return gathering(sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs)
+
+
 PARTS = {
     "kernel": Part(
         "The kernel beside its Gram product",
@@ -171,6 +183,18 @@ PARTS = {
         "`rnnreranker.rnn.torch` against the kernel, by elapsed time, one thread each on the processor; `apart` is the "
         "largest difference of results.",
         _torch,
+    ),
+    "labels": Part(
+        "Soft labels",
+        "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "
+        "included, beside the product X Xᵀ of the same N + 1 vectors alone.",
+        _labels,
+    ),
+    "gather": Part(
+        "A batch of training",
+        "Elapsed milliseconds to gather the distinct document vectors of 32 queries' candidates from a float16 table "
+        "in memory, warm.",
+        _gather,
     ),
 }
 

@@ -35,6 +35,9 @@ class Sample:
     positive: np.ndarray
 
 
+SPARSE = 16  # a table that many times longer than a batch has rows is not scanned
+
+
 class VectorTable:
     """Vectors of documents in memory, (D, d) float16 (or float32), and a buffer that gathered vectors go to."""
 
@@ -66,12 +69,37 @@ class VectorTable:
 
         Padding (-1) points at place 0.
         """
+        if SPARSE * rows.size < len(self):  # sorting the few is quicker than a look at the whole table
+            found, places = np.unique(rows, return_inverse=True)
+            padded = int(len(found) > 0 and found[0] == PAD)
+            return self.gather(found[padded:]), np.maximum(places.reshape(rows.shape) - padded, 0)
         seen = np.zeros(len(self), dtype=bool)
         seen[rows[rows != PAD]] = True
         distinct = np.flatnonzero(seen)
         place = np.zeros(len(self) + 1, dtype=np.int64)  # the last entry is what PAD = -1 finds
         place[distinct] = np.arange(len(distinct))
         return self.gather(distinct), place[rows]
+
+
+def check_index(
+    labels: SoftLabels, source: VectorSource, labels_name: str = "the labels", index_name: str = "the index"
+) -> None:
+    """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
+
+    Args:
+        labels: their metadata say which index their targets were computed from; those of the method `hard` do not.
+        source: vectors to train against.
+        labels_name, index_name: what the two are called in the message.
+
+    Raises:
+        InputError: two different indexes.
+    """
+    made_from = labels.metadata.get("index")
+    if made_from is not None and made_from != source.fingerprint:
+        raise InputError(
+            f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
+            "give the index of the labels, or --other-index to train on labels of another one"
+        )
 
 
 def read_samples(
