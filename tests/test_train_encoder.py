@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,44 @@ def test_the_command_trains_and_says_what_came_of_it(
     (tmp_path / "taken" / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match="did not write"):
         main([*argv, "--output", str(tmp_path / "taken")])
+
+
+def test_labels_of_another_index_need_a_word(
+    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.train.__main__ import main
+
+    narrow = make_source(tmp_path, 20)
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    files = {name: str(tmp_path / f"{name}.parquet") for name in ("own", "other", "hard")}
+    for name, index in (("own", narrow.fingerprint), ("other", source.fingerprint)):
+        replace(make_labels(), metadata={"method": "evidence", "index": index}).write(files[name])
+    replace(make_labels(), metadata={"method": "hard"}).write(files["hard"])
+    argv = ["--index", str(tmp_path), "--topics", str(tmp_path / "topics.tsv"), "--encoder", str(tiny)]
+    argv += ["--pooling", "mean", "--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
+    output = ["--output", str(tmp_path / "out")]
+    said = (
+        rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path} is "
+        rf"{narrow.fingerprint[:8]}\.\.\.; give the index of the labels, or --other-index"
+    )
+    with pytest.raises(InputError, match=said):
+        main([*argv, *output, "--labels", files["other"]])
+    with pytest.raises(InputError, match=said):
+        main([*argv, *output, "--labels", files["own"], "--validation-labels", files["other"]])
+    with pytest.raises(InputError, match=r"the labels: made from index .*, the index is "):
+        train_encoder(SoftLabels.read(files["other"]), narrow, topics, str(tiny), tmp_path / "out", QUICK)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match=r"^--candidates 0: expected "):
+        main([*argv, *output, "--labels", files["own"], "--candidates", "0"])
+    added = "its vectors have 32 dimensions, the index has 20: a projection is added and trained with it\n"
+    for flags in (
+        ["--labels", files["own"]],
+        ["--labels", files["hard"]],
+        ["--labels", files["other"], "--other-index"],
+    ):
+        capsys.readouterr()
+        assert main([*argv, *output, *flags]) == 0
+        assert capsys.readouterr().err.count(added) == 1
 
 
 def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source: VectorSource) -> None:

@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels import SoftLabels
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.train.candidates import check_index
     from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.fairness import read_neutrality
     from rnnreranker.train.recipe import train_encoder
@@ -53,9 +54,14 @@ def main(argv: Sequence[str]) -> int:
                 "expected one text for an id"
             )
         topics = {**more, **topics}
+    source = open_index(args.index).vectors
+    if not args.other_index:
+        check_index(labels, source, args.labels, f"--index {args.index}")
+        if validation is not None:
+            check_index(validation, source, args.validation_labels, f"--index {args.index}")
     trained = train_encoder(
         labels,
-        open_index(args.index).vectors,
+        source,
         topics,
         args.encoder,
         args.output,
@@ -66,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
         neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
         dynamic=DynamicParams(args.refresh_every),
         scorer=scorer,
+        other_index=args.other_index,
         checkpoints=args.checkpoints,
         device=_device(args.device),
     )
@@ -90,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.parser("train", "Fine-tune a query encoder against fixed document vectors (CODER).", EPILOG)
     parser.add_argument("--labels", required=True, metavar="FILE.parquet", help="of python -m rnnreranker.labels")
     parser.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
+    parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
     parser.add_argument("--topics", required=True, help="query texts: file, ir_datasets id, `pydoc/train`")
     parser.add_argument("--encoder", required=True, help="minilm, tas-b, a folder or a Hugging Face id")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained encoder")

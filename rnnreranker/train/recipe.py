@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.command import say
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
-from rnnreranker.train.candidates import Sample, load_table, read_samples, renumber
+from rnnreranker.train.candidates import Sample, check_index, load_table, read_samples, renumber
 from rnnreranker.train.checkpoints import resume_from, training_arguments, weights_of
 from rnnreranker.train.params import TrainParams
 
@@ -64,6 +65,7 @@ def train_encoder(
     neutrality: Mapping[str, float] | None = None,
     dynamic: DynamicParams | None = None,
     scorer: ScorerParams | None = None,
+    other_index: bool = False,
     checkpoints: bool = True,
     device: str = "cpu",
     on_validation: Callable[[int, dict[str, float]], None] | None = None,
@@ -84,13 +86,15 @@ def train_encoder(
         dynamic: when candidates and labels of the training queries are made again; None = never.
         scorer: what scores the candidates, trained with the encoder; `output` is then a folder for `rescore`.
             None = their inner product with the query.
+        other_index: labels whose metadata name another index than `source` are taken, as in a cascade whose candidates
+            and targets another model made.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
         on_validation: called with step and measures after every validation; what it raises ends the training.
 
     Raises:
-        InputError: labels that do not fit topics or index, an encoder that cannot be trained, checkpoints of another
-            training, a loss that is not finite.
+        InputError: labels that do not fit topics or index, or are of another index (without `other_index`), an encoder
+            that cannot be trained, checkpoints of another training, a loss that is not finite.
         MissingDependencyError: without transformers or accelerate.
     """
     params = params or TrainParams()
@@ -103,6 +107,10 @@ def train_encoder(
     if params.neutrality_weight and neutrality is None:
         raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality (--neutrality)")
     refresh = dynamic.refresh_every if dynamic is not None else 0
+    if not other_index:
+        check_index(labels, source)
+        if validation is not None:
+            check_index(validation, source, "the validation labels")
     training_set, validation_set, table_rows, lost = _samples(
         labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
     )
@@ -112,6 +120,11 @@ def train_encoder(
     from rnnreranker.train.reranker import CandidateReranker, write_reranker
 
     dense, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
+    if dense.projection is not None:
+        say(
+            f"{encoder}: its vectors have {dense.projection.in_features} dimensions, the index has {source.dimension}: "
+            "a projection is added and trained with it"
+        )
     model = dense if scorer is None else CandidateReranker(dense, source.dimension, scorer)
     table = load_table(source, table_rows)
     training, checked = (
