@@ -15,7 +15,7 @@ from rnnreranker.tables import print_table
 from rnnreranker.train.params import TrainParams
 
 KINDS = ("labels", "losses", "candidates")
-DEFAULTS = {"epochs": 4.0, "candidates": 100, "batch_size": 16}
+DEFAULTS: dict[str, Any] = {"epochs": 4.0, "candidates": 100, "batch_size": 16}
 EPILOG = """Without --test-topics, queries are cut into folds: every query is tested by an encoder trained on one random
 positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.study.inputs import load_study
 
     check_writable(args.output)
-    params = TrainParams(**{**DEFAULTS, **command.given(args, TrainParams)})
+    params = command.replaced(TrainParams(**DEFAULTS), args)
     loaded = load_study(args, params)
     result = {"command": _typed(argv)} | _run(args, loaded, params)
     write_json(args.output, result)

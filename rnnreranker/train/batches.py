@@ -127,7 +127,7 @@ def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
     """(b, d): the query vectors of a batch.
 
     On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
-    query would nearly double the work (Cranfield: 33 queries/s instead of 19 on one core).
+    query would nearly double the work.
     """
     device = encoder.inverse_temperature.device
     if device.type != "cpu":

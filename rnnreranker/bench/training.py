@@ -1,0 +1,82 @@
+"""What labels and training batches cost: the label step beside its Gram product, and gathering document vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.bench.figures import in_pairs, judged, quartiles
+from rnnreranker.bench.synthetic import contexts
+from rnnreranker.labels.contexts import Batch
+from rnnreranker.labels.labelers import EvidenceLabeler
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.contexts import one_blas_thread
+from rnnreranker.train.candidates import VectorTable
+from rnnreranker.vectors import QueryVectors
+
+LABELS_BOUND = 250.0  # microseconds a query at N = 60, d = 768, one positive: 4,000 queries/s on a core
+GATHER_BOUND = 15.0  # milliseconds for 32 x 1000 vectors of 768 dimensions
+QUERIES = 256  # of a batch of labels
+BATCH = 32  # queries of a training step
+
+
+def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+    """Microseconds a query of evidence-based labels from vectors in memory, one positive, beside X Xᵀ alone."""
+    rows = []
+    for n in sizes:
+        vectors = contexts("clustered", max(1, min(QUERIES, 16_000 // n)), n, dimension)
+        count = len(vectors)
+        batch = Batch(
+            list(range(count)), vectors, np.full(count, n), np.ones((count, 1)), np.ones((count, n), dtype=bool)
+        )
+        queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
+        labeler = EvidenceLabeler(_Nothing(), queries, RnnParams(context=n), threads=1)  # type: ignore[arg-type]
+        product = np.empty((n + 1, n + 1), dtype=np.float32)
+
+        def gram(vectors: np.ndarray = vectors, product: np.ndarray = product) -> None:
+            for context in vectors:
+                np.matmul(context, context.T, out=product)
+
+        with one_blas_thread():
+            found = in_pairs(gram, lambda labeler=labeler, batch=batch: labeler.label(batch), pairs)  # type: ignore[misc]
+        found = dataclasses.replace(found, base=found.base / count, other=found.other / count)
+        row = {"N": n, "d": dimension, "positives": 1, "gram_us": found.base * 1e6, "labels_us": found.other * 1e6}
+        row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": pairs}
+        row |= {"queries_per_s": 1 / found.other}
+        rows.append(judged(row, "labels_us", LABELS_BOUND if (n, dimension) == (60, 768) else None))
+    return rows
+
+
+def gathering(rows_of_table: tuple[int, ...], candidates: int, dimension: int, times: int) -> list[dict[str, Any]]:
+    """Elapsed milliseconds to gather the distinct vectors of 32 queries' candidates from a float16 table, warm."""
+    found = []
+    for size in rows_of_table:
+        rng = np.random.default_rng(0)
+        table = VectorTable(rng.standard_normal((size, dimension), dtype=np.float32).astype(np.float16))
+        drawn = [rng.integers(size, size=(BATCH, candidates)) for _ in range(times + 1)]
+        distinct = len(np.unique(drawn[0]))
+        for rows in drawn:
+            table.gather_distinct(rows)
+        elapsed = []
+        for rows in drawn[1:]:
+            begun = time.perf_counter()
+            table.gather_distinct(rows)
+            elapsed.append(1e3 * (time.perf_counter() - begun))
+        low, middle, high = quartiles(elapsed)
+        row: dict[str, Any] = {"rows": size, "d": dimension, "queries": BATCH, "candidates": candidates}
+        row["distinct"] = distinct
+        row |= {"gather_ms": middle, "low": low, "high": high, "times": times}
+        found.append(judged(row, "gather_ms", GATHER_BOUND if (candidates, dimension) == (1000, 768) else None))
+    return found
+
+
+class _Nothing:
+    """A source of vectors that nothing is fetched from: the benchmark has them in memory."""
+
+    docids: tuple[str, ...] = ()
+    dimension = 0
+    exact = True
+    fingerprint = "benchmark"
