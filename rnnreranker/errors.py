@@ -18,6 +18,10 @@ class InputError(RnnrerankerError, ValueError):
     """What was given cannot be used: the message says what was received, where, what was expected, what to do next."""
 
 
+class ParameterError(InputError):
+    """Parameters that are in range fail on these data, as an exponential weight that overflows; others may not."""
+
+
 class UnavailableError(RnnrerankerError):
     """Something outside the program cannot be had here: data, an index, Java, the network."""
 

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.evaluate import evaluate
+from rnnreranker.rnn import rnn_similarity
 from rnnreranker.tune import Contexts, Objective, Space, search
 from rnnreranker.tune.__main__ import main
 from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
@@ -196,6 +197,41 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
         search(_toy, SMALL, 30, seed=4, storage=parts)
 
 
+def test_the_default_is_tried_after_a_kill_in_the_first_trial(tmp_path: Path) -> None:
+    space = Space(SMALL.ranges, dataclasses.replace(SMALL.fixed, k=5))
+    whole = search(_toy, space, 4, seed=3)
+    for number, error in enumerate((KeyboardInterrupt, OSError)):  # one leaves the trial running, one fails it
+
+        def dies(params: RnnParams, report: object, error: type[BaseException] = error) -> float:
+            raise error
+
+        journal = tmp_path / f"{number}.journal"
+        for _ in range(2):
+            with pytest.raises(error):
+                search(dies, space, 4, seed=3, storage=journal)
+        again = search(_toy, space, 4, seed=3, storage=journal)
+        assert again.history[0] == _toy(space.fixed, None)
+        assert again == whole
+
+
+def test_a_journal_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
+    def journal(objective: Objective, folds: int = 3) -> None:
+        tune(objective, SMALL, 2, storage=tmp_path / "all.journal")
+        cross_validate(objective, SMALL, 2, folds, storage=tmp_path / "folds.journal")
+
+    journal(made.objective())
+    journal(made.objective())
+    contexts, qrels = made.objective().contexts, made.qrels
+    with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another --storage"):
+        journal(Objective(contexts, qrels, "RR@10"))
+    with pytest.raises(InputError, match="holds trials of another topics"):
+        journal(made.objective(), folds=4)
+    changed = qrels.assign(relevance=qrels["relevance"] + 1)
+    with pytest.raises(InputError, match="holds trials of another qrels"):
+        journal(Objective(contexts, changed, "nDCG@10", "binary"))
+    journal(Objective(contexts, qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
+
+
 def test_hopeless_trials_end_early() -> None:
     reports = 0
 
@@ -216,11 +252,36 @@ def test_hopeless_trials_end_early() -> None:
 def test_trials_that_cannot_be_computed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     def refuses(params: RnnParams, report: object) -> float:
         if params.scale == "none":
-            raise InputError("the exponential weight would overflow")
+            raise ParameterError("the exponential weight would overflow")
         return _toy(params, report)
 
     assert search(refuses, SMALL, 20, seed=0).params.scale == "minmax"
     assert "left out: the exponential weight would overflow" in capsys.readouterr().err
+
+
+def test_an_error_of_the_data_ends_the_search_and_the_trial_is_taken_again(tmp_path: Path) -> None:
+    calls = 0
+
+    def full(params: RnnParams, report: object) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise InputError("out: cannot be written (No space left on device)")
+        return _toy(params, report)
+
+    with pytest.raises(InputError, match="No space left"):
+        search(full, SMALL, 6, seed=3, storage=tmp_path / "journal")
+    again = search(full, SMALL, 6, seed=3, storage=tmp_path / "journal")
+    assert again == search(_toy, SMALL, 6, seed=3)
+    assert (again.pruned, calls) == (0, 7)
+
+
+def test_a_weight_that_overflows_is_an_error_of_the_parameters(made: QuerySet) -> None:
+    wild = RnnParams(weight="exp", weight_scale=1e6, scale="none", context=10)
+    with pytest.raises(ParameterError, match=r"query q\d\d: weight exp: the largest"):
+        made.objective().values(wild)
+    with pytest.raises(ParameterError, match="row 0 of the batch: weight exp: the largest"):
+        rnn_similarity(np.ones((1, 4), np.float32), np.ones((1, 12, 4), np.float32), wild)
 
 
 def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:

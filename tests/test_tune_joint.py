@@ -97,6 +97,41 @@ def test_the_search_keeps_the_default_and_goes_on_after_a_kill(trainings: Traini
         tune_jointly(trainings, SMALL, 5, seed=4, storage=journal)
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"method": "hard"}, "method"),
+        ({"relevant": 2}, "relevant"),
+        ({"encoder": "other"}, "encoder"),
+        ({"training": ("q0", "q1")}, "training queries"),
+        ({"validation": ("q30",)}, "validation queries"),
+        ({"normalize": True}, "normalize"),
+    ],
+)
+def test_a_journal_is_not_gone_on_from_with_other_trainings(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], named: str
+) -> None:
+    monkeypatch.setattr(Trainings, "value", lambda self, joint, report=None: joint.rnn.lam)
+    found = tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials")
+    assert tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials") == found
+    with pytest.raises(InputError, match=rf"trials of another {named} \(.*\); give another --storage"):
+        tune_jointly(dataclasses.replace(trainings, **change), SMALL, 2, storage=tmp_path / "trials")
+
+
+def test_a_loss_that_is_not_finite_leaves_the_trial_out(
+    trainings: Trainings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.train import trainer
+
+    monkeypatch.setattr(trainer, "ranking_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    with pytest.raises(InputError, match="none of 1 trials could be computed"):
+        tune_jointly(trainings, SMALL, 1)
+    assert "trial 0 left out: step 0: the loss is nan; try a lower --learning-rate" in capsys.readouterr().err
+    lost = dataclasses.replace(trainings, topics={})
+    with pytest.raises(InputError, match="labelled queries have no text"):
+        tune_jointly(lost, SMALL, 1)
+
+
 def test_a_trial_is_told_of_every_validation_and_can_be_ended(trainings: Trainings) -> None:
     told: list[tuple[int, float]] = []
     value = trainings.value(FIXED, lambda step, found: told.append((step, found)))
@@ -248,6 +283,35 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert train([*argv, "--device", "cpu"]) == 0
     params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
     assert params == kept["study"]["params"]["train"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "pooling", "normalize"),
+    [
+        ([], "cls", True),
+        (["--pooling", "mean"], "mean", True),
+        (["--encoder", "TINY", "--pooling", "cls"], "cls", None),
+    ],
+)
+def test_encoders_are_trained_with_the_settings_that_the_index_names(
+    tiny: Path, data: Path, tmp_path: Path, typed: list[str], pooling: str, normalize: bool | None
+) -> None:
+    from rnnreranker.index.__main__ import main as index
+    from rnnreranker.tune.train_command import _parser
+    from rnnreranker.tune.training_set import load_trainings
+
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(f'{{"id": "d{n}", "text": "{WORDS[n % 40]}"}}\n' for n in range(DOCUMENTS)))
+    argv = ["--documents", str(corpus), "--encoder", str(tiny), "--pooling", "cls", "--l2-norm"]
+    assert index([*argv, "--output", str(tmp_path / "index")]) == 0
+    argv = ["--index", str(tmp_path / "index"), "--topics", str(data / "topics.tsv")]
+    argv += ["--qrels", str(data / "qrels.txt"), *(word.replace("TINY", str(tiny)) for word in typed)]
+    found, test, base = load_trainings(_parser().parse_args(argv))
+    assert (found.encoder, found.pooling, found.normalize) == (str(tiny), pooling, normalize)
+    still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12, epochs=1))
+    found.train(still, tmp_path / "out")
+    vectors = load_encoder(str(tmp_path / "out")).encode(list(test.topics.values()))
+    np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
 
 
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:

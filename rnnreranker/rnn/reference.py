@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import ParameterError
 from rnnreranker.rnn.params import RnnParams
 
 OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off
@@ -44,7 +44,7 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
     vectors: (m, d), row 0 = query. lists: neighbour lists made elsewhere, say with another rule for ties (None = ours).
 
     Raises:
-        InputError: the exponential weight would overflow.
+        ParameterError: the exponential weight would overflow.
     """
     raw = inner_products(vectors, shift_free=params.scale == "minmax")
     m = len(raw)
@@ -209,10 +209,10 @@ def check_exponent(largest: float, params: RnnParams) -> None:
     """Refuse an exponential weight that would overflow; `largest` is the highest similarity of the context.
 
     Raises:
-        InputError: with the largest exponent and what to do.
+        ParameterError: with the largest exponent and what to do.
     """
     if params.weight == "exp" and (exponent := params.weight_scale * float(largest)) > EXPONENT_LIMIT:
-        raise InputError(too_large(exponent))
+        raise ParameterError(too_large(exponent))
 
 
 def too_large(exponent: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rnn import contexts, reference
 from rnnreranker.rnn.params import RnnParams
 
@@ -170,7 +170,7 @@ def _check(problem: np.ndarray, load: contexts.Load, dimension: int, real: np.nd
         return
     row = int(bad[0])
     if not np.isnan(problem[row]):
-        raise InputError(f"row {row} of the batch: {reference.too_large(problem[row])}")
+        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")
     vectors = np.empty((int(real[row]) + 1, dimension), dtype=np.float32)
     with np.errstate(all="ignore"):
         vectors = load(row, vectors)

@@ -13,7 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import ParameterError
 from rnnreranker.files import write_json
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import VectorTable
@@ -100,7 +100,7 @@ class CoderTrainer(transformers.Trainer):
             divergence = neutrality_divergence(scores, neutral, valid, self.params.neutrality_cutoff)
             loss = loss + self.params.neutrality_weight * divergence
         if not torch.isfinite(loss):
-            raise InputError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
+            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
         return (loss, {}) if return_outputs else loss
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.command import cores, progress
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rerank.protocol import order_by_score, place_below
 from rnnreranker.rnn import contexts as batches
 from rnnreranker.rnn import reference
 from rnnreranker.runs import Run
+from rnnreranker.tune.identity import of_queries, of_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,9 @@ class Contexts:
         deepest: candidates of a query that are kept: no context can be larger.
         threads: that compute; None = one per core. Nothing depends on it.
 
+    Attributes:
+        about: fingerprints of what it was made of.
+
     Raises:
         InputError: a candidate or query without a vector, vectors that are not finite, or more than 4 GiB of
             similarities (with the `deepest` that would fit).
@@ -49,6 +53,7 @@ class Contexts:
     ) -> None:
         self.run = run
         self.deepest = deepest
+        self.about = {"vectors": vectors.fingerprint, "run": of_run(run), "query vectors": of_queries(query_vectors)}
         self._threads = threads or cores()
         depths = np.minimum(np.diff(run.offsets), deepest)
         needed = int((4 * (depths + 1) ** 2).sum())
@@ -88,7 +93,8 @@ class Contexts:
             queries: their numbers in the run; None = all.
 
         Raises:
-            InputError: a larger context, or an exponential weight that would overflow.
+            InputError: a larger context.
+            ParameterError: an exponential weight that would overflow.
         """
         chosen = np.arange(len(self.run)) if queries is None else np.asarray(queries, dtype=np.int64)
         if params.context > self.deepest:
@@ -142,5 +148,5 @@ class Contexts:
             qid = self.run.qids[int(chosen[bad[0]])]
             if np.isnan(problem[bad[0]]):
                 raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
-            raise InputError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
+            raise ParameterError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
         return out[:, 0]

@@ -92,7 +92,8 @@ def tune(
     def mean(params: RnnParams, report: Report) -> float:
         return objective.mean(params, chosen, report)
 
-    return search(mean, space, trials, seed=seed, storage=storage, name=name)
+    about = objective.about(chosen) if storage is not None else None
+    return search(mean, space, trials, seed=seed, storage=storage, name=name, about=about)
 
 
 def _fold(study: Study, train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:

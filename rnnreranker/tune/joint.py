@@ -14,7 +14,9 @@ import numpy as np
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import deepest_cutoff
+from rnnreranker.files import fingerprint
 from rnnreranker.tune.heldout import HeldOut, held_out_of
+from rnnreranker.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.tune.joint_space import Joint, JointSpace
 from rnnreranker.tune.study import Report, Study, search
 from rnnreranker.tune.sweeps import WHOLE, Rows, compared, without_parts
@@ -41,7 +43,7 @@ class Trainings:
         encoder: that is trained: minilm, tas-b, a folder or a Hugging Face id.
         method: of the labels of the training queries; validation queries have their judgements.
         relevant: grades from here on are positive.
-        pooling: where it differs from what the model's files say.
+        pooling, normalize: where they differ from what the model's files say.
         device: "cpu" or "cuda".
     """
 
@@ -56,6 +58,7 @@ class Trainings:
     method: str = "evidence"
     relevant: int = 1
     pooling: str | None = None
+    normalize: bool | None = None
     device: str = "cpu"
 
     def value(self, joint: Joint, report: Report | None = None) -> float:
@@ -101,10 +104,28 @@ class Trainings:
             joint.train,
             validation=checked,
             pooling=self.pooling,
+            normalize=self.normalize,
             checkpoints=False,
             device=self.device,
             on_validation=tell,
         )
+
+    def about(self) -> dict[str, str]:
+        """What a value depends on besides the parameters: name -> fingerprint or value."""
+        return {
+            "vectors": self.source.fingerprint,
+            "topics": fingerprint(dict(self.topics)),
+            "query vectors": of_queries(self.queries),
+            "run": of_run(self.run),
+            "qrels": of_qrels(self.qrels),
+            "training queries": fingerprint(list(self.training)),
+            "validation queries": fingerprint(list(self.validation)),
+            "encoder": self.encoder,
+            "pooling": str(self.pooling),
+            "normalize": str(self.normalize),
+            "method": self.method,
+            "relevant": str(self.relevant),
+        }
 
     @staticmethod
     def _sign(joint: Joint) -> float:
@@ -180,7 +201,10 @@ def tune_jointly(
     def value(joint: Joint, report: Report) -> float:
         return trainings.value(joint, report)
 
-    return search(value, space, trials, seed=seed, storage=storage, name="joint", random_trials=random_trials)
+    about = trainings.about() if storage is not None else None
+    return search(
+        value, space, trials, seed=seed, storage=storage, name="joint", random_trials=random_trials, about=about
+    )
 
 
 def on_test_queries(

@@ -10,7 +10,9 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate import evaluate
+from rnnreranker.files import fingerprint
 from rnnreranker.tune.contexts import Contexts
+from rnnreranker.tune.identity import of_qrels
 
 if TYPE_CHECKING:
     import pandas
@@ -83,6 +85,14 @@ class Objective:
             if report:
                 report(step, float(np.concatenate(found).mean()))
         return float(np.concatenate(found).mean())
+
+    def about(self, topics: Sequence[str]) -> dict[str, str]:
+        """What the mean over some topics depends on besides the parameters: name -> fingerprint or value."""
+        import pandas
+
+        judged = pandas.concat([self._qrels[qid] for qid in topics])
+        measured = {"measure": self.measure, "protocol": self.protocol, "deepest context": str(self.contexts.deepest)}
+        return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": of_qrels(judged), **measured}
 
     def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """(train, test) topics of each fold; every topic is in one test part.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rnnreranker.command import progress, say
-from rnnreranker.errors import InputError, require
+from rnnreranker.errors import InputError, ParameterError, require
 
 if TYPE_CHECKING:
     import optuna
@@ -69,6 +69,7 @@ def search(
     storage: str | Path | None = None,
     name: str = "tune",
     random_trials: int = RANDOM_TRIALS,
+    about: Mapping[str, str] | None = None,
 ) -> Study[P]:
     """Maximise an objective by the tree-structured Parzen estimator, with median pruning.
 
@@ -76,16 +77,18 @@ def search(
     trial draws from a generator of its own, seeded by its number: a study that was killed goes on to the same trials.
 
     Args:
-        objective: params, report -> value; report(step, value) ends a hopeless trial by raising.
+        objective: params, report -> value; report(step, value) ends a hopeless trial by raising. A `ParameterError`
+            leaves the trial out; any other error ends the search, and the trial is taken again by the next.
         space: what is searched.
         trials: how many in all, those in the storage counted.
         seed: of the sampler.
         storage: a journal file to keep trials in, and to go on from; None = memory.
         name: of the study in the storage.
         random_trials: drawn at random before the sampler begins to learn, and before anything is pruned.
+        about: what the objective depends on, name -> fingerprint or value: the storage must have been made with these.
 
     Raises:
-        InputError: trials below 1, a storage that cannot be read or holds another space under this name.
+        InputError: trials below 1, a storage that cannot be read or holds another space or objective under this name.
             Also when no trial could be computed.
         MissingDependencyError: without optuna.
     """
@@ -94,15 +97,13 @@ def search(
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = _opened(optuna, storage, name, random_trials)
-    _check_space(study, space, seed)
+    _check_same(study, {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})})
     over = optuna.trial.TrialState.RUNNING
     for trial in study.get_trials(deepcopy=False, states=(over,)):  # of a process that was killed
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     done = len(_finished(optuna, study))
-    if not done:
-        start = space.as_trial(space.fixed)
-        if start:
-            study.enqueue_trial(start, skip_if_exists=True)
+    if start := space.as_trial(space.fixed):
+        _enqueue_default(optuna, study, start)
 
     def evaluated(trial: Any) -> float:
         def report(step: int, value: float) -> None:
@@ -113,7 +114,7 @@ def search(
         params = space.suggest(trial)
         try:
             return objective(params, report)
-        except InputError as error:  # an exponential weight that overflows on these scores
+        except ParameterError as error:  # an exponential weight that overflows on these scores
             say(f"trial {trial.number} left out: {error}")
             raise optuna.TrialPruned from None
 
@@ -146,17 +147,28 @@ def _opened(optuna: Any, storage: str | Path | None, name: str, random_trials: i
     return optuna.create_study(storage=kept, study_name=name, direction="maximize", pruner=pruner, load_if_exists=True)
 
 
-def _check_space(study: optuna.Study, space: Searched[Any], seed: int) -> None:
+def _check_same(study: optuna.Study, described: Mapping[str, Any]) -> None:
     """A journal remembers what it was made for; going on with anything else would mix two searches."""
-    described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed}
     kept = study.user_attrs
     for key, value in described.items():
         if key in kept and kept[key] != value:
             raise InputError(f"the storage holds trials of another {key} ({kept[key]}); give another --storage")
-        if key not in kept:
-            study.set_user_attr(key, value)
+    for key in described.keys() - kept.keys():
+        study.set_user_attr(key, described[key])
+
+
+def _enqueue_default(optuna: Any, study: optuna.Study, start: dict[str, Any]) -> None:
+    """Take the default next, unless it was taken or waits: a trial that failed or was killed does not count."""
+    states = (*_over(optuna), optuna.trial.TrialState.WAITING)
+    tried = study.get_trials(deepcopy=False, states=states)
+    if not any(trial.system_attrs.get("fixed_params") == start for trial in tried):
+        study.enqueue_trial(start)
 
 
 def _finished(optuna: Any, study: optuna.Study) -> list[Any]:
-    states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    return study.get_trials(deepcopy=False, states=states)
+    return study.get_trials(deepcopy=False, states=_over(optuna))
+
+
+def _over(optuna: Any) -> tuple[Any, ...]:
+    """States of a trial that counts."""
+    return optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED

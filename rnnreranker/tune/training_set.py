@@ -60,7 +60,9 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         share = args.validation_share / (1 - args.test_share)
     checked = split(usable, share, args.seed)
     topics = {qid: texts[qid] for qid in usable}
-    options = {} if args.pooling is None else {"pooling": args.pooling}
+    described = index.settings.get("encoder", {}).get("settings", {}) if args.encoder is None else {}
+    options = {name: described[name] for name in ("pooling", "normalize") if described.get(name) is not None}
+    options |= {} if args.pooling is None else {"pooling": args.pooling}
     vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
     queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
     if args.run:
@@ -81,8 +83,9 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         encoder,
         args.method,
         args.relevant,
-        args.pooling,
-        args.device,
+        pooling=options.get("pooling"),
+        normalize=options.get("normalize"),
+        device=args.device,
     )
     return trainings, Test(tested, judged, args.measure, args.protocol), base
 
