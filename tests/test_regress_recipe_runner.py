@@ -151,6 +151,29 @@ class TestWhatIsStale:
         run_plan(plan_of(small(place), place))
         assert taken == stale
 
+    @pytest.mark.parametrize("kind", ["file", "folder"])
+    @pytest.mark.parametrize(
+        ("flag", "read"),
+        [
+            *((flag, True) for flag in ("--validation-labels", "--validation-topics", "--neutrality", "--index")),
+            *((flag, True) for flag in recipe_runner.INPUTS),
+            ("--tag", False),
+            ("--output", False),
+        ],
+    )
+    def test_whatever_file_a_command_names_is_in_its_key(self, place: Path, flag: str, read: bool, kind: str) -> None:
+        file = place / "extra" if kind == "file" else place / "extra" / "part"
+        file.parent.mkdir(exist_ok=True)
+        argv = ("--epochs", "1", "--in-batch-negatives", flag, "extra", "--label", "x" * 300)
+        step = RecipeStep("train", argv, place / "work" / "out")
+        plan = RecipePlan(small(place), place / "work", (), (step,))
+        keys = []
+        for content in ("old", "new one"):
+            file.write_text(content)
+            keys.append(Keys(plan).of(step))
+        assert (keys[0] != keys[1]) == read
+        assert Keys(plan).of(step) == keys[1]
+
     def test_the_code_of_a_command_makes_its_steps_stale_and_what_follows(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -25,6 +25,7 @@ from rnnreranker.regress.recipe_step import UNAVAILABLE
 from rnnreranker.regress.source_code import PACKAGE, code_of
 
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
+NO_INPUTS = ("--output", "--tag")  # flags whose values are not read, even where a file has their name
 
 
 def run_plan(plan: RecipePlan, jobs: int = 1) -> dict[str, str]:
@@ -64,6 +65,7 @@ class Keys:
             before = [self.of(self._steps[path]) for path in step.inputs if path in self._steps]
             words = [_within(word, self._folder) for word in step.argv]
             read = [_content(value_of(step.argv, flag), self._folder) for flag in INPUTS]
+            read += filter(None, (_content(word, self._folder) for word in _others(step)))
             self._known[step.output] = fingerprint(step.module, words, read, before, code_of(step.module))
         return self._known[step.output]
 
@@ -210,6 +212,12 @@ def _within(word: str, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
 
 
+def _others(step: RecipeStep) -> list[str]:
+    """Words of a command that may name what it reads, besides the values of INPUTS: every value of another flag."""
+    pairs = zip(step.argv, step.argv[1:], strict=False)
+    return [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
+
+
 def _content(name: str, folder: Path) -> str:
     """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
     path = Path(name).expanduser()
@@ -217,7 +225,7 @@ def _content(name: str, folder: Path) -> str:
         from rnnreranker.data import pydoc
 
         return pydoc.fingerprint()
-    if not name or path.is_relative_to(folder) or not path.exists():
+    if not name or path.is_relative_to(folder) or not os.path.exists(path):
         return ""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     digest = hashlib.sha256()
