@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from string import ascii_lowercase
+from typing import TYPE_CHECKING
 
+from rnnreranker.errors import InputError
 from rnnreranker.regress.matrix_join import Key, key_of
 from rnnreranker.regress.papers import Published
 from rnnreranker.regress.published_runs import Measured
 from rnnreranker.regress.recipe import Recipe
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
 
 LEVEL = 0.05  # of p after Holm's correction
 
@@ -27,6 +33,9 @@ def with_pairs(measured: Sequence[Measured], recipes: Mapping[str, Recipe], fold
         measured: what `measure_run` gave, each condition once.
         recipes: by name.
         folder: that the files of the runs are named relative to.
+
+    Raises:
+        InputError: a run file that is not the one that was measured.
     """
     sizes = Counter(entry.spec for entry in measured)
     found: dict[tuple[str, str], list[dict[str, object]]] = {}
@@ -44,12 +53,11 @@ def _pairs(
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.comparison import holm, paired_t_test
-    from rnnreranker.runs import Run
 
     measures = [name for name in recipe.measures if sum(name in entry.values[protocol] for entry in measured) > 1]
     if not measures:
         return []
-    runs = {entry.condition: Run.read(folder / entry.file) for entry in measured}
+    runs = {entry.condition: _run(entry, folder) for entry in measured}
     scores = evaluate(runs, load_qrels(recipe.qrels), measures, protocol, ties="trec_eval")
     tested = [
         (one, other, name)
@@ -69,6 +77,23 @@ def _pairs(
             about = {"protocol": protocol, "measure": name, "p_holm": round(p_holm, 6)}
             pairs.append((measured[this], {**with_what, **about}))
     return pairs
+
+
+def _run(entry: Measured, folder: Path) -> Run:
+    """The run that was measured.
+
+    Raises:
+        InputError: the file has another content by now.
+    """
+    from rnnreranker.runs import Run
+
+    found = hashlib.sha256((folder / entry.file).read_bytes()).hexdigest()
+    if found != entry.sha256:
+        raise InputError(
+            f"{folder / entry.file}: sha256 {found[:12]}, but {entry.spec} {entry.condition} was measured on "
+            f"{entry.sha256[:12]}; the run changed meanwhile: measure it again"
+        )
+    return Run.read(folder / entry.file)
 
 
 def letters(
