@@ -211,7 +211,7 @@ def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match="no query of the run has a positive"):
         make_labels(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependencyError, match="ray is needed for --backend ray"):
+    with pytest.raises(MissingDependencyError, match=r"pip install ray \(the extra cluster brings Dask alone\)"):
         make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
     with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask, ray"):
         make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def check_backend(backend: str) -> None:
     if backend == "dask":
         require("distributed", "--backend dask", "'rnnreranker[cluster]'")
     elif backend == "ray":
-        require("ray", "--backend ray", "ray")
+        require("ray", "--backend ray", "ray (the extra cluster brings Dask alone)")
 
 
 @contextlib.contextmanager
