@@ -228,11 +228,11 @@ def test_runs_of_a_recipe_are_compared_topic_by_topic(folder: Path, tmp_path: Pa
         }
         Run.from_dict(entries).write(tmp / f"{name}.txt")
     recipe = replace(Matrix(folder).recipes["small"], qrels=str(qrels))
-    entries = [
+    on_file = [
         replace(measured(name, 0.5, 0.5), sha256=hashlib.sha256((tmp / f"{name}.txt").read_bytes()).hexdigest())
         for name in ranks
     ]
-    found = with_pairs(entries, {"small": recipe}, tmp)
+    found = with_pairs(on_file, {"small": recipe}, tmp)
     gains = {"RR@10": lambda place: 1 / place, "nDCG@10": lambda place: 1 / log2(1 + place)}
     p = {
         name: ttest_rel(*([gain(n) for n in places] for places in ranks.values())).pvalue
@@ -240,15 +240,15 @@ def test_runs_of_a_recipe_are_compared_topic_by_topic(folder: Path, tmp_path: Pa
     }
     smaller = min(p.values())
     assert [(pair["condition"], pair["sha256"], pair["protocol"]) for pair in found[0].pairs] == [
-        ("other", entries[1].sha256, "trec")
+        ("other", on_file[1].sha256, "trec")
     ] * 2
     for pair in found[0].pairs:  # Holm: the smaller of two p doubled, the larger never below that
         assert pair["p_holm"] == pytest.approx(max(2 * smaller, p[pair["measure"]]), abs=1e-6)
     assert [pair["condition"] for pair in found[1].pairs] == ["bm25", "bm25"]
-    assert with_pairs(entries[:1], {"small": recipe}, tmp)[0].pairs == []
+    assert with_pairs(on_file[:1], {"small": recipe}, tmp)[0].pairs == []
     shutil.copy(tmp / "bm25.txt", tmp / "other.txt")
     with pytest.raises(InputError, match=r"other.txt: sha256 .*, but small other was measured on .*: measure it again"):
-        with_pairs(entries, {"small": recipe}, tmp)
+        with_pairs(on_file, {"small": recipe}, tmp)
 
 
 def test_a_wheel_without_docs_still_writes_its_pages(folder: Path, tmp_path: Path) -> None:
