@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixt
     assert "nDCG@10 − CODER, same hyperparameters" in header
     for line in lines:
         assert f"| {' | '.join(line)} |" in page
-    for picture in ("tiny-nDCG-10", "tiny-loss", "tiny-positives"):
+    for picture in ("tiny-nDCG-10", "tiny-loss", "tiny-positives", "counts"):
         assert f"study/{picture}.svg" in page
         assert (folder / f"{picture}.svg").read_text().startswith("<?xml")
     assert "| N = 12 |" in page
@@ -221,3 +222,17 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[]")
     with pytest.raises(InputError, match=r"a\.json: no record of a study"):
         main(["--docs", str(tmp_path)])
+
+
+def test_the_findings_give_figures_of_the_records(tmp_path: Path) -> None:
+    folder = Path(__file__).resolve().parent.parent / "docs" / "study"
+    text = (folder / "findings.md").read_text(encoding="utf-8")
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    known = set()
+    for row in (row for study in records for row in study["rows"]):
+        known.add(f"{row['queries']}")
+        figures = [row["value"], *(value for found in row["against"].values() for value in found.values())]
+        known |= {f"{abs(value):.3f}".removeprefix("0") for value in figures}
+    claimed = re.findall(r"(?<![\w.])(\.\d{3}|\d{2,3}(?= (?:of|test|others)))", text)
+    assert len(claimed) >= 10
+    assert [figure for figure in claimed if figure not in known | {".003", "144"}] == []

@@ -16,7 +16,7 @@ from rnnreranker.errors import InputError, MissingDependencyError, UnavailableEr
 from rnnreranker.java import start_java
 from rnnreranker.labels import SoftLabels
 from rnnreranker.train.batches import Collator, add_negatives, score
-from rnnreranker.train.candidates import Sample, VectorTable, load_table, read_samples, renumber
+from rnnreranker.train.candidates import PAD, Sample, VectorTable, load_table, read_samples, renumber
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query_encoder import load_query_encoder
 from rnnreranker.train.recipe import train_encoder
@@ -461,3 +461,19 @@ def test_ties_do_not_depend_on_the_order_of_queries() -> None:
     ranks = {seed: _rank(sample, np.zeros(30), seed).tolist() for seed in range(20)}
     assert all(_rank(turned, np.zeros(30), seed).tolist() == found for seed, found in ranks.items())
     assert len({tuple(found) for found in ranks.values()}) > 5
+
+
+def test_distinct_rows_of_long_and_short_tables() -> None:
+    rng = np.random.default_rng(0)
+    for length in (40, 4000):  # scanned, and sorted
+        table = VectorTable(rng.standard_normal((length, 3)).astype(np.float32))
+        for pad in (False, True):
+            rows = rng.integers(length, size=(4, 6))
+            rows[0, 1] = rows[2, 3]
+            if pad:
+                rows[1, 4:] = PAD
+            vectors, places = table.gather_distinct(rows)
+            assert len(vectors) == len(np.unique(rows[rows != PAD]))
+            assert places.shape == rows.shape
+            assert (vectors[places][rows != PAD] == table.vectors[rows[rows != PAD]]).all()
+            assert (places[rows == PAD] == 0).all()

@@ -47,6 +47,10 @@ def write_study_page(folder: Path) -> list[Path]:
             path = folder / f"{study['name']}-positives.svg"
             written.append(_save(_positives(study["positives"]), path))
             study["pictures"].append(("probability of the positive", f"{folder.name}/{path.name}"))
+        if study["arms"] == "candidates":
+            path = folder / f"{study['name']}.svg"
+            written.append(_save(_counts(study["rows"]), path))
+            study["pictures"].append(("difference from the encoder as it was", f"{folder.name}/{path.name}"))
     page, found = folder.with_suffix(".md"), folder / FINDINGS
     findings = found.read_text(encoding="utf-8").strip() if found.is_file() else ""
     values = {"studies": studies, "table": table, "folder": folder.name, "findings": findings}
@@ -112,6 +116,24 @@ def _positives(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> 
         ranks, _, shares = zip(*when["after"], strict=True)
         axes.plot(ranks, shares, marker="osv^Dx"[place % 6], markersize=4, label=arm)
     axes.set(xscale="log", yscale="log", xlabel="rank of the positive, from", ylabel="its mean probability")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Differences from the base against the number of candidates, with their intervals (001, Figure 5)."""
+    figure = _figure()
+    axes = figure.subplots()
+    every = [row for row in rows if row["group"] == "all" and row["against"]]
+    for place, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
+        of = [row for row in every if row["measure"] == measure]
+        counts = [int(row["arm"].removeprefix("N = ")) * 1.03**place for row in of]  # beside each other
+        found = [row["against"]["base"] for row in of]
+        middle = [one["difference"] for one in found]
+        spread = [[one["difference"] - one["low"] for one in found], [one["high"] - one["difference"] for one in found]]
+        axes.errorbar(counts, middle, yerr=spread, marker="osv"[place % 3], markersize=4, capsize=2, label=measure)
+    axes.axhline(0, color="0.5", linewidth=0.8)
+    axes.set(xscale="log", xlabel="candidates a training query", ylabel="difference from the encoder as it was")
     axes.legend(frameon=False, fontsize=8)
     return figure
 

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,8 @@ class Setting:
     def identity(self) -> str:
         """16 hexadecimal digits that name all of it; pooling and normalize show in the query vectors."""
         return fingerprint(
-            *(VERSION, _open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
+            *(VERSION, version("torch"), version("transformers")),
+            *(_open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
             *(self.rnn.to_dict(), self.labels.to_dict(), self.run.to_dict(), self.queries.vectors.tolist()),
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
         )
