@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import write_atomically
 from rnnreranker.pages import render, write_page
+from rnnreranker.train.plots import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,15 +40,15 @@ def write_study_page(folder: Path) -> list[Path]:
         for name, label in CURVES.items():
             if study["arms"] == "labels":
                 path = folder / f"{study['name']}-{name.replace('@', '-')}.svg"
-                written.append(_save(_curves(study["curves"], name, label), path))
+                written.append(save_figure(_curves(study["curves"], name, label), path))
                 study["pictures"].append((label, f"{folder.name}/{path.name}"))
         if study["arms"] == "labels":
             path = folder / f"{study['name']}-positives.svg"
-            written.append(_save(_positives(study["positives"]), path))
+            written.append(save_figure(_positives(study["positives"]), path))
             study["pictures"].append(("probability of the positive", f"{folder.name}/{path.name}"))
         if study["arms"] == "candidates":
             path = folder / f"{study['name']}.svg"
-            written.append(_save(_counts(study["rows"]), path))
+            written.append(save_figure(_counts(study["rows"]), path))
             study["pictures"].append(("difference from the encoder as it was", f"{folder.name}/{path.name}"))
     page, found = folder.with_suffix(".md"), folder / FINDINGS
     findings = found.read_text(encoding="utf-8").strip() if found.is_file() else ""
@@ -97,7 +96,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _curves(found: Mapping[str, Mapping[str, Sequence[float]]], name: str, label: str) -> Figure:
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     for place, (arm, curve) in enumerate(_own(found).items()):
         axes.plot(curve["step"], curve[name], marker="osv^Dx"[place % 6], markersize=4, label=arm)
@@ -107,7 +106,7 @@ def _curves(found: Mapping[str, Mapping[str, Sequence[float]]], name: str, label
 
 
 def _positives(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     own = _own(found)
     ranks, _, shares = zip(*next(iter(own.values()))["before"], strict=True)
@@ -122,7 +121,7 @@ def _positives(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Differences from the base against the number of candidates, with their intervals (001, Figure 5)."""
-    figure = _figure()
+    figure = new_figure()
     axes = figure.subplots()
     every = [row for row in rows if row["group"] == "all" and row["against"]]
     for place, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
@@ -141,20 +140,3 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
 def _own(found: Mapping[str, Any]) -> dict[str, Any]:
     """The arms under their own hyperparameters."""
     return {arm: value for arm, value in found.items() if not arm.endswith(", hparam")}
-
-
-def _figure() -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(6, 3.6), layout="constrained")
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    import matplotlib
-
-    content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    with write_atomically(path) as stream:
-        stream.write(content.getvalue())
-    return path

@@ -38,15 +38,15 @@ def write_plots(folder: str | os.PathLike[str], records: Mapping[str, Mapping[st
         raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from None
     written = []
     for name, label in CURVES.items():
-        figure = _figure()
+        figure = new_figure()
         axes = figure.subplots()
         for training, record in records.items():
             steps = [entry["step"] for entry in record["history"]]
             axes.plot(steps, [entry[name] for entry in record["history"]], marker=".", label=training)
         axes.set(xlabel="step", ylabel=label)
         axes.legend(frameon=False)
-        written.append(_save(figure, folder / f"{name.replace('@', '-')}.svg"))
-    figure = _figure()
+        written.append(save_figure(figure, folder / f"{name.replace('@', '-')}.svg"))
+    figure = new_figure()
     axes = figure.subplots()
     for training, record in records.items():
         for when, marker in (("before", "x"), ("after", ".")):
@@ -55,17 +55,19 @@ def write_plots(folder: str | os.PathLike[str], records: Mapping[str, Mapping[st
             axes.plot(ranks, shares, marker, alpha=0.5, label=f"{training}, {when}")
     axes.set(xscale="log", yscale="log", xlabel="rank of the positive", ylabel="its probability")
     axes.legend(frameon=False)
-    written.append(_save(figure, folder / "positives.svg"))
+    written.append(save_figure(figure, folder / "positives.svg"))
     return written
 
 
-def _figure() -> Figure:
+def new_figure() -> Figure:
+    """An empty figure of the size that all curves have."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 3.6), layout="constrained")
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure as SVG, equal figures with equal bytes; the path."""
     content = io.BytesIO()
     import matplotlib
 
