@@ -18,7 +18,9 @@ from rnnreranker.train.params import TrainParams
 CHOICE = "nDCG@10"  # of the validation queries
 
 
-def run_arms(setting: Setting, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1) -> Any:
+def run_arms(
+    setting: Setting, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1
+) -> list[dict[str, Any]]:
     """The records of all arms on all tasks, arm by arm; those taken before come from their files.
 
     Args:
