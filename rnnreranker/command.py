@@ -14,8 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, RnnrerankerError
+from rnnreranker.method import find, make_params, methods
+from rnnreranker.settings import Params, choices, flag, hints_of, member
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 
 
@@ -106,36 +109,73 @@ def add_encoder_flags(group: Any) -> None:
     group.add_argument("--query-prompt", metavar="TEXT", help='put before queries when searching, like "query: "')
 
 
-def flag(name: str) -> str:
-    """The flag of a settings field: `k_exp` is `--k-exp`."""
-    return "--" + name.replace("_", "-")
-
-
 def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) -> None:
-    """One flag per field of a settings dataclass, so that the dataclass stays the only home of names and defaults.
+    """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
 
     Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
-    `metadata["help"]`. Fields in `skip` get none.
+    `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none.
     """
-    hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
-        if field.name in skip:
-            continue
-        options: dict[str, Any] = {"default": None, "dest": field.name}
-        default = "none" if field.default is None else field.default
-        options["help"] = f"{field.metadata.get('help', '')} (default: {default})".strip().replace("%", "%%")
-        choices = _choices(hints[field.name])
-        if choices:
-            options["choices"] = choices
-        else:
-            options["type"] = _reader(hints[field.name])
-            options["metavar"] = field.name.upper()
-        group.add_argument(flag(field.name), **options)
+        if field.name not in skip:
+            _add_flag(group, field, hints_of(settings)[field.name], "")
+
+
+def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, of: str) -> None:
+    default = "none" if field.default is None else field.default
+    default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
+    text = f"{field.metadata.get('help', '')} ({f'{of}; ' if of else ''}default: {default})".strip()
+    options: dict[str, Any] = {"default": None, "dest": field.name, "help": text.replace("%", "%%")}
+    if member(hint) is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    elif words := choices(hint):
+        options["choices"] = [*words, "none"] if type(None) in typing.get_args(hint) else words
+    else:
+        options |= {"type": _reader(hint), "metavar": field.name.upper()}
+    group.add_argument(flag(field.name), **options)
+
+
+def add_method_flags(group: Any, kind: str) -> None:
+    """One flag per parameter of all methods of a kind, those that several have once; the help names the methods."""
+    homes: dict[str, tuple[dataclasses.Field[Any], Any, list[str]]] = {}
+    for name, found in methods(kind).items():
+        for field in dataclasses.fields(found.Params):
+            homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], []))[2].append(name)
+    for field, hint, own in homes.values():
+        _add_flag(group, field, hint, "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}")
+
+
+def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], preset: str | None = None) -> list[Any]:
+    """The parameters of the chosen methods, in their order: flag before preset before default.
+
+    A flag counts for every chosen method that has it, a preset for those whose parameters have presets.
+
+    Raises:
+        InputError: flags of methods that were not chosen, a preset that none of them takes, values out of range.
+    """
+    own = {name: set(hints_of(found.Params)) for name, found in methods(kind).items()}
+    typed = {name: getattr(args, name) for name in sorted(set().union(*own.values())) if _typed(args, name)}
+    foreign = [name for name in typed if not any(name in own[one] for one in chosen)]
+    if foreign:
+        shown = "; ".join(
+            f"{flag(name)} is for {kind} {' or '.join(one for one in own if name in own[one])}" for name in foreign
+        )
+        raise InputError(f"{shown}: not with {' and '.join(chosen) or 'none'}")
+    takers = [name for name in chosen if find(kind, name).Params.presets]
+    found = []
+    for name in chosen:
+        with naming_flags(typed):
+            values = given(args, find(kind, name).Params)
+            found.append(make_params(kind, name, values, preset if name in takers or not takers else None))
+    return found
+
+
+def _typed(args: argparse.Namespace, name: str) -> bool:
+    return getattr(args, name, None) is not None
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     """The fields of `settings` that were typed on the command line; 'none' is None where the field allows it."""
-    hints = typing.get_type_hints(settings)
+    hints = hints_of(settings)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
         value = getattr(args, field.name, None)
@@ -145,15 +185,16 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     return values
 
 
-def replaced(base: T, args: argparse.Namespace) -> T:
-    """The settings `base`, a dataclass, with what was typed on the command line in place of its own values.
+def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
+    """The settings of a command: what was typed, before those of a preset or preset file, before `base` (the defaults).
 
     Raises:
-        InputError: values out of range, by the flags that they were given with.
+        InputError: no such preset or file, values out of range, by the flags that they were given with.
     """
-    typed = given(args, type(base))
+    base = settings.named(preset) if preset else base or settings()
+    typed = given(args, settings)
     with naming_flags(typed):
-        return dataclasses.replace(base, **typed)  # type: ignore[type-var]
+        return dataclasses.replace(base, **typed)
 
 
 @contextlib.contextmanager
@@ -186,12 +227,3 @@ def _reader(hint: Any) -> Any:
 
     read.__name__ = f"{members[0].__name__} or none"  # argparse names it in its message
     return read
-
-
-def _choices(hint: Any) -> list[str]:
-    """The words that a Literal, or an optional Literal, allows; empty for plain types."""
-    if typing.get_origin(hint) is typing.Literal:
-        return list(typing.get_args(hint))
-    members = typing.get_args(hint)
-    words = [word for member in members for word in _choices(member)]
-    return [*words, "none"] if words and type(None) in members else words

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it.
 ROOMS = [
-    *("errors", "files", "command", "tables", "pages", "provenance", "java"),
+    *("errors", "files", "settings", "method", "command", "record", "tables", "pages", "java"),
     *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "explain", "index", "search"),
     *("pool", "adapters", "diagnose", "labels", "negatives", "recover", "train", "tune", "study", "bench", "regress"),
 ]

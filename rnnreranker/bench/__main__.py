@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
-    from rnnreranker.provenance import commit, machine, versions
+    from rnnreranker.record import commit, machine, versions
 
     sizes = QUICK if args.quick else FULL
     if args.pairs:

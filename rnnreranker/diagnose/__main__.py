@@ -101,11 +101,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _params(args: argparse.Namespace) -> RnnParams:
     """Flag before preset before default."""
-    params = RnnParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
-        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-    return command.replaced(params, args)
+    return command.chosen(args, RnnParams, args.preset)
 
 
 def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVectors:

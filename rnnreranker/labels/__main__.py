@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.labels.labelers import METHODS
-from rnnreranker.labels.params import PRESETS, LabelParams
+from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.preset_file import sections_of
+from rnnreranker.settings import is_file_name, sections_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
@@ -99,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_encoder_flags(encoder)
 
     labels = parser.add_argument_group("from similarities to labels")
-    labels.add_argument("--label-preset", help=f"published values ({', '.join(sorted(PRESETS))}) or a YAML file")
+    labels.add_argument(
+        "--label-preset", help=f"published values ({', '.join(sorted(LabelParams.presets))}) or a YAML file"
+    )
     command.add_dataclass_flags(labels, LabelParams)
     similarity = parser.add_argument_group("similarity")
     similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
@@ -159,16 +161,9 @@ def _check(args: argparse.Namespace) -> None:
 
 def _params(args: argparse.Namespace) -> tuple[RnnParams, LabelParams]:
     """Flag before preset before default."""
-    params, label_params = RnnParams(), LabelParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
-        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-        if is_file and "labels" in sections_of(args.preset):
-            label_params = LabelParams.from_yaml(args.preset)
-    if args.label_preset:
-        is_file = args.label_preset.endswith((".yaml", ".yml"))
-        label_params = LabelParams.from_yaml(args.label_preset) if is_file else LabelParams.preset(args.label_preset)
-    return command.replaced(params, args), command.replaced(label_params, args)
+    in_file = args.preset and is_file_name(args.preset) and "labels" in sections_of(args.preset)
+    labels = args.label_preset or (args.preset if in_file else None)
+    return command.chosen(args, RnnParams, args.preset), command.chosen(args, LabelParams, labels)
 
 
 def _topics(args: argparse.Namespace) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
@@ -137,11 +136,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _params(args: argparse.Namespace) -> RnnParams:
     """Flag before preset before default."""
-    params = RnnParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml")) or Path(args.preset).is_file()
-        params = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
-    return command.replaced(params, args)
+    return command.chosen(args, RnnParams, args.preset)
 
 
 def _compare(args: argparse.Namespace, found: Sequence[Pool], threshold: float) -> None:

@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.report import recover
 
-    params = command.replaced(_preset(args), args)
+    params = command.chosen(args, RnnParams, args.preset)
     loaded = _load(args)
     found = recover(
         visible_positives(*loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads)
@@ -91,14 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_encoder_flags(encoder)
     command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
     return parser
-
-
-def _preset(args: argparse.Namespace) -> RnnParams:
-    if not args.preset:
-        return RnnParams()
-    return (
-        RnnParams.from_yaml(args.preset) if args.preset.endswith((".yaml", ".yml")) else RnnParams.preset(args.preset)
-    )
 
 
 def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:

@@ -6,9 +6,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from rnnreranker.command import flag
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.regress.spec import Condition, QuerySet, Spec
+from rnnreranker.settings import flag
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def measure_run(
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.measures import cutoff_of
-    from rnnreranker.provenance import commit, machine, versions
+    from rnnreranker.record import commit, machine, versions
     from rnnreranker.runs import Run
 
     started = time.perf_counter()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.command import flag
 from rnnreranker.regress.recipe import Condition, IndexSource, Model, Recipe, planned
+from rnnreranker.settings import flag
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 

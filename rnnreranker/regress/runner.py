@@ -13,7 +13,7 @@ from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, read_text
 from rnnreranker.index.build import describe
-from rnnreranker.provenance import commit, machine, versions
+from rnnreranker.record import commit, machine, versions
 from rnnreranker.regress.measure import measure
 from rnnreranker.regress.plan import Plan, Step, make_plan
 from rnnreranker.regress.results import Result

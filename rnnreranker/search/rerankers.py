@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
@@ -12,6 +11,7 @@ from rnnreranker.errors import InputError, nearest
 from rnnreranker.rerank import RERANKERS
 from rnnreranker.rerank.registry import NO_RERANKING, PARAMS, make_params
 from rnnreranker.rnn import RnnParams
+from rnnreranker.settings import flag
 
 
 def add_rerank_flags(group: Any) -> None:
@@ -37,7 +37,7 @@ def rerank_params(args: argparse.Namespace) -> Any:
     fields = {name: [field.name for field in dataclasses.fields(its)] for name, its in PARAMS.items()}
     own = [field.name for field in dataclasses.fields(kind)]
     foreign = {
-        command.flag(typed): [name for name, its in fields.items() if typed in its]
+        flag(typed): [name for name, its in fields.items() if typed in its]
         for typed in dict.fromkeys(typed for its in fields.values() for typed in its)
         if typed not in own and getattr(args, typed) is not None
     }
@@ -45,9 +45,9 @@ def rerank_params(args: argparse.Namespace) -> Any:
         shown = "; ".join(f"{flag} is for --rerank {' or '.join(names)}" for flag, names in foreign.items())
         raise InputError(f"{shown}: not with --rerank {args.rerank}")
     if args.rerank == NO_RERANKING:
-        return command.replaced(RnnParams(), args)
-    if args.preset and kind is RnnParams and _is_file(args.preset):
-        return command.replaced(RnnParams.from_yaml(args.preset), args)
+        return command.chosen(args, RnnParams)
+    if args.preset and kind is RnnParams:
+        return command.chosen(args, RnnParams, args.preset)
     typed = command.given(args, kind)
     with command.naming_flags(typed):
         return make_params(args.rerank, typed, args.preset)
@@ -57,7 +57,3 @@ def _known(text: str) -> str:
     if text not in RERANKERS:
         raise argparse.ArgumentTypeError(f"{text}: no such reranker; {nearest(text, RERANKERS)}")
     return text
-
-
-def _is_file(preset: str) -> bool:
-    return preset.endswith((".yaml", ".yml")) or Path(preset).is_file()

@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.study.inputs import load_study
 
     check_writable(args.output)
-    params = command.replaced(TrainParams(**DEFAULTS), args)
+    params = command.chosen(args, TrainParams, base=TrainParams(**DEFAULTS))
     loaded = load_study(args, params)
     result = {"command": _typed(argv)} | _run(args, loaded, params)
     write_json(args.output, result)
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
-    from rnnreranker.provenance import commit, machine, versions
+    from rnnreranker.record import commit, machine, versions
     from rnnreranker.study.arms import candidate_arms, label_arms, loss_arms
     from rnnreranker.study.report import chosen_steps, curves, positives, study_rows
     from rnnreranker.study.run import choose_rate, run_arms

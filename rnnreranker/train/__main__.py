@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
-from rnnreranker.train.params import PRESETS, TrainParams
+from rnnreranker.settings import flag
+from rnnreranker.train.params import TrainParams
 from rnnreranker.train.scorer_params import ScorerParams
 
-SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
 SCORERS = ("none", "feed-forward", "encoder", "decoder")
 EPILOG = """examples:
   python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
@@ -27,11 +26,7 @@ A training that was killed goes on where it stopped when the same command is giv
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    base = TrainParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml"))
-        base = TrainParams.from_yaml(args.preset) if is_file else TrainParams.preset(args.preset)
-    params = command.replaced(base, args)
+    params = command.chosen(args, TrainParams, args.preset)
     _check(args)
     scorer = _scorer(args)
     from rnnreranker.data.topics import load_topics
@@ -110,13 +105,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
     settings = parser.add_argument_group("training")
-    settings.add_argument("--preset", help=f"published values ({', '.join(sorted(PRESETS))}) or a YAML file")
-    command.add_dataclass_flags(settings, TrainParams, skip=SWITCHES)
-    helps = {field.name: field for field in dataclasses.fields(TrainParams)}
-    for name in SWITCHES:
-        field = helps[name]
-        text = f"{field.metadata['help']} (default: {'yes' if field.default else 'no'})"
-        settings.add_argument(command.flag(name), action=argparse.BooleanOptionalAction, default=None, help=text)
+    settings.add_argument(
+        "--preset", help=f"published values ({', '.join(sorted(TrainParams.presets))}) or a YAML file"
+    )
+    command.add_dataclass_flags(settings, TrainParams)
     settings.add_argument(
         "--refresh-every",
         type=int,
@@ -154,7 +146,7 @@ def _scorer(args: argparse.Namespace) -> ScorerParams | None:
     typed = {name: value for name, value in command.given(args, ScorerParams).items() if name != "scorer"}
     if args.scorer == "none":
         if typed:
-            raise InputError(f"{command.flag(next(iter(typed)))}: goes with --scorer feed-forward, encoder or decoder")
+            raise InputError(f"{flag(next(iter(typed)))}: goes with --scorer feed-forward, encoder or decoder")
         return None
     with command.naming_flags(typed):
         return ScorerParams(args.scorer, **typed)

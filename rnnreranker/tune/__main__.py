@@ -184,10 +184,7 @@ def _space(args: argparse.Namespace) -> Space:
     """The ranges of --space or the default ones, with the parameters that were typed held still."""
     from rnnreranker.tune.space import Space
 
-    fixed = RnnParams()
-    if args.preset:
-        is_file = args.preset.endswith((".yaml", ".yml"))
-        fixed = RnnParams.from_yaml(args.preset) if is_file else RnnParams.preset(args.preset)
+    fixed = RnnParams.named(args.preset) if args.preset else RnnParams()
     space = Space.from_yaml(args.space, fixed) if args.space else Space(fixed=fixed)
     return space.keeping(**command.given(args, RnnParams))
 

@@ -14,7 +14,7 @@ from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.labels import LabelParams
 from rnnreranker.labels.labelers import METHODS
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.preset_file import sections_of
+from rnnreranker.settings import sections_of
 from rnnreranker.tables import print_table
 from rnnreranker.train.params import TrainParams
 from rnnreranker.tune.joint_space import Joint, JointSpace
