@@ -367,7 +367,7 @@ def test_plateau_counts_in_steps_and_waits_after_a_cut() -> None:
 
 
 def test_parameters_are_checked_at_once() -> None:
-    with pytest.raises(InputError, match=r"loss=mse: expected one of kl.*candidates=0.*final_ratio=2"):
+    with pytest.raises(InputError, match=r"loss='mse': expected one of kl.*candidates=0.*final_ratio=2"):
         TrainParams(loss="mse", candidates=0, final_ratio=2)  # type: ignore[arg-type]
     assert TrainParams.preset("coder-tas-b").warmup == 9000
 
