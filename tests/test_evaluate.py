@@ -13,6 +13,7 @@ import pytest
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate import PROTOCOLS, evaluate, parse_measures
+from rnnreranker.evaluate.ties import TIES
 from rnnreranker.runs import Run
 
 
@@ -136,11 +137,33 @@ def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None
         evaluate([Run.from_dict({"q1": {"a": 1.0}}), Run.from_dict({"q2": {"a": 1.0}})], GRADED, common_topics=True)
 
 
-def test_ties_stand_as_in_the_run_or_as_trec_eval_sorts_them() -> None:
-    run = Run.from_dict({"q1": {"a": 5.0, "z": 5.0}})
-    qrels = judged(("q1", "z", 1))
-    assert evaluate(run, qrels, "RR@10 nDCG@10 AP").means.tolist()[0] == pytest.approx([0.5, DISCOUNT[1], 0.5])
-    assert evaluate(run, qrels, "nDCG@10 AP", ties="trec_eval").means.tolist()[0] == [1.0, 1.0]
+def test_ties_stand_as_trec_eval_sorts_them_or_as_in_the_run() -> None:
+    """NIST's own program sorts by float32 score, then docid descending; RR@k is MS MARCO's, with docid ascending."""
+    import pytrec_eval
+
+    entries = {"q1": {"a": 5.0, "m": 5.0 + 1e-9, "z": 5.0, "Z": 9.0}, "q2": {"a": 1.0, "z": 0.5}}
+    run, qrels = Run.from_dict(entries), judged(("q1", "z", 1), ("q2", "z", 1))
+    names = "RR@10 RR nDCG@10 AP P@2"
+    found = evaluate(run, qrels, names)
+    assert found.per_topic("RR").tolist() == [0.5, 0.5]  # Z, z, m, a: `m` is above `z` in float64 alone
+    assert found.per_topic("RR@10").tolist() == [0.25, 0.5]
+    theirs = pytrec_eval.RelevanceEvaluator({"q1": {"z": 1}}, {"recip_rank", "ndcg_cut_10", "map", "P_2"})
+    first = theirs.evaluate({"q1": entries["q1"]})["q1"]
+    for name, key in (("RR", "recip_rank"), ("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@2", "P_2")):
+        assert found.per_topic(name)[0] == pytest.approx(first[key])
+    assert evaluate(run, qrels, names, ties="docid").per_topic("RR").tolist() == [0.25, 0.5]
+
+
+def test_a_written_run_has_the_same_values_under_both_orders(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    run = Run.from_dict({f"q{q}": {f"d{d}": float(rng.integers(4)) for d in range(30)} for q in range(9)})
+    qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(3))) for q in range(9) for d in range(30)))
+    run.write(tmp_path / "run.txt")
+    expected = evaluate(run, qrels, "nDCG@10 AP RR@10", ties="docid").values
+    assert not np.array_equal(evaluate(run, qrels, "nDCG@10 AP RR@10").values, expected)
+    for ties in TIES:
+        for written in (Run.read(tmp_path / "run.txt"), run.as_written()):
+            assert np.array_equal(evaluate(written, qrels, "nDCG@10 AP RR@10", ties=ties).values, expected)
 
 
 def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_a_time(
@@ -157,15 +180,17 @@ def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_
     assert got.mean("NumRel") == (qrels["relevance"] >= 2).sum()  # counts are summed
 
 
-def test_cutting_a_run_at_the_deepest_cutoff_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ties", TIES)
+def test_cutting_a_run_at_the_deepest_cutoff_changes_nothing(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
-    run = Run.from_dict({f"q{q}": {f"d{d}": float(rng.normal()) for d in range(50)} for q in range(9)})
+    scores = rng.integers(12, size=(9, 50)).tolist()  # so that ties are cut, too
+    run = Run.from_dict({f"q{q}": {f"d{d}": score for d, score in enumerate(row)} for q, row in enumerate(scores)})
     qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(3))) for q in range(9) for d in range(0, 50, 3)))
     names = "nDCG@10 AP RR@10 AP@10 P(rel=1)@3 P(judged_only=True)@10 R@5 Judged@10 P@3"
-    cut = evaluate(run, qrels, names)
+    cut = evaluate(run, qrels, names, ties=ties)
     assert cut.measures == tuple(names.split())
     monkeypatch.setattr("rnnreranker.evaluate.scores.DEEP", 0)
-    assert np.array_equal(evaluate(run, qrels, names).values, cut.values)
+    assert np.array_equal(evaluate(run, qrels, names, ties=ties).values, cut.values)
 
 
 def test_frame_and_names() -> None:
@@ -222,7 +247,7 @@ def test_published_figures_of_tas_b(shared: Path, year: str, protocol: str) -> N
     assert len(scores.topics) == {"19": 43, "20": 54}[year]
 
 
-def test_every_published_value_with_the_ties_of_trec_eval(shared: Path) -> None:
+def test_every_published_value(shared: Path) -> None:
     folders = {"dl19": "msmarco-passage/trec-dl-2019", "dl20": "msmarco-passage/trec-dl-2020"}
     folders["dl21"] = "msmarco-passage-v2/trec-dl-2021"
     qrels = {track: load_qrels(shared / f"data/ir_datasets/{folder}/qrels") for track, folder in folders.items()}
@@ -236,7 +261,7 @@ def test_every_published_value_with_the_ties_of_trec_eval(shared: Path) -> None:
     for (track, name), expected in there.items():
         run = Run.read(files[track, name])
         # "lenient": RR without a level counts from grade 1 on in that table
-        scores = evaluate(run, qrels[track], list(expected), "lenient", ties="trec_eval")
+        scores = evaluate(run, qrels[track], list(expected), "lenient")
         for measure, value in expected.items():
             assert scores.mean(measure) == pytest.approx(value, abs=1e-6), (track, name, measure)
 

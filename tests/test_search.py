@@ -285,6 +285,27 @@ def test_judgements_without_reranking_give_values_alone(
     assert rows[0][2] == "1.0000"
 
 
+@pytest.mark.parametrize("method", ["rnn", "none"])
+def test_printed_values_are_those_of_the_file_that_is_written(
+    collection: Collection, capsys: pytest.CaptureFixture[str], tmp_path: Path, method: str
+) -> None:
+    from rnnreranker.evaluate.__main__ import main as evaluate
+
+    index = tmp_path / "index"
+    index.mkdir()
+    np.save(index / "vectors.npy", np.sign(collection.vectors))  # whole inner products: many are equal
+    (index / "docid").write_text("".join(f"{docid}\n" for docid in collection.docids))
+    np.save(tmp_path / "queries.npy", np.sign(collection.queries))
+    judged = ["--qrels", collection.file("qrels.txt"), "--measures", "nDCG@10 RR"]
+    flags = ["--index", str(index), "--topics", collection.file("topics.tsv"), "--rerank", method, *judged]
+    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--output", str(tmp_path / "run.txt")]
+    assert main(flags) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    said = [row[header.index("value")] for row in rows] if method == "rnn" else rows[0][1:]
+    assert evaluate([str(tmp_path / "run.txt"), *judged]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[1:] == said
+
+
 @pytest.mark.model
 def test_texts_are_encoded_by_the_encoder_of_the_index(
     collection: Collection, search: Callable[..., Run], tmp_path: Path

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ examples:
   python -m rnnreranker.evaluate run.txt --qrels qrels.txt --measures "nDCG@10 RR@10 P(rel=2)@10"
   python -m rnnreranker.evaluate bm25.txt dense.txt rnn.txt --qrels qrels.txt --compare
 """
-
-TIES = (
-    "equal scores: by ascending docid, as everywhere here (default), or as trec_eval sorts them, for published figures"
-)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -76,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
     parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
     parser.add_argument("--protocol", choices=PROTOCOLS, default="trec")
-    parser.add_argument("--ties", choices=("docid", "trec_eval"), default="docid", help=TIES)
+    parser.add_argument("--ties", choices=TIES, default=DEFAULT_TIES, help=TIES_HELP)
     parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
     parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
     parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")

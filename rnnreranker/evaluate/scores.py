@@ -1,4 +1,4 @@
-"""Runs measured topic by topic, in our order of entries."""
+"""Runs measured topic by topic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.evaluate.measures import Judged, apply_protocol, name_of, parse_measures
+from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import pandas
 
 JUDGED_DEPTH = 10
-TIES = ("docid", "trec_eval")
 DEEP = 200  # a run is cut for measures with a cutoff below this
 TOPICS = 500  # measured at a time: bounds the memory of runs as dictionaries
 
@@ -83,7 +83,7 @@ def evaluate(
     measures: str | Iterable[str | ir_measures.Measure] = "nDCG@10 RR@10",
     protocol: str = "trec",
     common_topics: bool = False,
-    ties: str = "docid",
+    ties: str = DEFAULT_TIES,
 ) -> Scores:
     """The values of runs, topic by topic.
 
@@ -95,9 +95,7 @@ def evaluate(
         measures: see `parse_measures`.
         protocol: see `apply_protocol`.
         common_topics: only the judged topics that every run has entries for.
-        ties: "docid" measures the order of the run, in which equal scores stand by ascending docid; "trec_eval" hands
-            the scores on, so that ir-measures sorts them itself (trec_eval: float32, ties by descending docid), as for
-            figures published elsewhere. Runs written by `Run.write` have no ties: both give the same.
+        ties: the order of equal scores, for every measure, see `ties.check_ties`.
 
     Raises:
         InputError: bad measures, protocol or ties, qrels without the columns or rows, a run none of whose queries is
@@ -105,8 +103,7 @@ def evaluate(
     """
     from ir_measures import Judged as JudgedShare
 
-    if ties not in TIES:
-        raise InputError(f"ties {ties!r}; {nearest(ties, TIES)}")
+    check_ties(ties)
     named = _named(runs)
     _check_qrels(qrels)
     wanted = parse_measures(measures)
@@ -114,7 +111,7 @@ def evaluate(
     asked = wanted if extra in wanted else [*wanted, extra]
     names = [name_of(measure) for measure in asked]
     topics = tuple(dict.fromkeys(qrels["query_id"].tolist()))
-    passes = [(depth, part, apply_protocol(part, qrels, protocol)) for depth, part in _by_depth(asked, ties)]
+    passes = [(depth, part, apply_protocol(part, qrels, protocol)) for depth, part in _by_depth(asked)]
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:
         kept = np.logical_and.reduce(there, axis=0)
@@ -124,9 +121,9 @@ def evaluate(
 
     values = np.zeros((len(named), len(topics), len(asked)))
     for depth, part, groups in passes:
-        cut = [run if depth is None else run.head(depth) for run in named.values()]
+        shallow = [run if depth is None else cut(run, depth) for run in named.values()]
         columns = [names.index(name_of(measure)) for measure in part]
-        values[:, :, columns] = _measure(cut, topics, part, groups, ties)
+        values[:, :, columns] = _measure(shallow, topics, part, groups, ties)
     means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
     return Scores(
         tuple(named),
@@ -171,12 +168,12 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     return there
 
 
-def _by_depth(measures: Sequence[ir_measures.Measure], ties: str) -> list[tuple[int | None, list[ir_measures.Measure]]]:
+def _by_depth(measures: Sequence[ir_measures.Measure]) -> list[tuple[int | None, list[ir_measures.Measure]]]:
     """Measures with the rank below which nothing counts for them (None = all of a run does): shallow ones are quick."""
     shallow = [
         measure
         for measure in measures
-        if measure.params.get("cutoff", DEEP) < DEEP and not measure.params.get("judged_only") and ties == "docid"
+        if measure.params.get("cutoff", DEEP) < DEEP and not measure.params.get("judged_only")
     ]
     names = set(map(name_of, shallow))
     deep = [measure for measure in measures if name_of(measure) not in names]
@@ -201,7 +198,7 @@ def _measure(
     for first in range(0, len(topics), TOPICS):
         part = topics[first : first + TOPICS]
         rows = {topic: first + row for row, topic in enumerate(part)}
-        entries = [_entries(run, part, ties) for run in runs]
+        entries = [scored(run, part, ties) for run in runs]
         for group in groups:
             grades = {topic: group.grades[topic] for topic in part if topic in group.grades}
             if not grades:
@@ -214,17 +211,6 @@ def _measure(
                     for metric in evaluator.iter_calc(shared):
                         values[r, rows[metric.query_id], column[metric.measure]] = metric.value
     return values
-
-
-def _entries(run: Run, topics: Iterable[str], ties: str) -> dict[str, dict[str, float]]:
-    """{topic: {docid: score}}; in our order, scores count down, so that no tool finds a tie."""
-    if ties == "trec_eval":
-        found = {topic: dict(run[topic]) for topic in topics if topic in run}
-    else:
-        deepest = int(np.diff(run.offsets).max(initial=0))
-        countdown = np.arange(deepest, 0, -1, dtype=np.float64).tolist()
-        found = {topic: dict(zip(run.ranked(topic), countdown, strict=False)) for topic in topics if topic in run}
-    return {topic: entries for topic, entries in found.items() if entries}
 
 
 def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:

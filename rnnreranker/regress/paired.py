@@ -58,7 +58,7 @@ def _pairs(
     if not measures:
         return []
     runs = {entry.condition: _run(entry, folder) for entry in measured}
-    scores = evaluate(runs, load_qrels(recipe.qrels), measures, protocol, ties="trec_eval")
+    scores = evaluate(runs, load_qrels(recipe.qrels), measures, protocol)
     tested = [
         (one, other, name)
         for one, other in combinations(range(len(measured)), 2)

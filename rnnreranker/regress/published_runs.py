@@ -90,7 +90,6 @@ def measure_run(
     cells: Sequence[Published],
     folder: Path,
     *,
-    ties: str = "trec_eval",
     depth: int = 0,
     steps: Sequence[dict[str, Any]] = (),
 ) -> Measured:
@@ -101,7 +100,6 @@ def measure_run(
         recipe: with which judgements and measures.
         cells: published cells; those of this run are compared, and those with a query ask for values per query.
         folder: the file is named relative to it.
-        ties: how equal scores are ordered: as `evaluate` takes it.
         depth: how many documents a query was asked for; 0 = as many as the longest list has. Measures that look deeper
             are left out.
         steps: command and seconds of what made the run.
@@ -125,7 +123,7 @@ def measure_run(
     queries: dict[str, dict[str, dict[str, float]]] = {}
     topics = 0
     for protocol in recipe.protocols if measures else ():
-        scores = evaluate({run_file.condition: run}, qrels, measures, protocol, ties=ties)
+        scores = evaluate({run_file.condition: run}, qrels, measures, protocol)
         topics = max(topics, len(scores.topics))
         values[protocol] = {name: float(scores.means[0, number]) for number, name in enumerate(measures)}
         for name in {cell.metric for cell in mine if cell.query and cell.columns.protocol == protocol}:

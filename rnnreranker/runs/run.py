@@ -71,6 +71,16 @@ class Run:
 
         write_run(self, path, tag, format)
 
+    def as_written(self) -> Run:
+        """The run with the scores that `write` gives its TREC file: without ties, so every tool keeps our order.
+
+        Raises:
+            InputError: scores that float32 cannot hold in strictly decreasing order.
+        """
+        from rnnreranker.runs.writing import strictly_decreasing
+
+        return Run(self.qids, self.offsets, self.docids, self.rows, strictly_decreasing(self).astype(np.float64))
+
     @classmethod
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
         """A run from three columns of equal length in any order.

@@ -76,7 +76,10 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.search.show import show_evaluation
 
         before = Path(args.run).name if args.run else args.retriever
-        show_evaluation(base, reranked, qrels, args.measures, args.protocol, (before, f"+ {args.rerank}"))
+        runs = {before: base.as_written() if given is None else given}  # as evaluate finds them in their files
+        if reranked is not base:
+            runs[f"+ {args.rerank}"] = reranked.as_written()
+        show_evaluation(runs, qrels, args.measures, args.protocol)
     last = f"reranking on {args.device}" if args.device else "reranking"
     steps = ("query vectors", "retrieval", last)  # each with the loading of what it needs
     spent = (f"{step} {after - before:.2f} s" for step, before, after in zip(steps, times, times[1:], strict=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rnnreranker.command import counted, say
@@ -68,21 +69,18 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def show_evaluation(
-    base: Run, reranked: Run, qrels: pandas.DataFrame, measures: str, protocol: str, names: tuple[str, str]
-) -> None:
-    """Print every measure before and after reranking: difference, 95% interval, p, win/tie/loss, judged@10 of both.
+def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: str, protocol: str) -> None:
+    """Print what runs are worth: of one its values; of more the others against the first.
 
-    Without reranking (the same run twice) the values alone.
+    A comparison has difference, 95% interval, p, win/tie/loss and judged@10 of both.
     """
     from rnnreranker.evaluate import compare, evaluate
     from rnnreranker.evaluate.__main__ import print_comparisons
 
-    if reranked is base:
-        scores = evaluate({names[0]: base}, qrels, measures, protocol)
-        print_table(["run", *scores.measures], [[names[0], *(f"{value:.4f}" for value in scores.means[0])]])
+    scores = evaluate(runs, qrels, measures, protocol)
+    (first, *others) = scores.runs
+    if not others:
+        print_table(["run", *scores.measures], [[first, *(f"{value:.4f}" for value in scores.means[0])]])
         return
-    scores = evaluate(dict(zip(names, (base, reranked), strict=True)), qrels, measures, protocol)
-    topics = counted(len(scores.topics), "topic")
-    say(f"baseline: {names[0]}; {topics}, protocol {scores.protocol}")
+    say(f"baseline: {first}; {counted(len(scores.topics), 'topic')}, protocol {scores.protocol}")
     print_comparisons(compare(scores))

@@ -147,7 +147,7 @@ def _measured(setting: Setting, task: Task, queries: QueryVectors) -> dict[str, 
 
     run = dense_run(_open(setting.index).vectors, queries, setting.hits, threads=1, batch_size=256)
     judged = setting.qrels[setting.qrels["query_id"].isin(task.test)]
-    scores = evaluate(run, judged, setting.measures, protocol=setting.protocol)
+    scores = evaluate(run.as_written(), judged, setting.measures, protocol=setting.protocol)
     return {
         measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
         for column, measure in enumerate(scores.measures)

@@ -159,7 +159,7 @@ class Test:
 
         run = dense_run(source, queries, self.hits, threads=None, batch_size=256)
         judged = self.qrels[self.qrels["query_id"].isin(self.topics)]
-        scores = evaluate(run, judged, self.measure, protocol=self.protocol)
+        scores = evaluate(run.as_written(), judged, self.measure, protocol=self.protocol)
         places = {qid: place for place, qid in enumerate(scores.topics)}
         return scores.per_topic(scores.measures[0])[[places[qid] for qid in self.topics]]
 

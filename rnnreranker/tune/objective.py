@@ -58,7 +58,7 @@ class Objective:
     def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of every topic, reranked with the parameters."""
         topics = self.topics if topics is None else topics
-        return self.of(self.contexts.rerank(params, [self._numbers[qid] for qid in topics]), topics)
+        return self.of(self.contexts.rerank(params, [self._numbers[qid] for qid in topics]).as_written(), topics)
 
     def base(self, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of every topic as retrieved."""

@@ -68,7 +68,7 @@ def load_objective(
     else:
         found = retrieve(
             "dense", index, chosen, queries, hits=args.hits, threads=args.threads, batch_size=256, k1=0.9, b=0.4
-        )
+        ).as_written()
     deepest = min(args.max_context, int(np.diff(found.offsets).max(initial=1)))
     contexts = Contexts(found, index.vectors, queries, deepest, args.threads)
     return Objective(contexts, judgements, args.measure, args.protocol)
