@@ -19,6 +19,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_json
 
 SCHEMA = 3
+NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
 KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark")
 VERSIONS_OF = (
     "faiss-cpu",
@@ -111,7 +112,7 @@ def read_records(path: str | Path) -> list[Record]:
     known = {entry.name for entry in fields(Record)}
     found = []
     for number, entry in enumerate(content.get("records", ())):
-        if not isinstance(entry, dict) or not {"kind", "spec", "name", "outcome"} <= set(entry) <= known:
+        if not isinstance(entry, dict) or not set(NEEDED) <= set(entry) <= known:
             raise InputError(f"{path}: record {number + 1} is not one; expected the keys {', '.join(sorted(known))}")
         found.append(Record(**entry))
     return found
@@ -123,7 +124,7 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    kept = [{key: value for key, value in asdict(record).items() if value or key == "outcome"} for record in records]
+    kept = [{key: value for key, value in asdict(record).items() if value or key in NEEDED} for record in records]
     write_json(path, {"schema": SCHEMA, "records": kept})
 
 
