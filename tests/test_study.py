@@ -11,6 +11,7 @@ import numpy as np
 import pandas
 import pytest
 
+from rnnreranker import LabelParams, RnnParams, Run
 from rnnreranker.errors import InputError
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, candidate_arms, label_arms, loss_arms
@@ -210,6 +211,24 @@ def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixt
         assert (folder / f"{picture}.svg").read_text().startswith("<?xml")
     assert "| N = 12 |" in page
     assert "| margin, random |" in page
+
+
+def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
+    """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
+    from rnnreranker.study.trial import Setting, run_trial
+    from rnnreranker.vectors import QueryVectors
+
+    vectors = np.load(collection / "index" / "vectors.npy")
+    queries = QueryVectors(("q0", "q1"), vectors[[0, 1]] * 10)
+    qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
+    tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
+    for protocol, expected in (("trec", {"q0": 0.0, "q1": 1.0}), ("lenient", {"q0": 1.0, "q1": 1.0})):
+        setting = Setting(
+            *(str(collection / "index"), "tiny", queries, Run.from_dict({}), qrels, "RR", protocol),
+            *(RnnParams(), LabelParams()),
+        )
+        found = [run_trial(setting, task, None, tmp_path)["values"]["RR"] for task in tasks]
+        assert found[0] | found[1] == expected
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

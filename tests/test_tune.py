@@ -126,6 +126,21 @@ def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
     assert objective.base().mean() == pytest.approx(evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10"))
 
 
+@pytest.mark.parametrize(("protocol", "mean"), [("trec", 1 / 6), ("strict", 1 / 6), ("lenient", 2 / 3)])
+def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QuerySet, protocol: str, mean: float) -> None:
+    """NIST's rule, which 000 follows (A.2: level 1 "treated just like a level of 0"), is one for a whole collection."""
+    judged = zip(made.qids[:3], (1, 0, 1), (2, 1, 1), strict=True)
+    rows = [(qid, made.run.ranked(qid)[place], grade) for qid, place, grade in judged]
+    qrels = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+    objective = Objective(made.objective().contexts, qrels, "RR", protocol)
+    assert evaluate(made.run, qrels, "RR", protocol).mean("RR") == pytest.approx(mean)
+    assert objective.base().mean() == pytest.approx(mean)
+    held_out = cross_validate(objective, SMALL, 2, folds=3)  # two folds have no grade of 2
+    assert held_out.base == pytest.approx(mean)
+    whole = RnnReranker(made.vectors, SMALL.fixed).rerank(made.run, made.queries)
+    assert held_out.default == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
+
+
 def test_folds_test_every_topic_once(made: QuerySet) -> None:
     objective = made.objective()
     folds = objective.folds(5)

@@ -219,6 +219,16 @@ def test_as_many_documents_are_retrieved_as_the_measure_looks_at(tmp_path: Path)
     assert HeldOutQueries({}, qrels, "nDCG@10").hits == 100
 
 
+def test_the_relevant_grade_is_that_of_all_judgements(tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32))
+    (tmp_path / "docid").write_text("a\nb\n")
+    qrels = pd.DataFrame([("q", "a", 1), ("other", "b", 2)], columns=["query_id", "doc_id", "relevance"])
+    query = QueryVectors(("q",), np.array([[1.0, 0.0]], dtype=np.float32))
+    for protocol, value in (("trec", 0.0), ("strict", 0.0), ("lenient", 1.0)):
+        test = HeldOutQueries({"q": "text"}, qrels, "RR", protocol)
+        assert test.values(open_vectors(tmp_path), query).tolist() == [value]
+
+
 def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Joint] = []
 

@@ -124,8 +124,26 @@ def _hint(name: str) -> str:
     return hint if hint.startswith("did") else nearest(word, COMMON) + ", and the others of ir-measures"
 
 
+def relevant_from(qrels: pandas.DataFrame, protocol: str) -> int:
+    """The grade from which on a document is relevant to binary measures.
+
+    Args:
+        qrels: all judgements of a collection; those of a fold or a batch may happen to have low grades alone.
+        protocol: one of PROTOCOLS.
+
+    Raises:
+        InputError: unknown protocol, `strict` without any grade of 2 or more.
+    """
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
+    highest = int(qrels["relevance"].max())
+    if protocol == "strict" and highest < 2:
+        raise InputError(f"protocol strict keeps grades from 2 on, the highest here is {highest}; use trec or binary")
+    return 2 if protocol == "strict" or (protocol == "trec" and highest >= 2) else 1
+
+
 def apply_protocol(
-    measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str = "trec"
+    measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str, level: int
 ) -> list[Judged]:
     """The measures, grouped by the judgements that a protocol measures them on.
 
@@ -142,25 +160,14 @@ def apply_protocol(
 
     Args:
         measures: as `parse_measures` gives them.
-        qrels: columns query_id, doc_id, relevance.
+        qrels: columns query_id, doc_id, relevance; of all topics or of some.
         protocol: one of PROTOCOLS.
+        level: of all topics, see `relevant_from`.
 
     Raises:
-        InputError: unknown protocol, or nothing left to measure on: `strict` without any grade of 2 or more, `binary`
-            with a typed level other than 1.
+        InputError: `binary` with a typed level other than 1.
     """
-    if protocol not in PROTOCOLS:
-        raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
-    highest = int(qrels["relevance"].max())
-    if protocol == "strict":
-        if highest < 2:
-            raise InputError(
-                f"protocol strict keeps grades from 2 on, the highest here is {highest}; use trec or binary"
-            )
-        kept = qrels[qrels["relevance"] >= 2]
-    else:
-        kept = qrels
-    level = 2 if protocol == "strict" or (protocol == "trec" and highest >= 2) else 1
+    kept = qrels[qrels["relevance"] >= level] if protocol == "strict" else qrels
     relevant = _binarised(kept, level, keep_negative=protocol != "binary")
     graded = relevant if protocol == "binary" else kept
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.evaluate.measures import Judged, apply_protocol, name_of, parse_measures
+from rnnreranker.evaluate.measures import Judged, apply_protocol, name_of, parse_measures, relevant_from
 from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
 from rnnreranker.runs import Run
 
@@ -84,6 +84,8 @@ def evaluate(
     protocol: str = "trec",
     common_topics: bool = False,
     ties: str = DEFAULT_TIES,
+    *,
+    topics: Sequence[str] | None = None,
 ) -> Scores:
     """The values of runs, topic by topic.
 
@@ -95,11 +97,13 @@ def evaluate(
         measures: see `parse_measures`.
         protocol: see `apply_protocol`.
         common_topics: only the judged topics that every run has entries for.
-        ties: the order of equal scores, for every measure, see `ties.check_ties`.
+        ties: the order of equal scores, see `ties.check_ties`.
+        topics: judged query ids to measure, in this order; None = all. From which grade on a document is relevant does
+            not depend on them: hand over all judgements, not those of a fold.
 
     Raises:
-        InputError: bad measures, protocol or ties, qrels without the columns or rows, a run none of whose queries is
-            judged, no common topics.
+        InputError: bad measures, protocol or ties, qrels without the columns or rows, a topic without judgements, a run
+            none of whose queries is judged, no common topics.
     """
     from ir_measures import Judged as JudgedShare
 
@@ -110,8 +114,14 @@ def evaluate(
     extra = JudgedShare @ JUDGED_DEPTH
     asked = wanted if extra in wanted else [*wanted, extra]
     names = [name_of(measure) for measure in asked]
-    topics = tuple(dict.fromkeys(qrels["query_id"].tolist()))
-    passes = [(depth, part, apply_protocol(part, qrels, protocol)) for depth, part in _by_depth(asked)]
+    level = relevant_from(qrels, protocol)
+    if topics is not None:
+        qrels = qrels[qrels["query_id"].isin(topics)]
+    judged = tuple(dict.fromkeys(qrels["query_id"].tolist()))
+    topics = judged if topics is None else tuple(topics)
+    if lost := sorted(set(topics) - set(judged)):
+        raise InputError(f"topics: {len(lost)} have no judgements (first: {', '.join(lost[:3])}); expected judged ones")
+    passes = [(depth, part, apply_protocol(part, qrels, protocol, level)) for depth, part in _by_depth(asked)]
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:
         kept = np.logical_and.reduce(there, axis=0)

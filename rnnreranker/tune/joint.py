@@ -138,7 +138,7 @@ class Test:
 
     Attributes:
         topics: query id to text.
-        qrels: their judgements.
+        qrels: their judgements, or those of more queries.
         measure, protocol: as `evaluate` takes them; one measure.
         hits: documents retrieved: as many as the measure looks at, 100 at least.
     """
@@ -158,10 +158,8 @@ class Test:
         from rnnreranker.search.retrieve import dense_run
 
         run = dense_run(source, queries, self.hits, threads=None, batch_size=256)
-        judged = self.qrels[self.qrels["query_id"].isin(self.topics)]
-        scores = evaluate(run.as_written(), judged, self.measure, protocol=self.protocol)
-        places = {qid: place for place, qid in enumerate(scores.topics)}
-        return scores.per_topic(scores.measures[0])[[places[qid] for qid in self.topics]]
+        scores = evaluate(run.as_written(), self.qrels, self.measure, self.protocol, topics=tuple(self.topics))
+        return scores.per_topic(scores.measures[0])
 
     def trained(self, trainings: Trainings, joint: Joint, seeds: Sequence[int]) -> np.ndarray:
         """(T,) float64: as `values`, by encoders trained with the parameters, averaged over seeds."""

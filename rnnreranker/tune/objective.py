@@ -53,7 +53,7 @@ class Objective:
         self.topics: tuple[str, ...] = tuple(sorted(found, key=_shuffled))
         self.lacking = len(judged) - len(found)
         self._numbers = {qid: number for number, qid in enumerate(contexts.run.qids)}
-        self._qrels = dict(iter(qrels.groupby("query_id", sort=False)))
+        self._qrels = qrels
 
     def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of every topic, reranked with the parameters."""
@@ -66,14 +66,10 @@ class Objective:
 
     def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
         """(T,) float64: the measure of every topic in a run."""
-        import pandas
-
-        qrels = pandas.concat([self._qrels[qid] for qid in topics], ignore_index=True)
-        scores = evaluate(run, qrels, self.measure, self.protocol)
+        scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
         if len(scores.measures) != 1:
             raise InputError(f"{self.measure!r} names {len(scores.measures)} measures; expected one to maximise")
-        places = {qid: place for place, qid in enumerate(scores.topics)}
-        return scores.per_topic(scores.measures[0])[[places[qid] for qid in topics]]
+        return scores.per_topic(scores.measures[0])
 
     def mean(
         self, params: RnnParams, topics: Sequence[str], report: Callable[[int, float], None] | None = None
@@ -88,11 +84,8 @@ class Objective:
 
     def about(self, topics: Sequence[str]) -> dict[str, str]:
         """What the mean over some topics depends on besides the parameters: name -> fingerprint or value."""
-        import pandas
-
-        judged = pandas.concat([self._qrels[qid] for qid in topics])
         measured = {"measure": self.measure, "protocol": self.protocol, "deepest context": str(self.contexts.deepest)}
-        return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": of_qrels(judged), **measured}
+        return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": of_qrels(self._qrels), **measured}
 
     def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """(train, test) topics of each fold; every topic is in one test part.
