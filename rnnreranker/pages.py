@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +29,13 @@ def write_page(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as stream:
         stream.write(text.encode())
+
+
+def row(texts: Sequence[str]) -> str:
+    """A line of a Markdown table.
+
+    >>> row(["a|b", ""])
+    '| a\\\\|b | – |'
+    """
+    cells = " | ".join((text or "–").replace("|", r"\|") for text in texts)
+    return f"| {cells} |"

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.regress.matrix_cells import STATES
-from rnnreranker.regress.matrix_page import write_matrix
+from rnnreranker.papers.cells import STATES
+from rnnreranker.papers.html import write_matrix
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

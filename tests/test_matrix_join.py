@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.matrix_join import key_of, page_cells
-from rnnreranker.regress.matrix_page import matrix
-from rnnreranker.regress.papers import Published, paper_names, published, read_paper
+from rnnreranker.papers.html import matrix
+from rnnreranker.papers.join import key_of, page_cells
+from rnnreranker.papers.paper import Published, paper_names, published, read_paper
 from rnnreranker.regress.spec import specs_folder
 
 PAPER = """\

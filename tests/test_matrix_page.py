@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.chart import TOP, Line, Panel, chart
-from rnnreranker.regress.matrix_figures import figures
-from rnnreranker.regress.matrix_page import matrix, write_matrix
+from rnnreranker.papers.chart import TOP, Line, Panel, chart
+from rnnreranker.papers.figures import figures
+from rnnreranker.papers.html import matrix, write_matrix
 from rnnreranker.regress.spec import read_spec, specs_folder
 
 

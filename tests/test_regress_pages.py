@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.papers.join import key_of
+from rnnreranker.papers.letters import letters
+from rnnreranker.papers.markdown import cells_of, counted, paper_page
+from rnnreranker.papers.matrix import Matrix
+from rnnreranker.papers.paper import paper_names, read_paper
+from rnnreranker.papers.site import write_pages
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.matrix_join import key_of
-from rnnreranker.regress.pages import write_pages
-from rnnreranker.regress.pages_paper import paper_page
 from rnnreranker.regress.pages_recipe import recipe_page
-from rnnreranker.regress.paired import letters, with_pairs
-from rnnreranker.regress.papers import paper_names, read_paper
+from rnnreranker.regress.paired import with_pairs
 from rnnreranker.regress.published_runs import Measured, record, records_file
 from rnnreranker.regress.results import read_results, results_file
 from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
@@ -120,8 +121,14 @@ def test_the_page_of_a_paper(folder: Path) -> None:
     assert "| 2 | 66.7 | 66.649 | −.051 | cut off |" in second
 
 
+def page_of_small(folder: Path) -> str:
+    matrix = Matrix(folder)
+    printed = cells_of(matrix, "small")
+    return recipe_page(matrix.recipes["small"], matrix.records, printed, counted(cell.state for cell in printed))
+
+
 def test_the_page_of_a_recipe(folder: Path) -> None:
-    text = recipe_page(Matrix(folder).recipes["small"], Matrix(folder))
+    text = page_of_small(folder)
     for part in (
         "All of it takes:\n\n- 2.5 GB to download, 7 GB of disk\n",
         "4 reproduced, 2 changed, 1 planned. Published in [paper 009](paper-009.md);",
@@ -138,7 +145,7 @@ def test_the_page_of_a_recipe(folder: Path) -> None:
 
 def test_a_page_without_results_shows_dashes(folder: Path) -> None:
     records_file(folder).unlink()
-    text = recipe_page(Matrix(folder).recipes["small"], Matrix(folder))
+    text = page_of_small(folder)
     assert "| `bm25` | 009 Table 1, BM25 | nDCG@10 x100 | 50.0 | – | – | runnable elsewhere |" in text
     assert "Nothing yet, here" in text
     page = paper_page(read_paper("paper-009", folder), Matrix(folder))

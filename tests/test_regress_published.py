@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.papers.matrix import Matrix
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.papers import published, read_paper
 from rnnreranker.regress.published_runs import find_runs, measure_run, on_record, record, records_file
 from rnnreranker.regress.recipe import Recipe, read_recipe
 from rnnreranker.regress.spec import specs_folder
@@ -123,7 +122,7 @@ class TestWhichFile:
 class TestWhatItScores:
     def test_under_every_protocol_and_beside_what_is_published(self, specs: Path, runs: Path, recipe: Recipe) -> None:
         (found,) = find_runs(runs, [recipe])
-        entry = measure_run(found, recipe, published(read_paper("paper-009", specs)), runs)
+        entry = measure_run(found, recipe, runs, queries=[("trec", "RR@2")])
         # trec: relevant from grade 2 on, so q2 finds nothing; lenient: d2 counts, at rank 2
         assert {protocol: values["RR@2"] for protocol, values in entry.values.items()} == pytest.approx(
             {"trec": 0.5, "lenient": 0.75, "strict": 0.5}
@@ -132,24 +131,28 @@ class TestWhatItScores:
         assert (entry.depth, entry.topics, entry.file) == (2, 2, "Small-set/Theirs-BM25.txt")
         assert entry.sha256 == hashlib.sha256(RUN.encode()).hexdigest()
         assert entry.queries == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
-        keys = ("table", "query", "protocol", "published", "measured", "difference", "within")
-        assert [tuple(cell[key] for key in keys) for cell in entry.against] == [
-            ("1", "", "trec", 50.0, 50.0, 0.0, True),
-            ("1", "", "lenient", 0.75, 0.75, 0.0, True),
-            ("1", "q1", "trec", 1.0, 1.0, 0.0, True),
-            ("1", "q2", "trec", 0.01, 0.0, -0.01, False),
-            ("2", "", "trec", 0.5, 0.5, 0.0, True),
+        shown = [
+            (cell["table"], cell["dataset"], cell["protocol"], cell["published"], cell["measured"], cell["state"])
+            for cell in Matrix(specs, measured=[entry]).cells
+            if cell["measured"] is not None
+        ]
+        assert shown == [
+            ("1", "Small", "trec", 50.0, 50.0, "reproduced"),
+            ("1", "Small lenient", "lenient", 0.75, 0.75, "reproduced"),
+            ("1", "Small query q1", "trec", 1.0, 1.0, "reproduced"),
+            ("1", "Small query q2", "trec", 0.01, 0.0, "changed"),
+            ("2", "Small", "trec", 0.5, 0.5, "reproduced"),
         ]
 
     def test_goes_on_record_in_place_of_the_same_content(self, specs: Path, runs: Path, recipe: Recipe) -> None:
         path = records_file(specs)
         (found,) = find_runs(runs, [recipe])
-        first = measure_run(found, recipe, (), runs)
+        first = measure_run(found, recipe, runs)
         record(path, [first])
         record(path, [first])
         assert on_record(path) == [first]
         found.path.write_text(RUN.replace("q1 Q0 d1 1 9", "q1 Q0 d7 1 9"))
-        second = measure_run(found, recipe, (), runs)
+        second = measure_run(found, recipe, runs)
         record(path, [second])
         assert on_record(path) == [first, second]
         path.write_text("[]")
@@ -252,13 +255,18 @@ class TestThePublishedRuns:
         assert len(rows["003", "4", "V1"]) == 53
 
     def test_the_record_says_which_queries_differ_and_by_how_much(self, counted: tuple[Path, str]) -> None:
-        (entry,) = [e for e in on_record(records_file(counted[0])) if (e.spec, e.condition) == ("dl21-passage", "v1")]
-        cells = [cell for cell in entry.against if cell["table"] == "4"]
+        matrix = Matrix(counted[0], commands=False)
+        cells = {
+            published.query: shown
+            for published, shown in zip(matrix.published, matrix.cells, strict=True)
+            if (published.paper, published.table, published.row) == ("003", "4", "V1") and published.query
+        }
         assert len(cells) == 53
-        far = {cell["query"]: cell["difference"] for cell in cells if abs(cell["difference"]) > 0.1}
+        apart = {query: cell["measured"] - cell["published"] for query, cell in cells.items()}
+        far = {query: difference for query, difference in apart.items() if abs(difference) > 0.1}
         assert far == pytest.approx({"2082": -2.3985, "1111577": -1.8848, "1129560": -4.608}, abs=1e-3)
-        near = {cell["query"] for cell in cells if not cell["within"]} - far.keys()
+        near = {query for query, cell in cells.items() if cell["state"] == "changed"} - far.keys()
         assert near == {"30611", "253263", "646091", "845121", "935353", "1040198"}
         # the paper's own mean is that of the measured values, not that of its 53 printed ones
-        assert sum(cell["measured"] for cell in cells) / 53 == pytest.approx(73.466, abs=1e-3)
-        assert sum(cell["published"] for cell in cells) / 53 == pytest.approx(73.642, abs=1e-3)
+        assert sum(cell["measured"] for cell in cells.values()) / 53 == pytest.approx(73.466, abs=1e-3)
+        assert sum(cell["published"] for cell in cells.values()) / 53 == pytest.approx(73.642, abs=1e-3)

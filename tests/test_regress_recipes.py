@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.papers.matrix import Matrix
+from rnnreranker.papers.paper import paper_names
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.matrix import Matrix, recipes
-from rnnreranker.regress.papers import paper_names
-from rnnreranker.regress.recipe import is_recipe, read_recipe
+from rnnreranker.regress.recipe import is_recipe, read_recipe, recipes
 from rnnreranker.regress.recipe_check import cycles
 from rnnreranker.regress.recipe_command import plan_lines
 from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, value_of

@@ -22,7 +22,7 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    from rnnreranker.regress import recipe_command
+    from rnnreranker.papers import listing
     from rnnreranker.regress.spec import specs_folder
 
     folder = specs_folder(args.specs)
@@ -32,10 +32,10 @@ def main(argv: Sequence[str]) -> int:
     if args.runs:
         return _published(folder, args)
     if papers and args.dry_run:
-        recipe_command.dry_run_papers(folder, args.names, args.table)
+        listing.dry_run_papers(folder, args.names, args.table)
         return 0
     if args.matrix or papers:
-        recipe_command.print_matrix(folder, args.names, args.table, cells=not args.matrix)
+        listing.print_matrix(folder, args.names, args.table, cells=not args.matrix)
         return 0
     if args.docs and not args.names:
         return _docs(folder, Path(args.docs_folder))
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace, folder: Path) -> bool:
     """Refuse what does not go together, before any work; whether the names are papers."""
-    from rnnreranker.regress.papers import paper_names
+    from rnnreranker.papers.paper import paper_names
     from rnnreranker.regress.recipe import is_recipe
     from rnnreranker.regress.spec import spec_names
 
@@ -72,17 +72,17 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
 
 def _published(folder: Path, args: argparse.Namespace) -> int:
     """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
-    from rnnreranker.regress import recipe_command
+    from rnnreranker.papers import listing
     from rnnreranker.regress.published_runs import record, records_file
 
-    measured, failed = recipe_command.measure_published(folder, args.names, Path(args.runs), args.only)
+    measured, failed = listing.measure_runs(folder, args.names, Path(args.runs), args.only)
     if not measured:
         return CHANGED if failed else command.BAD_INPUT
     if args.record:
         record(records_file(folder), measured)
         command.say(f"on record: {records_file(folder)}")
     fresh = () if args.record else measured
-    recipe_command.print_matrix(folder, args.names, args.table, bool(args.table), fresh)
+    listing.print_matrix(folder, args.names, args.table, bool(args.table), fresh)
     return CHANGED if failed else 0
 
 
@@ -135,10 +135,10 @@ def _parser() -> argparse.ArgumentParser:
 def _list(folder: Path) -> int:
     from collections import Counter
 
-    from rnnreranker.regress import recipe_command
-    from rnnreranker.regress.matrix import Matrix
-    from rnnreranker.regress.matrix_cells import STATES
-    from rnnreranker.regress.papers import paper_names, read_paper
+    from rnnreranker.papers.cells import STATES
+    from rnnreranker.papers.listing import state
+    from rnnreranker.papers.matrix import Matrix
+    from rnnreranker.papers.paper import paper_names, read_paper
     from rnnreranker.regress.results import read_results, results_file
     from rnnreranker.regress.spec import read_spec, spec_names
     from rnnreranker.tables import print_table
@@ -148,7 +148,7 @@ def _list(folder: Path) -> int:
     for name in spec_names(folder):
         recipe = matrix.recipes.get(name)
         if recipe is not None:
-            rows.append([name, len(recipe.conditions), recipe_command.state(recipe, matrix), recipe.title])
+            rows.append([name, len(recipe.conditions), state(recipe, matrix), recipe.title])
             continue
         spec = read_spec(name, folder)
         results = read_results(results_file(folder, spec))
@@ -224,7 +224,7 @@ def _print(spec: Spec, result: Result, found: dict[str, dict[str, str]]) -> None
 
 
 def _docs(folder: Path, docs: Path) -> int:
-    from rnnreranker.regress.pages import write_pages
+    from rnnreranker.papers.site import write_pages
 
     command.say(f"{len(write_pages(folder, docs))} pages in {docs}")
     return 0

@@ -3,55 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rnnreranker.pages import render
-from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.matrix_cells import addresses, entries
-from rnnreranker.regress.pages_paper import counted, published_text, row
-from rnnreranker.regress.papers import Published
+from rnnreranker.pages import render, row
 from rnnreranker.regress.published_runs import Measured
 from rnnreranker.regress.recipe import Recipe, planned
 from rnnreranker.regress.recipe_command import plan_lines
 from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
 
 
-def recipe_page(recipe: Recipe, matrix: Matrix) -> str:
+@dataclass(frozen=True)
+class Printed:
+    """A published cell that a condition of a recipe obtains, as its page shows it."""
+
+    condition: str
+    paper: str
+    where: str  # paper, table, row, query
+    measure: str
+    protocol: str
+    published: str
+    measured: str
+    difference: str
+    state: str
+    note: str
+    tuned: bool  # the paper chose parameters on the set that it reports
+
+
+def recipe_page(recipe: Recipe, records: Sequence[Measured], printed: Sequence[Printed], counts: str) -> str:
     """The Markdown page of a recipe.
 
     Args:
         recipe: what the page is about.
-        matrix: of all papers, with what is on record.
+        records: what was measured of it.
+        printed: the published cells that it obtains.
+        counts: how many of them are in which state, in words.
     """
-    pairs = [
-        (cell, shown)
-        for cell, shown in zip(matrix.published, matrix.cells, strict=True)
-        if cell.columns.spec == recipe.name and cell.how.condition and not cell.columns.latency
-    ]
-    mine = [shown for _, shown in pairs]
-    texts = entries(mine, addresses(mine))[0]
     plan = make_recipe_plan(recipe, PASTE_FOLDER, recipe.conditions)
-    records = [entry for entry in matrix.records if entry.spec == recipe.name]
-    printed = {cell.how.condition for cell, _ in pairs}
-    changed = [(cell, text) for (cell, _), text in zip(pairs, texts, strict=True) if text["state"] == "changed"]
+    in_papers = {cell.condition for cell in printed}
     return render(
         "regress",
         "recipe.md.j2",
         recipe=recipe,
         row=row,
         needs=_needs(needs_of(plan)),
-        counts=counted(mine),
-        papers=list(dict.fromkeys(cell.paper for cell, _ in pairs)),
-        lines=_lines(recipe, pairs, texts),
-        changed=[(_where(cell), cell.measure, text["note"]) for cell, text in changed if text["note"]],
-        others=[c for c in recipe.conditions if c.id not in printed and not planned(recipe, c)],
+        counts=counts,
+        papers=list(dict.fromkeys(cell.paper for cell in printed)),
+        lines=_lines(recipe, printed),
+        changed=[(cell.where, cell.measure, cell.note) for cell in printed if cell.state == "changed" and cell.note],
+        others=[c for c in recipe.conditions if c.id not in in_papers and not planned(recipe, c)],
         records=records,
         tested=_tested(records),
         planned=[
             (condition, planned(recipe, condition)) for condition in recipe.conditions if planned(recipe, condition)
         ],
         plan=plan_lines(plan),
-        tuned=any(cell.columns.tuned_on_test for cell, _ in pairs),
+        tuned=any(cell.tuned for cell in printed),
     )
 
 
@@ -64,21 +71,15 @@ def _needs(needs: dict[str, Any]) -> list[str]:
     return [text for text in (numbers, *texts) if text] or ["nothing beyond the package"]
 
 
-def _where(cell: Published) -> str:
-    return f"{cell.paper} Table {cell.table}, {cell.row}" + (f", query {cell.query}" if cell.query else "")
-
-
-def _lines(
-    recipe: Recipe, pairs: Sequence[tuple[Published, dict[str, Any]]], texts: Sequence[dict[str, Any]]
-) -> list[list[str]]:
+def _lines(recipe: Recipe, printed: Sequence[Printed]) -> list[list[str]]:
     """The table of published values, in the order of the recipe's conditions."""
     order = {condition.id: place for place, condition in enumerate(recipe.conditions)}
     lines = []
-    for (cell, _), text in zip(pairs, texts, strict=True):
-        measure = text["measure"] + (f", {cell.columns.protocol}" if len(recipe.protocols) > 1 else "")
-        line = [f"`{cell.how.condition}`", _where(cell), measure, published_text(text), text["measured"]]
-        lines.append((order[cell.how.condition], [*line, text["difference"], text["state"]]))
-    return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
+    for cell in sorted(printed, key=lambda cell: order[cell.condition]):
+        measure = cell.measure + (f", {cell.protocol}" if len(recipe.protocols) > 1 else "")
+        texts = [f"`{cell.condition}`", cell.where, measure, cell.published, cell.measured]
+        lines.append([*texts, cell.difference, cell.state])
+    return lines
 
 
 def _tested(records: Sequence[Measured]) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.papers import Published
 from rnnreranker.regress.recipe import Condition, Recipe
 
 ENDINGS = (".txt", ".trec", ".run", ".tsv", ".txt.gz", ".trec.gz", ".run.gz", ".tsv.gz", ".gz")
@@ -45,7 +44,6 @@ class Measured:
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     steps: list[dict[str, Any]] = field(default_factory=list)  # that made it here: command, seconds
-    against: list[dict[str, Any]] = field(default_factory=list)  # published cells of this run, in printed units
     pairs: list[dict[str, Any]] = field(default_factory=list)  # other runs of the recipe: see `paired.with_pairs`
 
 
@@ -87,9 +85,9 @@ def _matching(files: list[Path], condition: Condition) -> list[Path]:
 def measure_run(
     run_file: RunFile,
     recipe: Recipe,
-    cells: Sequence[Published],
     folder: Path,
     *,
+    queries: Iterable[tuple[str, str]] = (),
     depth: int = 0,
     steps: Sequence[dict[str, Any]] = (),
 ) -> Measured:
@@ -98,8 +96,8 @@ def measure_run(
     Args:
         run_file: which run.
         recipe: with which judgements and measures.
-        cells: published cells; those of this run are compared, and those with a query ask for values per query.
         folder: the file is named relative to it.
+        queries: protocols and measures that are asked for query by query too.
         depth: how many documents a query was asked for; 0 = as many as the longest list has. Measures that look deeper
             are left out.
         steps: command and seconds of what made the run.
@@ -117,18 +115,16 @@ def measure_run(
     qrels = load_qrels(recipe.qrels)
     longest = int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
     measures = [name for name in recipe.measures if cutoff_of(name) <= (depth or longest)]
-    mine = [cell for cell in cells if (cell.columns.spec, cell.how.condition) == (recipe.name, run_file.condition)]
-    mine = [cell for cell in mine if cell.metric in measures and not cell.columns.latency]
     values: dict[str, dict[str, float]] = {}
-    queries: dict[str, dict[str, dict[str, float]]] = {}
+    by_query: dict[str, dict[str, dict[str, float]]] = {}
     topics = 0
     for protocol in recipe.protocols if measures else ():
         scores = evaluate({run_file.condition: run}, qrels, measures, protocol)
         topics = max(topics, len(scores.topics))
         values[protocol] = {name: float(scores.means[0, number]) for number, name in enumerate(measures)}
-        for name in {cell.metric for cell in mine if cell.query and cell.columns.protocol == protocol}:
+        for name in sorted({name for where, name in queries if where == protocol and name in measures}):
             column = scores.values[0, :, measures.index(name)]
-            queries.setdefault(protocol, {})[name] = dict(zip(scores.topics, map(float, column), strict=True))
+            by_query.setdefault(protocol, {})[name] = dict(zip(scores.topics, map(float, column), strict=True))
     return Measured(
         spec=run_file.spec,
         condition=run_file.condition,
@@ -137,47 +133,14 @@ def measure_run(
         depth=longest,
         topics=topics,
         values=values,
-        queries=queries,
+        queries=by_query,
         commit=commit(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
         versions=versions(),
         seconds=round(time.perf_counter() - started + sum(step["seconds"] for step in steps), 2),
         steps=list(steps),
-        against=[entry for cell in mine for entry in _against(cell, values, queries)],
     )
-
-
-def _against(
-    cell: Published, values: dict[str, dict[str, float]], queries: dict[str, dict[str, dict[str, float]]]
-) -> list[dict[str, Any]]:
-    """A published cell beside the measured value, both as the table prints them; none where it is not measured."""
-    protocol = cell.columns.protocol
-    found = queries.get(protocol, {}).get(cell.metric, {}).get(cell.query) if cell.query else None
-    found = values.get(protocol, {}).get(cell.metric) if not cell.query else found
-    if found is None or not isinstance(cell.value, int | float):
-        return []
-    difference = found * cell.factor - cell.value
-    names = {"paper": cell.paper, "table": cell.table, "row": cell.row, "dataset": cell.dataset, "query": cell.query}
-    digits = cell.columns.decimals + 3
-    return [
-        {
-            **names,
-            **{"measure": cell.measure, "protocol": protocol, "published": cell.value},
-            "measured": round(found * cell.factor, digits),
-            "difference": round(difference, digits),
-            "within": abs(difference) <= cell.half_unit + 1e-9,
-        }
-    ]
-
-
-def remark(cell: Published) -> str:
-    """What the paper's file says of a cell: under its query, else its data set and measure, else its measure."""
-    remarks: Mapping[str, Any] = cell.how.remarks
-    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
-        if name and name in remarks:
-            return str(remarks[name])
-    return ""
 
 
 def record(path: Path, measured: Sequence[Measured]) -> None:

@@ -175,3 +175,8 @@ def planned(recipe: Recipe, condition: Condition) -> str:
     if condition.model and importlib.util.find_spec("rnnreranker.train") is None:
         return "training of query encoders (python -m rnnreranker.train)"
     return planned(recipe, recipe.condition(condition.base)) if condition.base else ""
+
+
+def recipes(folder: Path) -> dict[str, Recipe]:
+    """All recipes of a folder by name."""
+    return {path.stem: read_recipe(path) for path in sorted(folder.glob("*.yaml")) if is_recipe(path)}

@@ -1,33 +1,20 @@
-"""What `python -m rnnreranker.regress` does with recipes and papers: plans, runs, published runs, the matrix, pages."""
+"""What `python -m rnnreranker.regress` does with recipes: plans, runs, published runs."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rnnreranker import command
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.regress.matrix import Matrix, recipes
 from rnnreranker.regress.paired import with_pairs
-from rnnreranker.regress.papers import paper_names, published, read_paper
 from rnnreranker.regress.published_runs import Measured, find_runs, measure_run, on_record, record, records_file
 from rnnreranker.regress.recipe import Condition, Recipe, planned
 from rnnreranker.regress.recipe_plan import PASTE_FOLDER, RecipePlan, make_recipe_plan, needs_of, needs_text
 from rnnreranker.regress.recipe_results import compare, measure_made
 from rnnreranker.regress.recipe_runner import run_plan
 from rnnreranker.tables import print_table
-
-
-def state(recipe: Recipe, matrix: Matrix) -> str:
-    """Counts of a recipe's conditions for `--list`: measured on record, runnable elsewhere, planned."""
-    measured = matrix.recorded(recipe.name)
-    states = Counter(
-        "measured" if condition.id in measured else "planned" if planned(recipe, condition) else "runnable elsewhere"
-        for condition in recipe.conditions
-    )
-    return ", ".join(f"{states[name]} {name}" for name in ("measured", "runnable elsewhere", "planned") if states[name])
 
 
 def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
@@ -38,16 +25,6 @@ def chosen(recipe: Recipe, only: str | None) -> tuple[Condition, ...]:
 def dry_run(recipe: Recipe, conditions: tuple[Condition, ...]) -> None:
     """Print the complete plan of conditions of a recipe: needs, commands, what is planned."""
     print("\n".join(plan_lines(make_recipe_plan(recipe, PASTE_FOLDER, conditions))))
-
-
-def dry_run_papers(folder: Path, names: Sequence[str], table: str | None) -> None:
-    """Print the plans of all conditions that obtain cells of papers, recipe by recipe."""
-    matrix = Matrix(folder, names, table, commands=False)
-    wanted = {(cell.columns.spec, cell.how.condition) for cell in matrix.published if not cell.columns.latency}
-    for recipe in matrix.recipes.values():
-        conditions = tuple(entry for entry in recipe.conditions if (recipe.name, entry.id) in wanted)
-        if conditions:
-            dry_run(recipe, conditions)
 
 
 def plan_lines(plan: RecipePlan) -> list[str]:
@@ -114,21 +91,20 @@ def _print_values(recipe: Recipe, values: Sequence[Measured], states: Sequence[s
 
 
 def measure_published(
-    folder: Path, names: Sequence[str], runs: Path, only: str | None
+    asked: Sequence[Recipe], runs: Path, only: str | None, queries: Mapping[tuple[str, str], Iterable[tuple[str, str]]]
 ) -> tuple[list[Measured], list[str]]:
     """Measure published runs in place of retrieving, and print the values.
+
+    Args:
+        asked: the recipes whose runs are looked for.
+        runs: the folder of run files.
+        only: the id of one condition.
+        queries: spec and condition → protocols and measures that are asked for query by query too.
 
     Returns:
         What was measured, none where no run file fits, and the errors of run files that could not be.
     """
-    known, papers = recipes(folder), paper_names(folder)
-    for name in names:
-        if name not in known and name not in papers:
-            raise InputError(f"{name}: --runs is for recipes and papers; {nearest(name, [*known, *papers])}")
-    cells = [cell for paper in papers for cell in published(read_paper(paper, folder))]
-    wanted = {name for name in names if name in known}
-    wanted |= {cell.columns.spec for cell in cells if f"paper-{cell.paper}" in names}
-    asked = [recipe for name, recipe in known.items() if not names or name in wanted]
+    known = {recipe.name: recipe for recipe in asked}
     if only is not None and not any(entry.id == only for recipe in asked for entry in recipe.conditions):
         hint = nearest(only, [entry.id for recipe in asked for entry in recipe.conditions])
         raise InputError(f"--only {only}: no such condition in {', '.join(recipe.name for recipe in asked)}; {hint}")
@@ -140,8 +116,9 @@ def measure_published(
     for entry in found:
         others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
         command.say(f"{entry.spec} {entry.condition}: {entry.path}{others}")
+        wanted = queries.get((entry.spec, entry.condition), ())
         try:
-            measured.append(measure_run(entry, known[entry.spec], cells, runs))
+            measured.append(measure_run(entry, known[entry.spec], runs, queries=wanted))
         except RnnrerankerError as error:
             failed.append(str(error))
             command.say(f"error: {error}")
@@ -155,22 +132,3 @@ def measure_published(
     if rows:
         print_table(["spec", "condition", "protocol", "measure", "value"], rows)
     return measured, failed
-
-
-def print_matrix(
-    folder: Path, names: Sequence[str], table: str | None, cells: bool, measured: Sequence[Measured] = ()
-) -> None:
-    """Print how many published cells are in which state; with `cells`, every cell that was measured."""
-    papers = [name for name in names if name in paper_names(folder)]
-    found = Matrix(folder, papers or None, table, measured, commands=False)
-    if cells:
-        rows = []
-        for cell in found.cells:
-            measured = cell["measured"]
-            shown, gap = ("-", "-") if measured is None else (f"{measured:.4f}", f"{measured - cell['published']:+.4f}")
-            place = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
-            rows.append([*place, cell["published"], shown, gap, cell["state"]])
-        print_table(
-            ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
-        )
-    print_table(["state", "cells", "distinct"], found.summary())

@@ -33,7 +33,7 @@ def measure_made(plan: RecipePlan, states: dict[str, str]) -> tuple[dict[str, st
             ]
             file = RunFile(plan.recipe.name, path.stem, path, ())
             try:
-                values.append(measure_run(file, plan.recipe, (), plan.folder, depth=plan.recipe.hits, steps=taken))
+                values.append(measure_run(file, plan.recipe, plan.folder, depth=plan.recipe.hits, steps=taken))
             except (UnavailableError, MissingDependencyError) as error:
                 states[condition.id] = f"skipped: {error}"
             except RnnrerankerError as error:

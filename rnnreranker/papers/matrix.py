@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.regress.matrix_cells import STATES
-from rnnreranker.regress.matrix_join import Key, key_of, page_cells
-from rnnreranker.regress.paired import letters
-from rnnreranker.regress.papers import Published, paper_names, published, read_paper
-from rnnreranker.regress.published_runs import Measured, on_record, records_file, remark
-from rnnreranker.regress.recipe import Condition, Recipe, is_recipe, planned, read_recipe
+from rnnreranker.papers.cells import STATES
+from rnnreranker.papers.join import Key, key_of, page_cells
+from rnnreranker.papers.letters import letters
+from rnnreranker.papers.paper import Published, paper_names, published, read_paper, remark
+from rnnreranker.regress.published_runs import Measured, on_record, records_file
+from rnnreranker.regress.recipe import Condition, Recipe, planned, recipes
 from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
 from rnnreranker.rerank.registry import make_params
 
@@ -33,7 +33,7 @@ class Matrix:
         recipes: all recipes of the folder by name.
         records: everything measured, oldest first within a file of records.
         published: every cell, in the order of papers and tables.
-        found: cell → what `matrix_join.page_cells` takes.
+        found: cell → what `join.page_cells` takes.
         cells: one dictionary a cell, in the same order, as the page takes them.
 
     Raises:
@@ -182,8 +182,3 @@ def _measuring(recipe: Recipe, condition: Condition) -> list[str]:
         return []
     again = f"python -m rnnreranker.regress {recipe.name} --runs RUNS --only {condition.id}"
     return ["# with the published run files in the folder RUNS:", again, "# from the documents:"]
-
-
-def recipes(folder: Path) -> dict[str, Recipe]:
-    """All recipes of a folder by name."""
-    return {path.stem: read_recipe(path) for path in sorted(folder.glob("*.yaml")) if is_recipe(path)}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.pages import render, write_page
-from rnnreranker.regress import matrix_cells
-from rnnreranker.regress.matrix_cells import STATES, addresses, check, group_of, query_of, slug
-from rnnreranker.regress.matrix_figures import Drawn
+from rnnreranker.papers.cells import STATES, addresses, check, group_of, query_of, slug
+from rnnreranker.papers.cells import entries as texts
+from rnnreranker.papers.figures import Drawn
 
 TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
 
@@ -84,26 +84,26 @@ def matrix(
     Filters and the open cell are in the address: `index.html#paper=000&state=changed&open=ID`.
 
     Args:
-        cells: with the keys of `matrix_cells.KEYS`, and perhaps `decimals` (printed digits; else seen from the table)
+        cells: with the keys of `cells.KEYS`, and perhaps `decimals` (printed digits; else seen from the table)
             `letter` (of the row) and `letters` (of the rows that this one differs from significantly; only where runs
             per query are at hand);
-            `matrix_join.page_cells` makes them. `published` and `measured` are numbers, texts, or
+            `join.page_cells` makes them. `published` and `measured` are numbers, texts, or
             None; `commands` a list of texts; `parameters` a mapping; `history` a list of mappings (date, commit,
             value, …), oldest first.
         papers: paper → its title; citations: → its authors, title, venue and year.
         made: one line on what the page was made from (date, commit).
-        figures: as `matrix_figures.figures` makes them.
+        figures: as `figures.figures` makes them.
 
     Raises:
         InputError: a missing key, an unknown state, a cell twice, one that is reproduced or changed without a measured
             value; all of them at once.
     """
     check(cells)
-    entries, details = matrix_cells.entries(cells, addresses(cells))
+    entries, details = texts(cells, addresses(cells))
     tables = _tables(cells, entries)
     counts = {state: sum(cell["state"] == state for cell in cells) for state in STATES}
     return render(
-        "regress",
+        "papers",
         "matrix.html.j2",
         cells=entries,
         details=details,

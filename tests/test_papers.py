@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.papers import paper_names, published, read_paper
+from rnnreranker.papers.paper import paper_names, published, read_paper
 from rnnreranker.regress.spec import specs_folder
 
 PAPER = """\

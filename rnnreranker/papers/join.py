@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.regress.papers import Published
+from rnnreranker.papers.paper import Published
 
 Key = tuple[str, str, str, str, str]  # paper, table, row, dataset, measure
 JOINED = frozenset({"measured", "state", "note", "commands", "parameters", "history", "letter", "letters", "tuned"})
@@ -20,14 +20,14 @@ def key_of(cell: Published) -> Key:
 def page_cells(
     cells: Iterable[Published], found: Mapping[Key, Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """One dictionary a cell, as `matrix_page.matrix` takes them, in the order given.
+    """One dictionary a cell, as `html.matrix` takes them, in the order given.
 
     The state, where `found` does not say it: `external` and `planned` as the paper's file says, and `external` for
     times of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last
     digit, else `changed`; `runnable elsewhere` where nothing is measured.
 
     Args:
-        cells: of `papers.published`.
+        cells: of `paper.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
             `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row),
             `letters` (of the rows it differs from), `tuned` (False: the paper chose nothing for this system).

@@ -11,7 +11,7 @@ from typing import Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
-from rnnreranker.regress.chart import Line, Panel, chart
+from rnnreranker.papers.chart import Line, Panel, chart
 from rnnreranker.regress.plan import index_name, make_plan
 from rnnreranker.regress.report import PASTE_FOLDER
 from rnnreranker.regress.results import read_results, results_file

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.pages import render, write_page
-from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.matrix_figures import figures
-from rnnreranker.regress.matrix_page import write_matrix
-from rnnreranker.regress.pages_paper import counted, paper_page
+from rnnreranker.papers.figures import figures
+from rnnreranker.papers.html import write_matrix
+from rnnreranker.papers.markdown import cells_of, counted, paper_page
+from rnnreranker.papers.matrix import Matrix
+from rnnreranker.papers.paper import paper_names, read_paper
 from rnnreranker.regress.pages_recipe import recipe_page
-from rnnreranker.regress.papers import paper_names, read_paper
 from rnnreranker.regress.recipe import is_recipe
 from rnnreranker.regress.report import page
 from rnnreranker.regress.results import read_results, results_file
@@ -39,14 +39,12 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for name in spec_names(folder):
         if is_recipe(folder / f"{name}.yaml"):
             recipe = matrix.recipes[name]
-            pages[name] = recipe_page(recipe, matrix)
-            mine = [
-                shown
-                for cell, shown in zip(matrix.published, matrix.cells, strict=True)
-                if cell.columns.spec == name and cell.how.condition
-            ]
+            printed = cells_of(matrix, name)
+            counts = counted([cell.state for cell in printed])
+            mine = [entry for entry in matrix.records if entry.spec == name]
+            pages[name] = recipe_page(recipe, mine, printed, counts)
             elsewhere.append(
-                {"name": name, "title": recipe.title, "conditions": len(recipe.conditions), "counts": counted(mine)}
+                {"name": name, "title": recipe.title, "conditions": len(recipe.conditions), "counts": counts}
             )
         else:
             spec = read_spec(name, folder)
@@ -58,11 +56,11 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for paper in papers:
         pages[paper.name] = paper_page(paper, matrix)
     pages["README"] = render(
-        "regress",
+        "papers",
         "overview.md.j2",
         entries=run_here,
         recipes=elsewhere,
-        papers=[(paper, len(cells[paper.id]), counted(cells[paper.id])) for paper in papers],
+        papers=[(paper, len(cells[paper.id]), counted(cell["state"] for cell in cells[paper.id])) for paper in papers],
         summary=matrix.summary(),
     )
     written = []

@@ -210,3 +210,11 @@ def published(paper: Paper) -> list[Published]:
                         names = (paper.id, table.table, row.row, dataset, str(measure), value)
                         found.append(Published(*names, columns, row, table.caption, query))
     return found
+
+
+def remark(cell: Published) -> str:
+    """What the paper's file says of a cell: under its query, else its data set and measure, else its measure."""
+    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
+        if name and name in cell.how.remarks:
+            return str(cell.how.remarks[name])
+    return ""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rnnreranker.pages import render
-from rnnreranker.regress.matrix import Matrix
-from rnnreranker.regress.matrix_cells import STATES, addresses, entries, group_of
-from rnnreranker.regress.papers import Paper, Published, Table
-from rnnreranker.regress.published_runs import remark
-
-LINE = "| {} |"
+from rnnreranker.pages import render, row
+from rnnreranker.papers.cells import STATES, addresses, entries, group_of
+from rnnreranker.papers.matrix import Matrix
+from rnnreranker.papers.paper import Paper, Published, Table, remark
+from rnnreranker.regress.pages_recipe import Printed
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,11 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
     published, cells = [cell for cell, _ in pairs], [shown for _, shown in pairs]
     shown = entries(cells, addresses(cells))[0]
     return render(
-        "regress",
+        "papers",
         "paper.md.j2",
         paper=paper,
         sections=[_section(table, list(zip(published, shown, strict=True))) for table in paper.tables],
-        counts=counted(cells),
+        counts=counted(cell["state"] for cell in cells),
         reproduced=reproduced(cells),
         states=STATES,
         row=row,
@@ -63,13 +61,35 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
     )
 
 
-def counted(cells: Sequence[Mapping[str, Any]]) -> str:
-    """How many cells are in which state, in words.
+def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
+    """The published cells that a spec obtains, as its page shows them."""
+    pairs = [
+        (cell, shown)
+        for cell, shown in zip(matrix.published, matrix.cells, strict=True)
+        if cell.columns.spec == spec and cell.how.condition and not cell.columns.latency
+    ]
+    mine = [shown for _, shown in pairs]
+    return [
+        Printed(
+            condition=cell.how.condition,
+            paper=cell.paper,
+            where=f"{cell.paper} Table {cell.table}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
+            protocol=cell.columns.protocol,
+            published=published_text(text),
+            tuned=cell.columns.tuned_on_test,
+            **{key: text[key] for key in ("measure", "measured", "difference", "state", "note")},
+        )
+        for (cell, _), text in zip(pairs, entries(mine, addresses(mine))[0], strict=True)
+    ]
 
-    >>> counted([{"state": "planned"}, {"state": "reproduced"}, {"state": "planned"}])
+
+def counted(states: Iterable[str]) -> str:
+    """How many there are of each state, in words.
+
+    >>> counted(["planned", "reproduced", "planned"])
     '1 reproduced, 2 planned'
     """
-    found = Counter(cell["state"] for cell in cells)
+    found = Counter(states)
     return ", ".join(f"{found[state]} {state}" for state in STATES if found[state])
 
 
@@ -90,15 +110,6 @@ def reproduced(cells: Sequence[Mapping[str, Any]]) -> str:
         on = f"measured on the run file{'s' if len(files) > 1 else ''} {' and '.join(files)}"
         texts.append(f"{len(mine)} {'value' if len(mine) == 1 else 'values'} of {name} ({sets}), {on}")
     return "; ".join(texts)
-
-
-def row(texts: Sequence[str]) -> str:
-    """A line of a Markdown table.
-
-    >>> row(["a|b", ""])
-    '| a\\\\|b | – |'
-    """
-    return LINE.format(" | ".join((text or "–").replace("|", r"\|") for text in texts))
 
 
 def published_text(entry: Mapping[str, Any]) -> str:
@@ -137,7 +148,7 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]]) ->
         lines=lines,
         remarks=remarks,
         specs=list(dict.fromkeys(columns.spec for columns in table.columns if columns.spec)),
-        counts=counted([entry for _, entry in mine]),
+        counts=counted(entry["state"] for _, entry in mine),
         by_query=_by_query(mine),
     )
 
