@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.errors import InputError
-from rnnreranker.labels import contexts as contexts_module
+from rnnreranker.labels import judged as judged_module
 from rnnreranker.labels.labelers import METHODS, make_labeler
 from rnnreranker.labels.targets import aggregated, normalized, redistributed, targets, transformed
 
@@ -72,7 +72,7 @@ def test_batches_threads_and_the_order_of_queries_leave_no_trace(
     source, queries, run = collection(tmp_path)
     qrels = some(run)
     whole = make_labeler(method, source, queries, PARAMS).infer(run, qrels)
-    monkeypatch.setattr(contexts_module, "BATCH_BYTES", 1)
+    monkeypatch.setattr(judged_module, "BATCH_BYTES", 1)
     turned = Run.from_dict({qid: dict(run[qid]) for qid in reversed(run.qids)})
     single = make_labeler(method, source, queries, PARAMS, threads=1).infer(turned, qrels)
     for one in whole:

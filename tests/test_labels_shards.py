@@ -17,7 +17,7 @@ import pytest
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.errors import InputError, MissingDependencyError
-from rnnreranker.labels.contexts import positives_of
+from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.shards import Shard, Work, make_labels, make_shard
 from rnnreranker.labels.soft import write_joined
 

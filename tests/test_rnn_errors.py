@@ -218,7 +218,7 @@ def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.Monk
 
 
 def use_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.rnn import contexts, fallback
+    from rnnreranker.rnn import chunks, fallback
 
     if name == "fallback":
-        monkeypatch.setattr(contexts, "engine", lambda: fallback.score_contexts)
+        monkeypatch.setattr(chunks, "engine", lambda: fallback.score_contexts)

@@ -24,7 +24,7 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
-from rnnreranker.rnn.contexts import one_blas_thread
+from rnnreranker.rnn.chunks import one_blas_thread
 from rnnreranker.runs import Run
 from rnnreranker.vectors import QueryVectors, VectorSource
 

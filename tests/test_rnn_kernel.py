@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.rnn import RnnParams, contexts, fallback, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, chunks, fallback, reference, rnn_similarity
 from rnnreranker.rnn.similarity import jaccard_similarity
 
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
@@ -58,11 +58,11 @@ def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int
     m = len(vectors)
     sizes = np.array([m])
     out = np.full((1, 1 if mix else len(probes), m - mix), -np.inf, dtype=np.float32)
-    problem = contexts.score(
+    problem = chunks.score(
         lambda row, into: np.ascontiguousarray(vectors, dtype=np.float32),
         vectors.shape[1],
         sizes,
-        contexts.Setting.of(params, sizes, mix=mix),
+        chunks.Setting.of(params, sizes, mix=mix),
         np.array(probes),
         out,
         threads=1,
@@ -131,7 +131,7 @@ def test_a_thousand_candidates(kind: str, scale: str) -> None:
 
 
 def test_public_functions_use_the_kernel() -> None:
-    assert contexts.engine() is kernel.score_contexts
+    assert chunks.engine() is kernel.score_contexts
 
 
 def test_without_numba_the_results_are_the_same(tmp_path: Path) -> None:
@@ -214,11 +214,9 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
         seen.extend(library["num_threads"] for library in numpys if library["user_api"] == "blas")
 
     sizes = np.full(600, 20)
-    setting = contexts.Setting.of(RnnParams(), sizes, mix=True)
+    setting = chunks.Setting.of(RnnParams(), sizes, mix=True)
     out = np.empty((len(sizes), 1, 19), dtype=np.float32)
-    contexts.score(
-        lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look
-    )
+    chunks.score(lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
     if not seen:
         pytest.skip("numpy does not bring a BLAS of its own here")
     assert set(seen) == {1}

@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.bench.figures import Ratio, in_pairs, judged, slope
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
-from rnnreranker.rnn.contexts import one_blas_thread
+from rnnreranker.rnn.chunks import one_blas_thread
 
 ELEMENTS = 16_000  # candidates of a batch
 PARAMS = RnnParams(k=21, k_exp=3)

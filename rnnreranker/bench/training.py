@@ -10,10 +10,10 @@ import numpy as np
 
 from rnnreranker.bench.figures import in_pairs, judged, quartiles
 from rnnreranker.bench.synthetic import contexts
-from rnnreranker.labels.contexts import Batch
+from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.labelers import EvidenceLabeler
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.contexts import one_blas_thread
+from rnnreranker.rnn.chunks import one_blas_thread
 from rnnreranker.train.candidates import VectorTable
 from rnnreranker.vectors import QueryVectors
 
@@ -29,7 +29,7 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
     for n in sizes:
         vectors = contexts("clustered", max(1, min(QUERIES, 16_000 // n)), n, dimension)
         count = len(vectors)
-        batch = Batch(
+        batch = JudgedBatch(
             list(range(count)), vectors, np.full(count, n), np.ones((count, 1)), np.ones((count, n), dtype=bool)
         )
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))

@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     _check(args)
     params, label_params = _params(args)
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.labels.contexts import positives_of
+    from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index

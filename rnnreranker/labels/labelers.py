@@ -10,7 +10,15 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.contexts import Batch, Context, Judged, batches, check_queries, contexts_of, positives_of
+from rnnreranker.labels.judged import (
+    Judged,
+    JudgedBatch,
+    JudgedContext,
+    batches,
+    check_queries,
+    contexts_of,
+    positives_of,
+)
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.rnn import RnnParams
@@ -129,7 +137,7 @@ class VectorLabeler(ABC):
         mass = self.label_params.mass
         return self.name != "evidence" and (self.control if mass is None else mass == "evidence")
 
-    def label(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
         """Scores and targets of a batch: (B, N) float32 each."""
         raw, found = self._targets(batch)
         if self.takes_mass:
@@ -138,11 +146,11 @@ class VectorLabeler(ABC):
             found = targets.with_mass_of(found, evidence, batch.positive & batch.real)
         return raw, found
 
-    def _targets(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _targets(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
         return smooth.from_scores(self._similarities(batch), batch.grades, batch.real, self.label_params)
 
     @abstractmethod
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
 
 
@@ -151,7 +159,7 @@ class EvidenceLabeler(VectorLabeler):
 
     name = "evidence"
 
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         return smooth.mixed(batch.vectors, batch.grades.shape[1], self.params, batch.lengths, self.threads)
 
 
@@ -160,7 +168,7 @@ class JaccardLabeler(VectorLabeler):
 
     name = "jaccard"
 
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         probes = np.arange(1, batch.grades.shape[1] + 1)
         return smooth.jaccard(batch.vectors, probes, self.params, batch.lengths, self.threads)
 
@@ -170,7 +178,7 @@ class GeometricLabeler(VectorLabeler):
 
     name = "geometric"
 
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         return smooth.geometric(batch.vectors, np.arange(1, batch.grades.shape[1] + 1), self.params, batch.lengths)
 
 
@@ -180,7 +188,7 @@ class QueryLabeler(VectorLabeler):
     name = "query"
     control = True
 
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         """The same for every positive; grades weigh it as they weigh evidence."""
         near = smooth.geometric(batch.vectors, np.zeros(1, dtype=np.int64), self.params, batch.lengths)
         return np.broadcast_to(near, (len(near), batch.grades.shape[1], near.shape[2]))
@@ -192,14 +200,14 @@ class UniformLabeler(VectorLabeler):
     name = "uniform"
     control = True
 
-    def _targets(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _targets(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
         scores = np.zeros(batch.real.shape)
         scores[:, : batch.grades.shape[1]] = batch.grades
         mass = np.where(batch.positive & batch.real, scores, 1.0) * batch.real
         share = mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-12)
         return np.where(batch.real, scores, -np.inf).astype(np.float32), share.astype(np.float32)
 
-    def _similarities(self, batch: Batch) -> np.ndarray:
+    def _similarities(self, batch: JudgedBatch) -> np.ndarray:
         return np.zeros((*batch.grades.shape, batch.real.shape[1]), dtype=np.float32)
 
 
@@ -235,7 +243,10 @@ def make_labeler(
 
 
 def assembled(
-    contexts: Sequence[Context], scores: Sequence[np.ndarray], found: Sequence[np.ndarray], metadata: dict[str, Any]
+    contexts: Sequence[JudgedContext],
+    scores: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    metadata: dict[str, Any],
 ) -> SoftLabels:
     """Labels over all candidates: those that took no part get score -inf and target 0."""
     lengths = [len(context.docids) for context in contexts]

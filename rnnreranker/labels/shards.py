@@ -22,7 +22,7 @@ from rnnreranker import __version__
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
-from rnnreranker.labels.contexts import Judged
+from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.labelers import make_labeler
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import described, write_joined
@@ -81,7 +81,7 @@ def make_labels(
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
         work: what to compute.
         run: candidates.
-        judged: positives by query, see `contexts.positives_of`.
+        judged: positives by query, see `judged.positives_of`.
         queries: a vector for every query to label; None for the method `hard`.
         backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must
             see the same files.

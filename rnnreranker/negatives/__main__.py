@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
-    from rnnreranker.labels.contexts import positives_of
+    from rnnreranker.labels.judged import positives_of
     from rnnreranker.negatives.filters import pools, threshold_at
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run

@@ -14,7 +14,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels import smooth
-from rnnreranker.labels.contexts import Judged, batches, check_queries, contexts_of
+from rnnreranker.labels.judged import Judged, batches, check_queries, contexts_of
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def pools(
 
     Args:
         run: candidates; the first `params.context`, positives included, take part.
-        judged: positives by query, see `labels.contexts.positives_of`.
+        judged: positives by query, see `labels.judged.positives_of`.
         vectors: of documents.
         queries: a vector for every query with positives.
         params: rNN parameters.

@@ -58,7 +58,7 @@ class ContextReranker(ABC):
             InputError: a query without a vector, a candidate without one (missing="error"), vectors of another
                 dimension than the queries', NaN or infinite vectors.
         """
-        from rnnreranker.rnn.contexts import one_blas_thread
+        from rnnreranker.rnn.chunks import one_blas_thread
         from rnnreranker.runs import Run
 
         queries = query_rows(self.vectors, run, query_vectors)

@@ -49,7 +49,7 @@ def plain_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParam
         InputError: inner products beyond float32, an exponential weight that would overflow.
     """
     from rnnreranker.rnn import fallback, reference
-    from rnnreranker.rnn.contexts import Setting
+    from rnnreranker.rnn.chunks import Setting
 
     with np.errstate(all="ignore"):
         rows = np.concatenate([query[None], candidates])

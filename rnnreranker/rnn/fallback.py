@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from rnnreranker.rnn.contexts import Setting
+    from rnnreranker.rnn.chunks import Setting
 
 
 def score_contexts(
     gram: np.ndarray, sizes: np.ndarray, setting: Setting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `contexts.Engine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     for i, m in enumerate(sizes.tolist()):
         if m < 2:
             continue

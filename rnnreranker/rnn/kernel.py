@@ -17,13 +17,13 @@ from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
 from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
-    from rnnreranker.rnn.contexts import Setting
+    from rnnreranker.rnn.chunks import Setting
 
 
 def score_contexts(
     gram: np.ndarray, sizes: np.ndarray, setting: Setting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `contexts.Engine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
     _score_chunk(

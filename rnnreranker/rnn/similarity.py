@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import contexts, reference
+from rnnreranker.rnn import chunks, reference
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -58,9 +58,9 @@ def rnn_similarity(
         return into
 
     out = np.full((len(queries), 1, width), -np.inf, dtype=np.float32)
-    setting = contexts.Setting.of(params, real + 1, mix=True)
+    setting = chunks.Setting.of(params, real + 1, mix=True)
     probes = np.zeros(1, dtype=np.int64)
-    problem = contexts.score(load, queries.shape[1], real + 1, setting, probes, out, _threads(threads))
+    problem = chunks.score(load, queries.shape[1], real + 1, setting, probes, out, _threads(threads))
     _check(problem, load, queries.shape[1], real, "candidate")
     return out[:, 0]
 
@@ -112,8 +112,8 @@ def jaccard_similarity(
         return into
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
-    setting = contexts.Setting.of(params, real + 1, mix=False)
-    problem = contexts.score(load, dimension, real + 1, setting, rows, out, _threads(threads))
+    setting = chunks.Setting.of(params, real + 1, mix=False)
+    problem = chunks.score(load, dimension, real + 1, setting, rows, out, _threads(threads))
     _check(problem, load, dimension, real, "vector")
     return out
 
@@ -163,7 +163,7 @@ def _threads(threads: int | None) -> int | None:
     return threads
 
 
-def _check(problem: np.ndarray, load: contexts.Load, dimension: int, real: np.ndarray, what: str) -> None:
+def _check(problem: np.ndarray, load: chunks.Load, dimension: int, real: np.ndarray, what: str) -> None:
     """Raise for the first row of the batch that could not be computed."""
     bad = np.flatnonzero(problem != 0)
     if not bad.size:

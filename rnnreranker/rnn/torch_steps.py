@@ -22,7 +22,7 @@ BYTES_PER_PAIR = 128  # of elements of a context: what all steps together hold o
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class BatchSteps:
     """What the last steps of a batch of contexts need, and what is wrong with it.
 
     raw: (B, M, M) float32 inner products; sims: (B, M, M), what weights are made of; expanded: (B, M, M), sums of the
@@ -37,7 +37,7 @@ class Batch:
     problem: Tensor
 
 
-def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> Batch:
+def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> BatchSteps:
     """All steps up to the expanded weights.
 
     vectors: (B, M, d) float32, row 0 = query, M >= 2; contexts: (B,) int64 on the host, elements of each, 1..M.
@@ -67,7 +67,7 @@ def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> Batch:
     if params.k_exp > 1:
         tops = np.minimum(params.k_exp, lengths)
         rows = expand(rows, listed(ranking, highest, tops), int(tops.max()))
-    return Batch(raw, sims, rows, inside, problem)
+    return BatchSteps(raw, sims, rows, inside, problem)
 
 
 def by_size(rule: Callable[[int, RnnParams], int], contexts: np.ndarray, params: RnnParams) -> np.ndarray:
@@ -204,7 +204,7 @@ def jaccard(expanded: Tensor, probes: Sequence[int]) -> Iterator[Tensor]:
         yield torch.where(usable, below / torch.where(usable, above, 1.0), 0.0)
 
 
-def geometric(batch: Batch, params: RnnParams) -> Tensor:
+def geometric(batch: BatchSteps, params: RnnParams) -> Tensor:
     """The geometric term per candidate, (B, M-1): as weighted (none), or min-max over the candidates (minmax)."""
     if params.scale == "none":
         return batch.sims[:, 0, 1:]

@@ -11,8 +11,7 @@ from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rerank.protocol import order_by_score, place_below
-from rnnreranker.rnn import contexts as batches
-from rnnreranker.rnn import reference
+from rnnreranker.rnn import chunks, reference
 from rnnreranker.runs import Run
 from rnnreranker.tune.identity import of_queries, of_run
 
@@ -72,7 +71,7 @@ class Contexts:
         if lost:
             raise InputError(f"{len(lost)} queries of the run have no vector (first: {', '.join(lost[:3])})")
         rows = vectors.rows(list(run.docids))
-        with batches.one_blas_thread():
+        with chunks.one_blas_thread():
             for number, qid in enumerate(progress(run.qids, unit="queries", what="similarities")):
                 first = int(run.offsets[number])
                 entries = run.rows[first : first + int(depths[number])]
@@ -81,7 +80,7 @@ class Contexts:
                 if not np.isfinite(context).all():
                     raise InputError(f"query {qid}: its vector or that of a candidate has NaN or infinite values")
                 raw = reference.inner_products(context)
-                far = len(context) > 1 and batches.outweighed(raw.reshape(1, -1), self._sizes[number : number + 1])
+                far = len(context) > 1 and chunks.outweighed(raw.reshape(1, -1), self._sizes[number : number + 1])
                 self._raw.append(raw)
                 self._shift_free.append(reference.inner_products(context, shift_free=True) if far else raw)
 
@@ -124,10 +123,10 @@ class Contexts:
         widest = int(sizes.max(initial=1))
         out = np.empty((len(chosen), 1, max(widest - 1, 1)), dtype=np.float32)
         problem = np.zeros(len(chosen))
-        setting = batches.Setting.of(params, sizes, mix=True)
-        engine, probes = batches.engine(), np.zeros(1, dtype=np.int64)
+        setting = chunks.Setting.of(params, sizes, mix=True)
+        engine, probes = chunks.engine(), np.zeros(1, dtype=np.int64)
         grams = self._shift_free if setting.minmax else self._raw
-        chunk = max(1, batches.CHUNK_BYTES // (4 * widest * widest))
+        chunk = max(1, chunks.CHUNK_BYTES // (4 * widest * widest))
 
         def work(first: int) -> None:
             last = min(first + chunk, len(chosen))

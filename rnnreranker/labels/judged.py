@@ -48,7 +48,7 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class JudgedContext:
     """One query's candidates: positives in the order of the judgements, then the rest in the order of the run.
 
     docids: all candidates, the first `size` of them are the context; rows: (size,) int64 vector rows;
@@ -67,7 +67,7 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class JudgedBatch:
     """Contexts with equally many positives R, stacked.
 
     vectors: (B, N + 1, d) float32, row 0 = query, rows 1..R = positives; what stands behind a context's end is
@@ -86,7 +86,7 @@ class Batch:
         return np.broadcast_to(np.arange(self.real.shape[1]) < self.grades.shape[1], self.real.shape)
 
 
-def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | None) -> tuple[list[Context], int]:
+def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | None) -> tuple[list[JudgedContext], int]:
     """The contexts of the queries of a run that have positives, and how many positives have no vector.
 
     A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
@@ -113,7 +113,7 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | Non
         first = np.array([of_positives[docid] for docid, _ in pairs], dtype=np.int64)
         inside = min(len(pairs), size)
         found.append(
-            Context(
+            JudgedContext(
                 qid,
                 docids,
                 np.concatenate([first, rows[others]])[:size],
@@ -124,7 +124,7 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | Non
     return found, without
 
 
-def batches(contexts: Sequence[Context], vectors: VectorSource, queries: QueryVectors) -> Iterator[Batch]:
+def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:
     """The contexts stacked, those with equally many positives together; the vectors of a batch live until the next."""
     places = {qid: row for row, qid in enumerate(queries.qids)}
     groups: dict[int, list[int]] = {}
@@ -143,7 +143,7 @@ def batches(contexts: Sequence[Context], vectors: VectorSource, queries: QueryVe
                 vectors.fetch(context.rows, into[1 : context.size + 1])
             lengths = np.array([contexts[place].size for place in chosen])
             grades = np.stack([contexts[place].grades for place in chosen])
-            yield Batch(chosen, part, lengths, grades, np.arange(widest) < lengths[:, None])
+            yield JudgedBatch(chosen, part, lengths, grades, np.arange(widest) < lengths[:, None])
 
 
 def check_queries(run: Run, judged: Judged, vectors: VectorSource, queries: QueryVectors) -> None:
