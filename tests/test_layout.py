@@ -22,7 +22,7 @@ PACKAGE = ROOT / "rnnreranker"
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
     *("errors", "files", "settings", "method", "command", "record", "tables", "pages", "java"),
-    *("rnn", "runs", "vectors", "data", "evaluate", "rerank", "explain", "index", "search"),
+    *("rnn", "runs", "vectors", "data", "evaluate", "scorer", "rerank", "explain", "index", "search"),
     *(
         "pool",
         "adapters",

@@ -17,8 +17,8 @@ from rnnreranker.train.batches import Collator
 from rnnreranker.train.candidates import read_samples
 from rnnreranker.train.dynamic import DynamicContext, DynamicParams, judged_of, query_vectors
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.query_encoder import load_query_encoder
 from rnnreranker.train.recipe import train_encoder
+from rnnreranker.train.start import start_encoder
 from rnnreranker.vectors import QueryVectors, VectorSource
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
@@ -43,7 +43,7 @@ def made(source: VectorSource, method: str = "evidence") -> SoftLabels:
 @pytest.mark.parametrize("method", ["evidence", "hard", "uniform", "query"])
 def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source: VectorSource, method: str) -> None:
     labels, topics = made(source, method), make_topics()
-    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    model, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
     samples, _, _ = read_samples(labels, source, PARAMS.candidates)
     collator = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens)
     dynamic = DynamicContext(labels, source, np.arange(len(source.docids)), collator, PARAMS.candidates, 4)
@@ -87,7 +87,7 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
 
 def test_in_every_step_only_the_queries_of_the_batch_are_searched(tiny: Path, source: VectorSource) -> None:
     labels, topics = made(source), make_topics()
-    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    model, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
     samples, _, _ = read_samples(labels, source, PARAMS.candidates)
     collator = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens)
     dynamic = DynamicContext(labels, source, np.arange(len(source.docids)), collator, PARAMS.candidates, 1)

@@ -18,9 +18,9 @@ from rnnreranker.labels import SoftLabels
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import PAD, Sample, VectorTable, load_table, read_samples, renumber
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.query_encoder import load_query_encoder
 from rnnreranker.train.recipe import train_encoder
 from rnnreranker.train.schedule import Schedule
+from rnnreranker.train.start import start_encoder
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank, validate
 from rnnreranker.vectors import VectorSource
 
@@ -187,7 +187,7 @@ def test_the_folder_loads_in_search_and_sentence_transformers(
         make_labels(), source, topics, str(tiny), out, QUICK, pooling=pooling, normalize=normalize, checkpoints=False
     )
     texts = [topics["q0"], topics["q1"]]
-    model, tokens, _ = load_query_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
+    model, tokens, _ = start_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
     ours = load_encoder(str(out)).encode(texts)
     assert ours.shape == (2, dimension)
     if model is not None and tokens is not None:
@@ -288,7 +288,7 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
 
 def test_scores_of_a_padded_batch_are_inner_products(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
     params = TrainParams(inverse_temperature=3.0, dropout=0.0)
-    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, params, "mean")
+    model, tokens, _ = start_encoder(str(tiny), DIMENSION, params, "mean")
     samples = [
         Sample("q0", np.array([4, 2]), np.array([1, 0], np.float32), np.array([True, False])),
         Sample("q1", np.array([2, 7, 9]), np.array([0, 1, 0], np.float32), np.array([False, True, False])),
@@ -327,7 +327,7 @@ def test_ranks_and_measures() -> None:
 
 
 def test_validation_does_not_depend_on_the_batch_size(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
-    model, tokens, _ = load_query_encoder(str(tiny), DIMENSION, QUICK, "mean")
+    model, tokens, _ = start_encoder(str(tiny), DIMENSION, QUICK, "mean")
     samples, rows, _ = read_samples(make_labels(), source, 1000)
     collator = Collator(renumber(samples, rows), tokens.cut([topics[s.qid] for s in samples]), tokens)
     table = load_table(source, rows)
@@ -395,7 +395,7 @@ def test_frozen_layers_stay_and_neutrality_draws_scores(
     assert moved
     assert all(name.startswith("encoder.layer.1.") for name in moved)
     with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
-        load_query_encoder(str(tiny), DIMENSION, TrainParams(frozen_layers=3), "mean")
+        start_encoder(str(tiny), DIMENSION, TrainParams(frozen_layers=3), "mean")
     weighed = TrainParams(batch_size=8, epochs=4, learning_rate=0.01, dropout=0.0, neutrality_weight=20.0)
     with pytest.raises(InputError, match="needs the documents' neutrality"):
         train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "other", weighed, pooling="mean")

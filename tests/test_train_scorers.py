@@ -15,17 +15,19 @@ from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.labelers import make_labeler
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
+from rnnreranker.scorer.model import CandidateScorer
+from rnnreranker.scorer.network import ScorerNetwork
+from rnnreranker.scorer.params import ScorerParams
+from rnnreranker.scorer.scorer_folder import TrainedScorer
 from rnnreranker.train.batches import Collator, score, token_states
 from rnnreranker.train.candidates import VectorTable, read_samples
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.query_encoder import load_query_encoder
 from rnnreranker.train.recipe import train_encoder
-from rnnreranker.train.reranker import CandidateReranker, is_reranker, load_reranker
 from rnnreranker.train.rescore import Model, main, rescore
-from rnnreranker.train.scorer_params import ScorerParams
-from rnnreranker.train.scorers import Scorer
+from rnnreranker.train.start import start_encoder
 from rnnreranker.vectors import VectorSource
 from rnnreranker.vectors.encoder import load_encoder
+from rnnreranker.vectors.model_folder import is_scorer
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -56,7 +58,7 @@ def made(source: VectorSource) -> SoftLabels:
 @pytest.mark.parametrize("kind", KINDS)
 def test_shuffled_candidates_get_shuffled_scores_and_padding_changes_nothing(kind: str, training: bool) -> None:
     torch.manual_seed(0)
-    scorer = Scorer(6, 5, small(kind, residual=False, scorer_dropout=0.0)).train(training)
+    scorer = ScorerNetwork(6, 5, small(kind, residual=False, scorer_dropout=0.0)).train(training)
     queries, states, documents = torch.randn(2, 6), torch.randn(2, 4, 5), torch.randn(2, 7, 6)
     attention = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     valid = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
@@ -78,7 +80,7 @@ def test_shuffled_candidates_get_shuffled_scores_and_padding_changes_nothing(kin
 def test_what_a_candidate_is_scored_by(kind: str) -> None:
     """Other candidates count with self-attention only, the tokens of the query with cross-attention only."""
     torch.manual_seed(0)
-    scorer = Scorer(6, 5, small(kind, residual=False)).eval()
+    scorer = ScorerNetwork(6, 5, small(kind, residual=False)).eval()
     queries, states, documents = torch.randn(1, 6), torch.randn(1, 4, 5), torch.randn(1, 7, 6)
     attention, valid = torch.ones(1, 4), torch.ones(1, 7, dtype=torch.bool)
     found = scorer(queries, states, attention, documents, valid)[0, 0].item()
@@ -102,12 +104,12 @@ def test_what_a_candidate_is_scored_by(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSource, kind: str) -> None:
     topics = make_topics()
-    dense, tokens, _ = load_query_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    dense, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
     samples, _, _ = read_samples(made(source), source, 1000)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
     batch = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens).batch(range(len(samples)))
     table = VectorTable(source.fetch(np.arange(len(source.docids))))
-    model = CandidateReranker(dense, DIMENSION, small(kind)).eval()
+    model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():
         plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
         states = token_states(dense, batch)
@@ -136,8 +138,9 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
         "model.safetensors",
         "training.json",
     ]
-    assert is_reranker(out)
-    model, tokens = load_reranker(out)
+    assert is_scorer(out)
+    loaded = TrainedScorer(out)
+    model, tokens = loaded.model, loaded.tokens
     assert model.scorer.head[1].weight.abs().max() > 0  # type: ignore[union-attr, operator]
     run = make_run()
     reranked, latency = rescore(run, topics, source, Model(str(out)))
@@ -248,12 +251,12 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     with pytest.raises(InputError, match=r"scorer='mlp': expected one of feed-forward"):
         ScorerParams("mlp", width=10)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no scorer; expected a folder of"):
-        load_reranker(tiny)
+        TrainedScorer(tiny)
     train_encoder(
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"out: is a scorer .* python -m rnnreranker\.train\.rescore --model .*out$"):
+    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer --scorer-model .*out$"):
         load_encoder(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         rescore(make_run(), {}, source, Model(str(tmp_path / "out")))
@@ -264,4 +267,4 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     config["scorer"]["blocks"] = 3
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"does not fit config.json"):
-        load_reranker(tmp_path / "out")
+        TrainedScorer(tmp_path / "out")

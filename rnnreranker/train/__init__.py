@@ -9,17 +9,15 @@ if TYPE_CHECKING:
     from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.params import TrainParams
     from rnnreranker.train.recipe import Trained, train_encoder
-    from rnnreranker.train.scorer_params import ScorerParams
 
 _HOMES = {
     "DynamicParams": "dynamic",
-    "ScorerParams": "scorer_params",
     "TrainParams": "params",
     "Trained": "recipe",
     "train_encoder": "recipe",
 }
 
-__all__ = ["DynamicParams", "ScorerParams", "TrainParams", "Trained", "train_encoder"]
+__all__ = ["DynamicParams", "TrainParams", "Trained", "train_encoder"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.settings import flag
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.scorer_params import ScorerParams
 
 SCORERS = ("none", "feed-forward", "encoder", "decoder")
 EPILOG = """examples:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from rnnreranker.scorer.model import CandidateScorer
+from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens
 from rnnreranker.train.candidates import PAD, Sample, VectorTable
-from rnnreranker.train.query_encoder import QueryEncoder, Tokens
-from rnnreranker.train.reranker import CandidateReranker
 
 CHUNK = 8  # queries that go through the encoder together on a CPU
 
@@ -104,7 +104,7 @@ def add_negatives(
     )
 
 
-def score(model: QueryEncoder | CandidateReranker, table: VectorTable, batch: Batch) -> torch.Tensor:
+def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> torch.Tensor:
     """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
 
     A document that several queries of the batch have as a candidate is gathered and multiplied once.
@@ -114,7 +114,7 @@ def score(model: QueryEncoder | CandidateReranker, table: VectorTable, batch: Ba
     documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
     if documents.data_ptr() == vectors.ctypes.data:
         documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
-    if isinstance(model, CandidateReranker):
+    if isinstance(model, CandidateScorer):
         near = documents[torch.from_numpy(places).to(device)]  # (b, N, d)
         states, attention = token_states(model.encoder, batch), batch.attention.to(device)
         return model.score(states, attention, near, torch.from_numpy(batch.valid).to(device))

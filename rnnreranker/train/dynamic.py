@@ -15,7 +15,7 @@ from rnnreranker.train.candidates import Sample, read_samples, renumber
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.train.query_encoder import QueryEncoder
+    from rnnreranker.scorer.query_encoder import QueryEncoder
     from rnnreranker.vectors import VectorSource
 
 KEPT = "candidates.safetensors"  # in a checkpoint: the candidates in use

@@ -22,8 +22,8 @@ from rnnreranker.train.params import TrainParams
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
+    from rnnreranker.scorer.params import ScorerParams
     from rnnreranker.train.dynamic import DynamicParams
-    from rnnreranker.train.scorer_params import ScorerParams
     from rnnreranker.train.trainer import CoderTrainer
     from rnnreranker.vectors import VectorSource
 
@@ -114,18 +114,19 @@ def train_encoder(
     training_set, validation_set, table_rows, lost = _samples(
         labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
     )
+    from rnnreranker.scorer.encoder_folder import write_encoder
+    from rnnreranker.scorer.model import CandidateScorer
+    from rnnreranker.scorer.scorer_folder import write_scorer
     from rnnreranker.train.batches import Collator
-    from rnnreranker.train.folder import write_encoder
-    from rnnreranker.train.query_encoder import load_query_encoder
-    from rnnreranker.train.reranker import CandidateReranker, write_reranker
+    from rnnreranker.train.start import start_encoder
 
-    dense, tokens, folder = load_query_encoder(encoder, source.dimension, params, pooling, normalize)
+    dense, tokens, folder = start_encoder(encoder, source.dimension, params, pooling, normalize)
     if dense.projection is not None:
         say(
             f"{encoder}: its vectors have {dense.projection.in_features} dimensions, the index has {source.dimension}: "
             "a projection is added and trained with it"
         )
-    model = dense if scorer is None else CandidateReranker(dense, source.dimension, scorer)
+    model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
     table = load_table(source, table_rows)
     training, checked = (
         Collator(renumber(chosen, table_rows), tokens.cut([topics[sample.qid] for sample in chosen]), tokens)
@@ -193,8 +194,8 @@ def train_encoder(
         },
     }
     length = _length(folder, tokens.max_length)
-    if isinstance(model, CandidateReranker):
-        write_reranker(output, model, tokens, length, {RECORD: record})
+    if isinstance(model, CandidateScorer):
+        write_scorer(output, model, tokens, length, {RECORD: record})
     else:
         write_encoder(output, model, tokens, length, {RECORD: record})
     shutil.rmtree(place, ignore_errors=True)

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,40 +49,19 @@ class Model:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        from rnnreranker.train.reranker import is_reranker
+        from rnnreranker.vectors.model_folder import is_scorer
 
         self.name = name
         self.encode: Callable[[str], Any]
         self.score: Callable[[Any, np.ndarray], np.ndarray]
         self.dimension: int
-        if is_reranker(name):
-            self._use_scorer(name, device)
+        if is_scorer(Path(name)):
+            from rnnreranker.scorer.scorer_folder import TrainedScorer
+
+            scorer = TrainedScorer(name, device)
+            self.dimension, self.encode, self.score = scorer.dimension, scorer.encode, scorer.score
         else:
             self._use_encoder(name)
-
-    def _use_scorer(self, name: str, device: str) -> None:
-        import torch
-
-        from rnnreranker.train.reranker import load_reranker
-
-        model, tokens = load_reranker(name)
-        model.to(device)
-        self.dimension = model.dimension
-
-        def encode(text: str) -> Any:
-            with torch.no_grad():
-                numbers, attention = (part.to(device) for part in tokens.pad(tokens.cut([text])))
-                return model.encoder.states(numbers, attention), attention
-
-        def score(encoded: Any, documents: np.ndarray) -> np.ndarray:
-            states, attention = encoded
-            with torch.no_grad():
-                near = torch.from_numpy(documents).to(device).unsqueeze(0)
-                valid = torch.ones(near.shape[:2], dtype=torch.bool, device=device)
-                found: np.ndarray = model.score(states, attention, near, valid)[0].double().cpu().numpy()
-                return found
-
-        self.encode, self.score = encode, score
 
     def _use_encoder(self, name: str) -> None:
         from rnnreranker.vectors.encoder import load_encoder

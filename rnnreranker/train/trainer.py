@@ -15,13 +15,13 @@ from safetensors.torch import load_file, save_file
 
 from rnnreranker.errors import ParameterError
 from rnnreranker.files import write_json
+from rnnreranker.scorer.model import CandidateScorer
+from rnnreranker.scorer.query_encoder import QueryEncoder
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.candidates import VectorTable
 from rnnreranker.train.dynamic import DynamicContext
 from rnnreranker.train.losses import neutrality_divergence, ranking_loss
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.query_encoder import QueryEncoder
-from rnnreranker.train.reranker import CandidateReranker
 from rnnreranker.train.schedule import Schedule
 from rnnreranker.train.validation import Validation, validate
 
@@ -30,7 +30,7 @@ MARK = "best.json"  # written last: a checkpoint with it is whole
 
 
 class CoderTrainer(transformers.Trainer):
-    """Trains a QueryEncoder, or a CandidateReranker, against a VectorTable.
+    """Trains a QueryEncoder, or a CandidateScorer, against a VectorTable.
 
     Args:
         encoder: what is trained.
@@ -44,7 +44,7 @@ class CoderTrainer(transformers.Trainer):
 
     def __init__(
         self,
-        encoder: QueryEncoder | CandidateReranker,
+        encoder: QueryEncoder | CandidateScorer,
         table: VectorTable,
         training: Collator,
         validation: Collator,
@@ -215,7 +215,7 @@ def make_optimizer(encoder: torch.nn.Module, params: TrainParams) -> torch.optim
     A scorer has its own learning rate.
     """
     parts: list[tuple[torch.nn.Module, float]] = [(encoder, params.learning_rate)]
-    if isinstance(encoder, CandidateReranker):
+    if isinstance(encoder, CandidateScorer):
         parts = [(encoder.encoder, params.learning_rate), (encoder.scorer, encoder.params.scorer_rate)]
     groups = []
     for part, rate in parts:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from rnnreranker.files import fingerprint
+from rnnreranker.scorer.model import CandidateScorer
+from rnnreranker.scorer.query_encoder import QueryEncoder
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
 from rnnreranker.train.candidates import Sample, VectorTable
 from rnnreranker.train.losses import ranking_loss
-from rnnreranker.train.query_encoder import QueryEncoder
-from rnnreranker.train.reranker import CandidateReranker
 
 CUT = 10
 
@@ -37,7 +37,7 @@ class Validation:
 
 
 def validate(
-    encoder: QueryEncoder | CandidateReranker,
+    encoder: QueryEncoder | CandidateScorer,
     table: VectorTable,
     collator: Collator,
     loss: str,

@@ -58,10 +58,10 @@ def find_model(name: str) -> ModelFolder:
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        if _is_scorer(folder):
+        if is_scorer(folder):
             raise InputError(
-                f"{name}: is a scorer of candidate sets, not an encoder; rescore a run with "
-                f"python -m rnnreranker.train.rescore --model {name}"
+                f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
+                f"python -m rnnreranker.search --run RUN --rerank scorer --scorer-model {name}"
             )
         return ModelFolder(name, folder, _digest(folder))
     if name not in SHORT_NAMES and ("/" not in name or name.startswith((".", "/", "~"))):
@@ -82,7 +82,7 @@ def find_model(name: str) -> ModelFolder:
     return ModelFolder(hub_id, folder, _digest(folder))
 
 
-def _is_scorer(folder: Path) -> bool:
+def is_scorer(folder: Path) -> bool:
     """Whether `train --scorer` wrote this folder; one that cannot be read is for whoever loads it to complain of."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.files import folder_written_whole, write_json
-from rnnreranker.train.query_encoder import QueryEncoder, Tokens
+from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens
 
 KINDS = "sentence_transformers.models."
 

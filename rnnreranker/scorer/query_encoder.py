@@ -1,4 +1,4 @@
-"""The trainable query encoder: a transformer of the Hugging Face world, pooling, projection, inverse temperature."""
+"""The query encoder as a torch module: a transformer of the Hugging Face world, pooling, projection, temperature."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import torch
 from torch import nn
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.train.params import TrainParams
 from rnnreranker.vectors.model_folder import KNOWN_SETTINGS, find_model
 from rnnreranker.vectors.model_settings import read_settings
 
 POOLINGS = ("mean", "cls")
 COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
-NO_LIMIT = 10**6
 
 
 class QueryEncoder(nn.Module):
@@ -102,15 +100,25 @@ class Tokens:
 
 
 def load_query_encoder(
-    name: str, dimension: int, params: TrainParams, pooling: str | None = None, normalize: bool | None = None
+    name: str,
+    dimension: int,
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    dropout: float | None = None,
+    inverse_temperature: float | None = None,
+    learn_temperature: bool = True,
+    max_tokens: int | None = None,
 ) -> tuple[QueryEncoder, Tokens, Path]:
-    """The encoder of a name or folder ready for training, its tokens, and the folder that it came from.
+    """The encoder of a name or folder, its tokens, and the folder that it came from.
 
     Args:
         name: minilm, tas-b, a folder or a Hugging Face id, as `load_encoder` takes it.
         dimension: of the document vectors.
-        params: dropout, inverse temperature, query_tokens, freeze_embeddings.
-        pooling, normalize: where they differ from what the model's files say.
+        pooling, normalize, dropout: where they differ from what the model's files say.
+        inverse_temperature: what scores are multiplied by; None = 1, or 20 where vectors have length 1.
+        learn_temperature: whether that is a parameter of training.
+        max_tokens: queries are cut there, special tokens included; None = where the model's files say.
 
     Raises:
         InputError: no such model, pooling that is unknown or not mean or cls, layers between pooling and vector.
@@ -135,20 +143,19 @@ def load_query_encoder(
             raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
         model = transformers.AutoModel.from_pretrained(
-            place, config=_with_dropout(config, params.dropout), dtype=torch.float32, local_files_only=True
+            place, config=_with_dropout(config, dropout), dtype=torch.float32, local_files_only=True
         )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
         reason = str(error).strip().split("\n")[0][:200]
         raise InputError(f"{place}: cannot be loaded as an encoder ({reason}); get the model again") from None
-    scale = params.inverse_temperature or (COSINE_SCALE if normalize else 1.0)
-    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, params.learn_temperature)
+    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
+    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
         parameter.requires_grad_(False)  # plays no part in the vector
-    _freeze(model, params, place)
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
-    limit = min(value for value in (*limits, known.get("max_length"), params.query_tokens, 512) if value)
+    limit = min(value for value in (*limits, known.get("max_length"), max_tokens, 512) if value)
     return encoder, Tokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
 
 
@@ -159,18 +166,3 @@ def _with_dropout(config: Any, dropout: float | None) -> Any:
             if hasattr(config, field):
                 setattr(config, field, dropout)
     return config
-
-
-def _freeze(model: Any, params: TrainParams, place: Path) -> None:
-    """Take the token embeddings and the lowest layers out of training, where the parameters say so."""
-    if params.freeze_embeddings or params.frozen_layers:
-        model.get_input_embeddings().weight.requires_grad_(False)
-    if not params.frozen_layers:
-        return
-    stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]
-    if not stacks or len(stacks[0]) < params.frozen_layers:
-        has = len(stacks[0]) if stacks else "no"
-        raise InputError(f"frozen_layers={params.frozen_layers}: {place} has {has} layers that can be frozen")
-    frozen = [model.embeddings, *stacks[0][: params.frozen_layers]]
-    for module in frozen:
-        module.requires_grad_(False)

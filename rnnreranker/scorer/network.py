@@ -1,4 +1,4 @@
-"""Scorers of a set of candidates: feed-forward, self-attention over candidates, cross-attention to query tokens."""
+"""Networks that score a set of candidates: feed-forward, self-attention over them, cross-attention to the query."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from rnnreranker.train.scorer_params import ScorerParams
+from rnnreranker.scorer.params import ScorerParams
 
 
-class Scorer(nn.Module):
+class ScorerNetwork(nn.Module):
     """One number for each candidate of a query; candidates have no positions, so their order only orders the result.
 
     Args:
