@@ -12,7 +12,8 @@ import pytest
 
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.errors import InputError
-from rnnreranker.evaluate import PROTOCOLS, evaluate, parse_measures
+from rnnreranker.evaluate import evaluate, parse_measures
+from rnnreranker.evaluate.measures import topics_that_count
 from rnnreranker.evaluate.ties import TIES
 from rnnreranker.runs import Run
 
@@ -96,7 +97,7 @@ Q1 = {
 }
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", Q1)
 def test_protocols(protocol: str) -> None:
     expected = Q1[protocol]
     scores = evaluate(RUN, GRADED, list(expected), protocol)
@@ -111,12 +112,34 @@ def test_protocols(protocol: str) -> None:
     assert scores.mean("RR@10") == pytest.approx(scores.per_topic("RR@10").mean())
 
 
+def test_a_topic_without_a_strict_relevant_document_scores_nothing_or_is_dropped() -> None:
+    """000 A.2 and 001 3.2 have the strict reading as "official"; q3 has nothing above grade 1."""
+    whole, dropped = (evaluate(RUN, GRADED, "RR nDCG@10", protocol) for protocol in ("strict", "strict-dropped"))
+    assert whole.per_topic("RR").tolist() == pytest.approx([1 / 3, 1 / 2, 0.0])
+    assert dropped.topics == ("q1", "q2")
+    assert dropped.values[0].tolist() == whole.values[0, :2].tolist()
+    assert evaluate(RUN, GRADED, "RR", "strict-dropped", topics=["q3", "q1"]).topics == ("q1",)
+    with pytest.raises(InputError, match="protocol strict-dropped keeps grades from 2 on, the highest here is 1"):
+        evaluate(RUN, judged(("q1", "a", 1)), protocol="strict-dropped")
+
+
+def test_no_strict_table_of_the_papers_tells_the_two_apart(shared: Path) -> None:
+    """000: Tables 1 and 3, 001: Tables 2 and 3 have 43 and 54 topics; each has a passage of grade 2 or more."""
+    home = shared / "data/ir_datasets"
+    for name, topics in (("msmarco-passage/trec-dl-2019", 43), ("msmarco-passage/trec-dl-2020", 54)):
+        qrels = load_qrels(home / name / "qrels")
+        assert len(topics_that_count(qrels, "strict")) == len(topics_that_count(qrels, "strict-dropped")) == topics
+    documents = load_qrels(home / "msmarco-document-v2/trec-dl-2021/qrels")
+    strict, dropped = (set(topics_that_count(documents, name)) for name in ("strict", "strict-dropped"))
+    assert strict - dropped == {"1103547"}
+
+
 def test_trec_counts_grade_one_where_there_is_no_higher() -> None:
     scores = evaluate(RUN, judged(("q1", "c", 1), ("q1", "b", 0)), "RR@10 P@1")
     assert scores.per_topic("RR@10").tolist() == [0.5]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", Q1)
 def test_a_part_of_the_topics_is_measured_as_in_the_whole(protocol: str) -> None:
     whole = evaluate(RUN, GRADED, "nDCG@10 RR AP", protocol)
     part = evaluate(RUN, GRADED, "nDCG@10 RR AP", protocol, topics=["q3", "q1"])  # q3 has no grade above 1
@@ -240,6 +263,8 @@ def test_what_cannot_be_evaluated() -> None:
 PUBLISHED = {
     ("19", "strict"): [0.875, 0.659, 0.222, 0.259],
     ("20", "strict"): [0.832, 0.620, 0.302, 0.363],
+    ("19", "strict-dropped"): [0.875, 0.659, 0.222, 0.259],
+    ("20", "strict-dropped"): [0.832, 0.620, 0.302, 0.363],
     ("19", "trec"): [0.875, 0.721, 0.222, 0.259],
     ("20", "trec"): [0.832, 0.685, 0.302, 0.363],
     ("19", "lenient"): [0.951, 0.721, None, None],

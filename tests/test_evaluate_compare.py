@@ -77,7 +77,8 @@ def test_what_has_no_spread() -> None:
     (same,) = compare(scores_of([0.5, 0.25, 0.0], [0.5, 0.25, 0.0]))
     assert (same.p, same.low, same.high, same.ties) == (1.0, 0.0, 0.0, 3)
     (shifted,) = compare(scores_of([0.5, 0.25, 0.0], [0.75, 0.5, 0.25]))
-    assert (shifted.p, shifted.low, shifted.high, shifted.wins) == (1.0, 0.25, 0.25, 3)
+    assert (shifted.p, shifted.low, shifted.high, shifted.wins) == (0.0, 0.25, 0.25, 3)  # the surest difference of all
+    assert paired_t_test(np.array([0.3, 0.2]), np.array([0.1, 0.0])) == 0.0
     (single,) = compare(scores_of([0.5], [0.25]))
     assert (single.p, single.low, single.high, single.losses) == (1.0, -0.25, -0.25, 1)
 

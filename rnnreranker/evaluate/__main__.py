@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 EPILOG = """protocols (which grades count):
   trec      graded measures use grades as gains; binary ones (RR, AP, R, P) count from grade 2 on, or from grade 1
             on where no judgement is graded higher (default)
-  strict    judgements below grade 2 are removed before every measure
+  strict    judgements below grade 2 are removed before every measure; a topic that has none left scores 0
+  strict-dropped  as strict, and such a topic is left out (the same on DL 2019 and 2020: every topic has one)
   lenient   as trec, binary measures from grade 1 on
   binary    gain 1 from grade 1 on for every measure: for grades that are codes, not an order
 

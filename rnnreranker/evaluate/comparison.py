@@ -25,7 +25,7 @@ class Comparison:
         value, baseline_value: means over the topics.
         difference: mean of the differences, run minus baseline.
         low, high: 95% percentile bootstrap interval of that mean.
-        p: paired t-test, two-sided; 1 where all differences are equal or there is only one topic.
+        p: paired t-test, two-sided; 1 where there is only one topic or no difference at all.
         p_holm: p after Holm's correction over all comparisons of the call.
         wins, ties, losses: topics in which the run scores higher, the same, lower.
         judged, baseline_judged: mean share of judged documents among the first ten.
@@ -122,10 +122,12 @@ def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, see
 
 
 def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
-    """The two-sided p value of the paired t-test; 1 where it is not defined: one topic, or all differences equal."""
+    """The two-sided p value of the paired t-test; 1 for one topic or no difference, 0 for the same one everywhere."""
     differences = values - baseline
-    if len(differences) < 2 or np.ptp(differences) <= SAME:
+    if len(differences) < 2 or np.abs(differences).max() <= SAME:
         return 1.0
+    if np.ptp(differences) <= SAME:  # no spread at all: the limit of the test
+        return 0.0
     from scipy.stats import ttest_rel
 
     return float(ttest_rel(values, baseline).pvalue)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import ir_measures
     import pandas
 
-PROTOCOLS = ("trec", "strict", "lenient", "binary")
+PROTOCOLS = ("trec", "strict", "strict-dropped", "lenient", "binary")
+STRICT = ("strict", "strict-dropped")  # judgements below grade 2 are removed
 COMMON = ("nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Judged")
 LEAST_HITS, WITHOUT_CUTOFF = 100, 1000  # documents retrieved for measures at least, and for those without a cutoff
 BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")  # white space or commas outside parentheses
@@ -132,14 +133,23 @@ def relevant_from(qrels: pandas.DataFrame, protocol: str) -> int:
         protocol: one of PROTOCOLS.
 
     Raises:
-        InputError: unknown protocol, `strict` without any grade of 2 or more.
+        InputError: unknown protocol, a strict one without any grade of 2 or more.
     """
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
     highest = int(qrels["relevance"].max())
-    if protocol == "strict" and highest < 2:
-        raise InputError(f"protocol strict keeps grades from 2 on, the highest here is {highest}; use trec or binary")
-    return 2 if protocol == "strict" or (protocol == "trec" and highest >= 2) else 1
+    if protocol in STRICT and highest < 2:
+        raise InputError(
+            f"protocol {protocol} keeps grades from 2 on, the highest here is {highest}; use trec or binary"
+        )
+    return 2 if protocol in STRICT or (protocol == "trec" and highest >= 2) else 1
+
+
+def topics_that_count(qrels: pandas.DataFrame, protocol: str) -> tuple[str, ...]:
+    """The judged query ids that a protocol measures, in the order of the judgements."""
+    if protocol == "strict-dropped":
+        qrels = qrels[qrels["relevance"] >= relevant_from(qrels, protocol)]
+    return tuple(dict.fromkeys(qrels["query_id"].tolist()))
 
 
 def apply_protocol(
@@ -153,6 +163,11 @@ def apply_protocol(
     - `trec`: gains as judged; relevant from grade 2 on if any judgement is graded 2 or more, else from grade 1 on. This
       is how NIST reports TREC Deep Learning, and it leaves collections with grades 0 and 1 as they are.
     - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001).
+      A topic without any such grade counts all the same, and scores 0.
+    - `strict-dropped`: as `strict`, but such a topic is left out, as by a program that reads what is left of the
+      qrels. The strict figures of both papers (000: Tables 1 and 3, 001: Tables 2 and 3) cannot tell the two apart:
+      each of the 43 and 54 topics of DL 2019 and 2020 has a passage of grade 2 or more. The first with one that
+      has none, 1103547, is DL 2021's set of documents.
     - `lenient`: gains as judged; relevant from grade 1 on.
     - `binary`: gain 1 from grade 1 on, else 0, for every measure: for collections whose grades are codes, not an order.
 
@@ -167,7 +182,7 @@ def apply_protocol(
     Raises:
         InputError: `binary` with a typed level other than 1.
     """
-    kept = qrels[qrels["relevance"] >= level] if protocol == "strict" else qrels
+    kept = qrels[qrels["relevance"] >= level] if protocol in STRICT else qrels
     relevant = _binarised(kept, level, keep_negative=protocol != "binary")
     graded = relevant if protocol == "binary" else kept
 

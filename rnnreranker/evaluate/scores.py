@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.evaluate.measures import Judged, apply_protocol, name_of, parse_measures, relevant_from
+from rnnreranker.evaluate.measures import (
+    Judged,
+    apply_protocol,
+    name_of,
+    parse_measures,
+    relevant_from,
+    topics_that_count,
+)
 from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
 from rnnreranker.runs import Run
 
@@ -89,7 +96,8 @@ def evaluate(
 ) -> Scores:
     """The values of runs, topic by topic.
 
-    All judged topics count: one that a run lacks scores 0. Nothing depends on the order of the queries in a run.
+    All judged topics count (`strict-dropped` leaves some out): one that a run lacks scores 0. Nothing depends on the
+    order of the queries in a run.
 
     Args:
         runs: one run, or several under names (a sequence is named "1", "2", ...).
@@ -114,13 +122,15 @@ def evaluate(
     extra = JudgedShare @ JUDGED_DEPTH
     asked = wanted if extra in wanted else [*wanted, extra]
     names = [name_of(measure) for measure in asked]
-    level = relevant_from(qrels, protocol)
+    level, counted = relevant_from(qrels, protocol), topics_that_count(qrels, protocol)
     if topics is not None:
+        if lost := sorted(set(topics) - set(qrels["query_id"])):
+            some = ", ".join(lost[:3])
+            raise InputError(f"topics: {len(lost)} have no judgements (first: {some}); expected judged ones")
         qrels = qrels[qrels["query_id"].isin(topics)]
-    judged = tuple(dict.fromkeys(qrels["query_id"].tolist()))
-    topics = judged if topics is None else tuple(topics)
-    if lost := sorted(set(topics) - set(judged)):
-        raise InputError(f"topics: {len(lost)} have no judgements (first: {', '.join(lost[:3])}); expected judged ones")
+        known = set(counted)
+        counted = tuple(topic for topic in topics if topic in known)
+    topics = counted
     passes = [(depth, part, apply_protocol(part, qrels, protocol, level)) for depth, part in _by_depth(asked)]
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate import evaluate
+from rnnreranker.evaluate.measures import topics_that_count
 from rnnreranker.files import fingerprint
 from rnnreranker.tune.contexts import Contexts
 from rnnreranker.tune.identity import of_qrels
@@ -43,7 +44,7 @@ class Objective:
     """
 
     def __init__(self, contexts: Contexts, qrels: pandas.DataFrame, measure: str, protocol: str = "trec") -> None:
-        judged = set(qrels["query_id"].tolist())
+        judged = set(topics_that_count(qrels, protocol))
         found = [qid for qid in contexts.run if qid in judged and len(contexts.run.ranked(qid))]
         if not found:
             raise InputError(
