@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, RnnrerankerError
 from rnnreranker.method import find, make_params, methods
-from rnnreranker.settings import Params, choices, flag, hints_of, member
+from rnnreranker.settings import Params, choices, flag, hints_of, member, typed_name
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -94,21 +94,6 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_encoder_flags(group: Any) -> None:
-    """The flags that say how an encoder turns texts into vectors; what is not given is the model's own."""
-    group.add_argument("--pooling", choices=("mean", "cls", "max", "lasttoken"), help="default: the model's own")
-    group.add_argument(
-        "--l2-norm",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="scale vectors to length 1 (default: the model's own)",
-    )
-    group.add_argument(
-        "--max-length", type=positive, metavar="TOKENS", help="cut texts there (default: the model's own)"
-    )
-    group.add_argument("--query-prompt", metavar="TEXT", help='put before queries when searching, like "query: "')
-
-
 def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) -> None:
     """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
 
@@ -124,14 +109,14 @@ def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, of: str) -> 
     default = "none" if field.default is None else field.default
     default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
     text = f"{field.metadata.get('help', '')} ({f'{of}; ' if of else ''}default: {default})".strip()
-    options: dict[str, Any] = {"default": None, "dest": field.name, "help": text.replace("%", "%%")}
+    options: dict[str, Any] = {"default": None, "dest": typed_name(field), "help": text.replace("%", "%%")}
     if member(hint) is bool:
         options["action"] = argparse.BooleanOptionalAction
     elif words := choices(hint):
         options["choices"] = [*words, "none"] if type(None) in typing.get_args(hint) else words
     else:
-        options |= {"type": _reader(hint), "metavar": field.name.upper()}
-    group.add_argument(flag(field.name), **options)
+        options |= {"type": _reader(hint), "metavar": typed_name(field).upper()}
+    group.add_argument(flag(typed_name(field)), **options)
 
 
 def add_method_flags(group: Any, kind: str) -> None:
@@ -178,7 +163,7 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
     hints = hints_of(settings)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
-        value = getattr(args, field.name, None)
+        value = getattr(args, typed_name(field), None)
         if value is not None:
             optional = type(None) in typing.get_args(hints[field.name])
             values[field.name] = None if optional and value == "none" else value

@@ -32,7 +32,7 @@ KINDS = {
     "reranker": Kind("rerank", "rnnreranker.rerankers"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
-    "encoder": Kind("encode/families", "rnnreranker.encoders"),
+    "encoder": Kind("encode/models", "rnnreranker.encoders"),
 }
 SHARED = ("__init__", "base")  # files of such a folder that are no method
 

@@ -22,6 +22,7 @@ def setting(
     at_most: float | None = None,
     above: float | None = None,
     tunable: bool = True,
+    flag: str = "",
 ) -> Any:
     """A field of `Params`: its default, the help text of its flag, and its limits.
 
@@ -30,9 +31,12 @@ def setting(
         meaning: one line; the flag's help shows it with the default.
         at_least, at_most, above: limits of a number; a number of type float is finite in any case.
         tunable: whether a search over parameters may vary it.
+        flag: its word on the command line, where that is not its name.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
-    return dataclasses.field(default=default, metadata={"help": meaning, "limits": limits, "tunable": tunable})
+    return dataclasses.field(
+        default=default, metadata={"help": meaning, "limits": limits, "tunable": tunable, "flag": flag}
+    )
 
 
 def context_setting() -> Any:
@@ -55,9 +59,9 @@ class Params:
     section: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        problems = []
+        problems, hints = [], hints_of(type(self))
         for field in dataclasses.fields(self):
-            value, problem = checked(field, hints_of(type(self))[field.name], getattr(self, field.name))
+            value, problem = checked(field, hints[field.name], getattr(self, field.name))
             object.__setattr__(self, field.name, value)
             problems += [problem] if problem else []
         if problems:
@@ -111,9 +115,13 @@ class Params:
         return dataclasses.asdict(self)
 
 
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The type of every field of a settings class, in their order; worked out once."""
+    return _hints(kind)
+
+
 @functools.cache
-def hints_of(kind: type) -> dict[str, Any]:
-    """The type of every field of a settings class, in their order."""
+def _hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
@@ -195,15 +203,21 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def words(values: Mapping[str, Any]) -> list[str]:
-    """Values of fields as words of a command line.
+def typed_name(field: dataclasses.Field[Any]) -> str:
+    """What a field is called on the command line, with _ for -: its name, unless its setting says otherwise."""
+    return str(field.metadata.get("flag") or field.name).replace("-", "_")
+
+
+def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
+    """Values of fields as words of a command line; `kind` is the class that has the fields.
 
     >>> words({"n_max": 4, "learn_temperature": False, "normalize": None})
     ['--n-max', '4', '--no-learn-temperature', '--normalize', 'none']
     """
     found: list[str] = []
+    names = {field.name: typed_name(field) for field in dataclasses.fields(kind)} if kind is not None else {}
     for name, value in values.items():
-        word = flag(name)
+        word = flag(names.get(name, name))
         if isinstance(value, bool):
             found.append(word if value else "--no-" + word.removeprefix("--"))
         else:

@@ -202,7 +202,7 @@ class Shared:
     """Pyserini asks for `encode` of one text."""
 
     def __init__(self) -> None:
-        from rnnreranker.vectors.encoder import load_encoder
+        from rnnreranker.encode.encoder import load_encoder
 
         self.encoder = load_encoder("minilm")
 

@@ -261,8 +261,8 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.vectors.encoder.load_encoder", load)
-    monkeypatch.setattr("rnnreranker.vectors.model_folder.find_model", lambda name: Found())
+    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
 
@@ -312,7 +312,7 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\n") == 1
-    from rnnreranker.vectors.encoder import load_encoder
+    from rnnreranker.encode.encoder import load_encoder
 
     described = describe(tmp_path / "out")["encoder"]
     encoder = load_encoder(described["name"], **described["settings"])

@@ -178,7 +178,7 @@ def test_early_stopping_and_the_best_weights(
 def test_the_folder_loads_in_search_and_sentence_transformers(
     tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
 ) -> None:
-    from rnnreranker.vectors.encoder import load_encoder
+    from rnnreranker.encode.encoder import load_encoder
 
     (tmp_path / "source").mkdir()
     source = make_source(tmp_path / "source", dimension)

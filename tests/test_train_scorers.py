@@ -10,6 +10,8 @@ import pytest
 import torch
 from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
+from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.encode.model_folder import is_scorer
 from rnnreranker.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.labelers import make_labeler
@@ -26,8 +28,6 @@ from rnnreranker.train.recipe import train_encoder
 from rnnreranker.train.rescore import Model, main, rescore
 from rnnreranker.train.start import start_encoder
 from rnnreranker.vectors import VectorSource
-from rnnreranker.vectors.encoder import load_encoder
-from rnnreranker.vectors.model_folder import is_scorer
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
+from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.search.retrieve import dense_run
 from rnnreranker.train.params import TrainParams
@@ -22,7 +23,6 @@ from rnnreranker.tune.joint import Trainings, joint_ablations, on_test_queries, 
 from rnnreranker.tune.joint_space import NARROW_NAME, Joint, JointSpace, LabelSpace
 from rnnreranker.tune.preset import write_preset
 from rnnreranker.tune.space import Between
-from rnnreranker.vectors.encoder import load_encoder
 
 WORDS = [f"w{number}" for number in range(40)]
 QUERIES, DOCUMENTS, DIMENSION = 40, 60, 32

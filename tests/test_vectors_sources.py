@@ -318,7 +318,7 @@ def test_query_vectors_check_themselves() -> None:
 
 def test_importing_vectors_loads_nothing_heavy() -> None:
     code = (
-        "import sys, rnnreranker.vectors, rnnreranker.vectors.encoder, rnnreranker.index, rnnreranker.java;"
+        "import sys, rnnreranker.vectors, rnnreranker.encode.encoder, rnnreranker.index, rnnreranker.java;"
         "print([m for m in ('torch', 'faiss', 'pandas', 'transformers', 'pyserini', 'jnius') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,9 +15,9 @@ import numpy as np
 from rnnreranker import RnnSearcher, Run
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
+from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.evaluate import compare, evaluate
 from rnnreranker.java import start_java
-from rnnreranker.vectors.encoder import load_encoder
 
 MEASURES = "nDCG@10 RR@10 R@100"
 DEPTH = 100

@@ -172,7 +172,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
     """A function from texts to their vectors; None where queries are vectors themselves."""
     if isinstance(given, (str, os.PathLike)):
-        from rnnreranker.vectors.encoder import load_encoder
+        from rnnreranker.encode.encoder import load_encoder
 
         given = load_encoder(str(given))
     if given is None:
@@ -185,7 +185,7 @@ def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] 
                 f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
                 "document vectors"
             )
-    from rnnreranker.vectors.encoder import Encoder
+    from rnnreranker.encode.encoder import Encoder
 
     if isinstance(given, Encoder):  # ours takes many texts at once
         return lambda texts: iter(given.encode(texts))

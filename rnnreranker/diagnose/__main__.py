@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.files import check_writable, write_json
 from rnnreranker.rnn import RnnParams
@@ -74,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE.json|.html", help="write everything measured, or a page, there too")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
     rerank = parser.add_argument_group("reranking that is judged")
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
@@ -121,13 +122,7 @@ def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVec
         if topics is None and not beside.is_file():
             raise InputError(f"{args.encoded_queries}: no {beside.name} beside it; give it or the --topics of its rows")
         return load_encoded_queries(args.encoded_queries, None if topics is None else tuple(topics))
-    settings = {
-        "pooling": args.pooling,
-        "normalize": args.l2_norm,
-        "max_length": args.max_length,
-        "query_prompt": args.query_prompt,
-    }
-    typed = {name: value for name, value in settings.items() if value is not None}
+    typed = command.chosen(args, EncoderParams).given()
     chosen = {qid: text for qid, text in (topics or {}).items() if qid in run}
     return encode_topics(index, chosen, args.encoder, typed, args.threads)
 

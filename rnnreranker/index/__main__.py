@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 
@@ -40,9 +41,9 @@ def main(argv: Sequence[str]) -> int:
     first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
     encoder = None
     if not args.no_dense:
-        from rnnreranker.vectors.encoder import load_encoder
+        from rnnreranker.encode.encoder import load_encoder
 
-        encoder = load_encoder(args.encoder, **_encoder_options(args))
+        encoder = load_encoder(args.encoder, **command.chosen(args, EncoderParams).given())
     built = build_index(
         itertools.chain(first, documents),
         output,
@@ -101,7 +102,8 @@ def _is_there(output: Path, inputs: dict[str, Any], args: argparse.Namespace) ->
 
 def _inputs(args: argparse.Namespace) -> dict[str, Any]:
     """What tells one index from another, computed without loading documents or models."""
-    from rnnreranker.vectors.model_folder import file_digest, find_model
+    from rnnreranker.encode.encoder import digest_of
+    from rnnreranker.encode.model_folder import file_digest
 
     path = Path(args.documents).expanduser()
     if path.is_file():
@@ -114,19 +116,8 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
         documents = args.documents
     dense = None
     if not args.no_dense:
-        dense = fingerprint(find_model(args.encoder).digest, _encoder_options(args), args.dtype)
+        dense = fingerprint(digest_of(args.encoder), command.chosen(args, EncoderParams).to_dict(), args.dtype)
     return {"documents": documents, "dense": dense}
-
-
-def _encoder_options(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "pooling": args.pooling,
-        "normalize": args.l2_norm,
-        "max_length": args.max_length,
-        "dtype": args.encoder_dtype,
-        "query_prompt": args.query_prompt,
-        "document_prompt": args.document_prompt,
-    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -145,14 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME|DIR",
         help="minilm, tas-b, cocondenser, a folder or hub id (default: minilm)",
     )
-    command.add_encoder_flags(dense)
-    dense.add_argument(
-        "--encoder-dtype",
-        choices=["float32", "bfloat16", "auto"],
-        default="float32",
-        help="arithmetic; auto = bfloat16 where the processor has it, about 1.7 times as fast (default: float32)",
-    )
-    dense.add_argument("--document-prompt", metavar="TEXT", help='put before documents, like "passage: "')
+    command.add_dataclass_flags(dense, EncoderParams)
     dense.add_argument(
         "--dtype",
         choices=["float32", "float16"],

@@ -22,12 +22,12 @@ from typing import Any
 from rnnreranker import __version__
 from rnnreranker.command import progress, say
 from rnnreranker.data.documents import Document
+from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, read_text, write_json
 from rnnreranker.index.bm25 import build_bm25
 from rnnreranker.index.dense import BLOCK, VectorBlocks
 from rnnreranker.index.texts import FOLDER, CorpusWriter
-from rnnreranker.vectors.encoder import Encoder
 
 DESCRIPTION = "rnnreranker.json"
 DTYPES = ("float32", "float16")

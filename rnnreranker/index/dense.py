@@ -10,9 +10,9 @@ from typing import IO
 import numpy as np
 
 from rnnreranker.data.documents import Document
+from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import require
 from rnnreranker.files import fingerprint, write_atomically
-from rnnreranker.vectors.encoder import Encoder
 
 BLOCK = 1024  # documents encoded, and kept, together
 

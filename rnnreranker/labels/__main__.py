@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.labels.labelers import METHODS
 from rnnreranker.labels.params import LabelParams
@@ -96,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
 
     labels = parser.add_argument_group("from similarities to labels")
     labels.add_argument(
@@ -191,13 +192,7 @@ def _queries(
             f"{args.topics}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
             f"{', '.join(lost[:3])}); give the topics that the run was made from"
         )
-    options = {
-        "pooling": args.pooling,
-        "normalize": args.l2_norm,
-        "max_length": args.max_length,
-        "query_prompt": args.query_prompt,
-    }
-    typed = {name: value for name, value in options.items() if value is not None}
+    typed = command.chosen(args, EncoderParams).given()
     return encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, typed, args.jobs)
 
 

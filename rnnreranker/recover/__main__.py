@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams
 from rnnreranker.tables import print_table
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
     command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
     return parser
 
@@ -116,9 +117,7 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     if args.encoded_queries:
         queries = load_encoded_queries(args.encoded_queries, tuple(texts))
     else:
-        settings = {"pooling": args.pooling, "normalize": args.l2_norm, "max_length": args.max_length}
-        settings["query_prompt"] = args.query_prompt
-        typed = {name: value for name, value in settings.items() if value is not None}
+        typed = command.chosen(args, EncoderParams).given()
         queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
     if run is None:
         context = args.context or RnnParams().context

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, require
-from rnnreranker.vectors.model_folder import KNOWN_SETTINGS, find_model
-from rnnreranker.vectors.model_settings import read_settings
 
 POOLINGS = ("mean", "cls")
 COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
@@ -127,7 +127,7 @@ def load_query_encoder(
     transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
     folder = find_model(name)
     own = read_settings(folder.path)
-    known = KNOWN_SETTINGS.get(folder.name, {})
+    known = folder.known
     if own.beyond:
         raise InputError(f"{folder.path}: has a module {own.beyond}; training takes a transformer with its pooling")
     pooling = pooling or own.pooling or known.get("pooling")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.search.rerankers import add_rerank_flags, rerank_params
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
 
     rerank = parser.add_argument_group("reranking")
     rerank.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
@@ -253,13 +254,7 @@ def _query_vectors(args: argparse.Namespace, index: Index, topics: dict[str, str
 
     if args.encoded_queries:
         return load_encoded_queries(args.encoded_queries, tuple(topics))
-    options = {
-        "pooling": args.pooling,
-        "normalize": args.l2_norm,
-        "max_length": args.max_length,
-        "query_prompt": args.query_prompt,
-    }
-    typed = {name: value for name, value in options.items() if value is not None}
+    typed = command.chosen(args, EncoderParams).given()
     return encode_topics(index, topics, args.encoder, typed, args.threads)
 
 

@@ -28,7 +28,7 @@ def encode_topics(
         InputError: an index that does not say what encoder made it, without `encoder`.
         UnavailableError: an encoder that is neither here nor can be downloaded.
     """
-    from rnnreranker.vectors.encoder import load_encoder
+    from rnnreranker.encode.encoder import load_encoder
 
     described = _described(index) if encoder is None else {}
     name = encoder or described.get("name")
@@ -65,11 +65,12 @@ def check_dimension(queries: QueryVectors, index: Index, source: str | None) -> 
 
 def _described(index: Index) -> dict[str, Any]:
     """What the index says about the encoder that made it: name and settings; empty when it says nothing."""
-    from rnnreranker.vectors.encoder import OPTIONS
+    from rnnreranker.encode.params import EncoderParams
+    from rnnreranker.settings import hints_of
 
     described = index.settings.get("encoder", {})
     settings = described.get("settings", {}) if isinstance(described, dict) else None
-    if not isinstance(settings, dict) or not set(settings) <= set(OPTIONS):
+    if not isinstance(settings, dict) or not set(settings) <= set(hints_of(EncoderParams)):
         raise InputError(
             f"{index.name}: rnnreranker.json does not describe an encoder as this version does; "
             "make the index again, or give --encoder"

@@ -102,10 +102,10 @@ def _base(setting: Setting, task: Task) -> dict[str, Any]:
 
 
 def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
+    from rnnreranker.encode.encoder import load_encoder
     from rnnreranker.labels.labelers import make_labeler
     from rnnreranker.train.recipe import train_encoder
     from rnnreranker.vectors import QueryVectors
-    from rnnreranker.vectors.encoder import load_encoder
 
     index = _open(setting.index)
     source = index.vectors

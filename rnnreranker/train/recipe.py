@@ -268,6 +268,6 @@ def _history(trainer: CoderTrainer) -> list[dict[str, float]]:
 
 def _length(folder: Path, fallback: int) -> int:
     """Tokens at which the encoder cuts texts when it is used: as before training, where its files say so."""
-    from rnnreranker.vectors.model_settings import read_settings
+    from rnnreranker.encode.model_settings import read_settings
 
     return read_settings(folder).max_length or fallback

@@ -49,7 +49,7 @@ class Model:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        from rnnreranker.vectors.model_folder import is_scorer
+        from rnnreranker.encode.model_folder import is_scorer
 
         self.name = name
         self.encode: Callable[[str], Any]
@@ -64,7 +64,7 @@ class Model:
             self._use_encoder(name)
 
     def _use_encoder(self, name: str) -> None:
-        from rnnreranker.vectors.encoder import load_encoder
+        from rnnreranker.encode.encoder import load_encoder
 
         encoder = load_encoder(name)
         self.dimension = encoder.dimension

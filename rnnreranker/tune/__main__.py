@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.rnn import RnnParams
@@ -115,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
-    command.add_encoder_flags(encoder)
+    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
 
     search = parser.add_argument_group("search")
     search.add_argument("--trials", type=int, default=200, help="of every study; 0 = sweeps alone (default: 200)")

@@ -163,8 +163,8 @@ class Test:
 
     def trained(self, trainings: Trainings, joint: Joint, seeds: Sequence[int]) -> np.ndarray:
         """(T,) float64: as `values`, by encoders trained with the parameters, averaged over seeds."""
+        from rnnreranker.encode.encoder import load_encoder
         from rnnreranker.vectors import QueryVectors
-        from rnnreranker.vectors.encoder import load_encoder
 
         found = []
         for seed in seeds:

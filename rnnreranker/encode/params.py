@@ -1,0 +1,33 @@
+"""How an encoder turns texts into vectors; what is not given is what the model's own files say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rnnreranker.settings import Params, setting
+
+
+@dataclass(frozen=True)
+class EncoderParams(Params):
+    """Settings of an encoder; None = the model's own.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    pooling: Literal["mean", "cls", "max", "lasttoken"] | None = setting(None, "how token vectors become one")
+    normalize: bool | None = setting(None, "scale vectors to length 1", flag="l2-norm")
+    max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
+    dtype: Literal["float32", "bfloat16", "auto"] = setting(
+        "float32", "arithmetic; auto = bfloat16 where the processor has it, 1.7 times as fast", flag="encoder-dtype"
+    )
+    query_prompt: str | None = setting(None, 'put before queries, like "query: "')
+    document_prompt: str | None = setting(None, 'put before documents, like "passage: "')
+
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from the model's own, for `load_encoder(name, **given)`."""
+        return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
+
+
+QUERY_SIDE = ("dtype", "document_prompt")  # settings that a command which encodes queries alone has no flags for

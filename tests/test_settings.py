@@ -1,0 +1,104 @@
+"""Settings: limits, flags, presets and argv of one dataclass."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import pytest
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.settings import Params, is_file_name, sections_of, setting, words
+
+
+@dataclass(frozen=True)
+class Wing(Params):
+    section: ClassVar[str] = "rnn"
+
+    span: int = setting(3, "metres", at_least=1)
+    share: float = setting(0.5, "of 100%", at_least=0, at_most=1)
+    rate: float | None = setting(None, "a second", above=0)
+    kind: Literal["flat", "swept"] | None = setting("flat", "of wing")
+    folded: bool = setting(False, "on the ground")
+    normalize: bool | None = setting(None, "length 1", flag="l2-norm")
+
+
+Wing.presets = {"glider": Wing(span=20)}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"span": 0}, "span=0: expected an integer >= 1"),
+        ({"span": True}, "span=True: expected an integer >= 1"),
+        ({"span": 2.0}, "span=2.0: expected an integer >= 1"),
+        ({"share": math.nan}, "share=nan: expected a number in [0, 1]"),
+        ({"rate": 0.0}, "rate=0.0: expected a finite number > 0 or none"),
+        ({"rate": "fast"}, "rate='fast': expected a finite number > 0 or none"),
+        ({"kind": "bent"}, "kind='bent': expected one of flat, swept or none"),
+        ({"folded": "yes"}, "folded='yes': expected true or false"),
+        ({"span": 0, "folded": 1}, "span=0: expected an integer >= 1; folded=1: expected true or false"),
+    ],
+)
+def test_every_limit_is_said(values: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        Wing(**values)  # type: ignore[arg-type]
+
+
+def test_numbers_become_plain_ones() -> None:
+    import numpy as np
+
+    made = Wing(span=np.int32(4), share=np.float32(0.25))  # type: ignore[arg-type]
+    assert (type(made.span), type(made.share)) == (int, float)
+    assert made.to_dict()["share"] == 0.25
+
+
+def parsed(*argv: str) -> argparse.Namespace:
+    parser = command.parser("test", "")
+    parser.add_argument("--preset")
+    command.add_dataclass_flags(parser, Wing)
+    return parser.parse_args(argv)
+
+
+def test_flag_before_preset_before_default(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("rnn: {span: 7, rate: 1e-5}\nlabels: {boost: 2}\n")
+    assert command.chosen(parsed(), Wing) == Wing()
+    assert command.chosen(parsed("--share", "1"), Wing, "glider") == Wing(span=20, share=1.0)
+    typed = parsed("--kind", "none", "--l2-norm", "--no-folded")
+    assert command.chosen(typed, Wing, str(tmp_path / "mine.yaml")) == Wing(
+        span=7, rate=1e-5, kind=None, folded=False, normalize=True
+    )
+    assert sections_of(tmp_path / "mine.yaml") == {"rnn", "labels"}
+
+
+def test_errors_name_the_flag_that_was_typed() -> None:
+    with pytest.raises(InputError, match=r"^--span 0: expected an integer >= 1$"):
+        command.chosen(parsed("--span", "0"), Wing)
+
+
+def test_words_are_read_back() -> None:
+    values = {"span": 9, "rate": None, "folded": True, "normalize": False}
+    line = words(values, Wing)
+    assert line == ["--span", "9", "--rate", "none", "--folded", "--no-l2-norm"]
+    assert command.given(parsed(*line), Wing) == values
+
+
+@pytest.mark.parametrize("text", ["./my", "my/preset", "my.yaml", "my.yml"])
+def test_one_rule_says_what_a_file_is(text: str) -> None:
+    """`--preset ./my` was a file to one command and a preset's name to two others."""
+    assert is_file_name(text)
+    with pytest.raises(InputError, match="no such"):
+        Wing.named(text)
+
+
+def test_unknown_presets_and_keys(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"preset glidr: not known.*did you mean glider\?"):
+        Wing.named("glidr")
+    (tmp_path / "bad.yaml").write_text("spam: 1\n")
+    with pytest.raises(InputError, match=r"bad.yaml: unknown key spam, did you mean span\?"):
+        Wing.from_yaml(tmp_path / "bad.yaml")
