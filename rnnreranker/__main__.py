@@ -11,6 +11,7 @@ from rnnreranker.errors import InputError, nearest
 COMMANDS = {
     "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",
     "search": "topics to candidates, reranked: a run, a table or an evaluation",
+    "fuse": "runs of the same topics to one, by reciprocal ranks or scores",
     "evaluate": "runs and qrels to measures, differences and tests",
     "pool": "runs to a judgement sheet, and back to qrels",
     "diagnose": "a run and its vectors to a forecast, without judgements",

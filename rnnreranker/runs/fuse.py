@@ -1,0 +1,190 @@
+"""Several runs of the same queries as one: reciprocal ranks or scores, added up or averaged on columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.runs.run import Run
+from rnnreranker.settings import Params, choices, hints_of, setting
+
+if TYPE_CHECKING:
+    import pyarrow
+
+METHODS_HELP = (
+    "rrf: sum of 1 / (rrf-k + rank); mean of scores, over the runs that have the document or (mean-zero) over all; "
+    "minmax, zscore: sum of scores brought to [0, 1], or to mean 0 and deviation 1, query by query"
+)
+
+
+@dataclass(frozen=True)
+class FuseParams(Params):
+    """How runs are fused: the flags of commands and the keys of a spec."""
+
+    fuse: Literal["rrf", "mean", "mean-zero", "minmax", "zscore"] = setting("rrf", METHODS_HELP)
+    rrf_k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0)
+    weights: str | None = setting(None, "a number for each run, joined by commas; none: 1 each")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            values = self.weight_of_runs
+        except ValueError:
+            values = (-1.0,)
+        if values is not None and not (all(math.isfinite(one) and one >= 0 for one in values) and any(values)):
+            raise InputError(f"weights={self.weights!r}: expected numbers >= 0, not all 0, joined by commas")
+
+    @property
+    def weight_of_runs(self) -> tuple[float, ...] | None:
+        """One weight for each run; None = 1 each."""
+        return None if self.weights is None else tuple(float(one) for one in self.weights.split(","))
+
+
+METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
+
+
+def fuse(
+    runs: Sequence[Run],
+    method: str = "rrf",
+    *,
+    k: float = 60,
+    weights: Sequence[float] | None = None,
+    hits: int | None = None,
+) -> Run:
+    """One run with the documents of all, for the queries of all in order of first appearance.
+
+    A document that a run does not have adds nothing to a sum. A run without entries for a query takes no part in it.
+    Scores are rounded to float32, as trec_eval reads them, and equal ones stand as it sorts them, the larger docid
+    first: what is written and evaluated by other tools is in this order.
+
+    Args:
+        runs: at least one.
+        method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score
+            over the runs that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min)
+            over a query's scores in a run, 0 where they are all equal; "zscore" = sum of (s - mean) / deviation.
+        k: of rrf.
+        weights: one >= 0 for each run; None = 1 each. Means are weighted means.
+        hits: entries kept of every query; None = all.
+
+    Raises:
+        InputError: no runs, no such method, weights that are not one number >= 0 for each run, scores beyond float32.
+    """
+    if method not in METHODS:
+        raise InputError(f"fuse {method}: no such method; {nearest(str(method), METHODS)}")
+    if not runs:
+        raise InputError("fuse: no runs; expected at least one")
+    weights = [1.0] * len(runs) if weights is None else [float(weight) for weight in weights]
+    if len(weights) != len(runs):
+        raise InputError(f"{len(weights)} weights for {len(runs)} runs; expected one for each")
+    if not (all(math.isfinite(weight) and weight >= 0 for weight in weights) and any(weights)):
+        raise InputError(f"weights {', '.join(map(str, weights))}: expected numbers >= 0, not all 0")
+    if not (math.isfinite(k) and k >= 0):
+        raise InputError(f"k={k}: expected a number >= 0")
+    qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
+    docids, names, pairs = _numbered(runs, qids)
+    order = _ascending(pairs, len(qids) * len(names))
+    pairs = pairs[order]
+    first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])  # of the entries of one document
+    values = np.concatenate([weight * _values(run, method, k) for run, weight in zip(runs, weights, strict=True)])
+    with np.errstate(over="ignore"):
+        scores = np.add.reduceat(values[order], first)
+        if method == "mean":
+            of_entries = np.repeat(weights, [len(run.rows) for run in runs])[order]
+            total = np.add.reduceat(of_entries, first)
+            scores = np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
+        elif method == "mean-zero":
+            scores = scores / sum(weights)
+        single = scores.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise InputError("fuse: a fused score is beyond float32 (3.4e38), which evaluation tools use")
+    queries, rows = np.divmod(pairs[first], max(len(names), 1))
+    order = _best_first(queries, single, names, rows, len(qids))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
+    fused = Run(qids, offsets, docids, rows[order].astype(np.int32), single[order].astype(np.float64))
+    return fused if hits is None else fused.head(hits)
+
+
+def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[np.ndarray, pyarrow.Array, np.ndarray]:
+    """The distinct docids of all runs, twice, and for every entry, run by run, query number x V + row of its docid."""
+    import pyarrow
+    import pyarrow.compute
+
+    places = {qid: place for place, qid in enumerate(qids)}
+    docids, names = runs[0].docids, pyarrow.array(runs[0].docids, type=pyarrow.string())
+    rows = [runs[0].rows]
+    for run in runs[1:]:
+        own = pyarrow.array(run.docids, type=pyarrow.string())
+        found = pyarrow.compute.index_in(own, value_set=names)
+        new = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
+        known = found.fill_null(0).to_numpy(zero_copy_only=False).copy()
+        known[new] = np.arange(len(names), len(names) + len(new))
+        rows.append(known[run.rows])
+        docids, names = np.concatenate([docids, run.docids[new]]), pyarrow.concat_arrays([names, own.take(new)])
+    queries = [np.array([places[qid] for qid in run.qids], dtype=np.int64)[run.queries] for run in runs]
+    return docids, names, np.concatenate(queries) * len(docids) + np.concatenate(rows)
+
+
+def _values(run: Run, method: str, k: float) -> np.ndarray:
+    """(L,) float64: what each entry of a run adds to its document, before weights."""
+    if method == "rrf":
+        return 1 / (k + run.ranks)
+    if method.startswith("mean"):
+        return run.scores
+    sizes = np.diff(run.offsets)
+    queries, filled = run.queries, np.maximum(sizes, 1)
+    if method == "minmax":
+        first = np.minimum(run.offsets[:-1], max(len(run.scores) - 1, 0))
+        last = np.maximum(run.offsets[1:] - 1, 0)
+        low, spread = (run.scores[last], run.scores[first] - run.scores[last]) if len(run.scores) else ([], [])
+    else:
+        low = np.bincount(queries, weights=run.scores, minlength=len(sizes)) / filled
+        off = run.scores - low[queries]
+        spread = np.sqrt(np.bincount(queries, weights=off * off, minlength=len(sizes)) / filled)
+    low, spread = np.asarray(low, dtype=np.float64)[queries], np.asarray(spread, dtype=np.float64)[queries]
+    return np.divide(run.scores - low, spread, out=np.zeros_like(run.scores), where=spread > 0)
+
+
+def _best_first(
+    queries: np.ndarray, scores: np.ndarray, names: pyarrow.Array, rows: np.ndarray, count: int
+) -> np.ndarray:
+    """Positions that put entries by query, then descending score, then descending docid.
+
+    Args:
+        queries: (n,) int64, below `count`; scores: (n,) float32, finite.
+        names: V distinct docids; rows: (n,) entry → row of names.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
+    falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
+    keys = queries << 32 | falling
+    order = _ascending(keys, count << 32)
+    same = np.diff(keys[order]) == 0
+    before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
+    first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
+    one, two = (names.take(pyarrow.array(rows[order[places]])) for places in (first, first + 1))
+    swapped = first[pyarrow.compute.less(one, two).to_numpy(zero_copy_only=False)]  # by bytes, as strcmp
+    order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
+    tied = (before | after)[: len(order)]
+    tied[first] = tied[first + 1] = False
+    among = order[tied]
+    column = names.take(pyarrow.array(rows[among]))
+    descending = among[pyarrow.compute.sort_indices(column, sort_keys=[("", "descending")]).to_numpy()]
+    order[tied] = descending[np.argsort(keys[descending], kind="stable")]
+    return order
+
+
+def _ascending(keys: np.ndarray, span: int) -> np.ndarray:
+    """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand."""
+    bits = max(len(keys) - 1, 0).bit_length()
+    if span << bits > 1 << 63:
+        return np.argsort(keys, kind="stable")
+    packed = keys << bits | np.arange(len(keys))  # a plain sort is several times faster than one of positions
+    packed.sort()
+    return packed & ((1 << bits) - 1)

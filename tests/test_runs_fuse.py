@@ -1,0 +1,195 @@
+"""Fusions of runs, compared with Pyserini and with numbers of ranx; and the command that makes them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.fuse import main
+from rnnreranker.runs import Run
+from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
+
+A = {"q1": {"d1": 9.5, "d2": 7.25, "d3": 7.0, "d4": 1.5}, "q2": {"d5": 3.0, "d1": 2.0, "d7": 0.5}}
+B = {"q1": {"d3": 0.9, "d5": 0.8, "d1": 0.35}, "q2": {"d7": 0.7, "d2": 0.6, "d5": 0.55, "d9": 0.1}}
+C = {"q1": {"d2": -1.0, "d6": -2.5, "d1": -7.0}, "q2": {"d9": -0.5, "d7": -4.0}}
+WEIGHTS = (2.0, 0.5, 1.0)
+
+# Computed with ranx 0.3.21: rrf (k=60), anz, sum (over 3 runs: the mean), and after the norms min-max and zmuv sum and
+# wsum; the scores of the documents of q1 and q2 in the order of their ids.
+RANX = {
+    ("rrf", None): [
+        [0.048139, 0.032522, 0.032266, 0.015625, 0.016129, 0.016129],
+        [0.016129, 0.016129, 0.032266, 0.048395, 0.032018],
+    ],
+    ("mean", None): [[0.95, 3.125, 3.95, 1.5, 0.8, -2.5], [2.0, 0.6, 1.775, -0.933333, -0.2]],
+    ("mean-zero", None): [
+        [2.85 / 3, 6.25 / 3, 7.9 / 3, 0.5, 0.8 / 3, -2.5 / 3],
+        [2 / 3, 0.2, 3.55 / 3, -2.8 / 3, -0.4 / 3],
+    ],
+    ("minmax", None): [[1.0, 1.71875, 1.6875, 0.0, 0.818182, 0.75], [0.6, 0.833333, 1.75, 1.0, 1.0]],
+    ("zscore", None): [
+        [-1.68362, 1.29901, 1.139268, -1.634602, 0.487713, 0.392232],
+        [0.162221, 0.488813, 1.407113, -1.374458, -0.683689],
+    ],
+    ("minmax", WEIGHTS): [[2.0, 2.4375, 1.875, 0.0, 0.409091, 0.75], [1.2, 0.416667, 2.375, 0.5, 1.0]],
+    ("zscore", WEIGHTS): [
+        [0.095771, 1.617439, 0.919906, -3.269204, 0.243857, 0.392232],
+        [0.324443, 0.244406, 2.406881, -3.133886, 0.158156],
+    ],
+}
+
+
+def runs(*some: dict[str, dict[str, float]]) -> list[Run]:
+    return [Run.from_dict(entries) for entries in some]
+
+
+@pytest.mark.parametrize(("method", "weights"), RANX)
+def test_scores_are_those_of_ranx(method: str, weights: tuple[float, ...] | None) -> None:
+    fused = fuse(runs(A, B, C), method, weights=weights)
+    for qid, expected in zip(("q1", "q2"), RANX[method, weights], strict=True):
+        found = dict(fused[qid])
+        assert [found[docid] for docid in sorted(found)] == pytest.approx(expected, abs=2e-6)
+        assert [score for _, score in fused[qid]] == sorted(found.values(), reverse=True)
+
+
+@pytest.mark.jvm
+def test_reciprocal_ranks_are_those_of_pyserini() -> None:
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    from pyserini.fusion import reciprocal_rank_fusion
+    from pyserini.trectools import TrecRun
+
+    rng = np.random.default_rng(3)
+    made = [{f"d{doc}": float(rng.normal()) for doc in rng.permutation(300)[:200]} for _ in range(3)]
+    of_pyserini = [
+        TrecRun.from_list([("q", "Q0", docid, rank, s, "-") for rank, (docid, s) in enumerate(run["q"], 1)])
+        for run in runs(*({"q": entries} for entries in made))
+    ]
+    merged = reciprocal_rank_fusion(of_pyserini).run_data
+    expected = dict(zip(merged["docid"], merged["score"].astype(float), strict=True))
+    found = dict(fuse(runs(*({"q": entries} for entries in made)))["q"])
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_queries_and_documents_that_a_run_lacks() -> None:
+    """A run with nothing for a query takes no part in it."""
+    dense = Run.from_dict({"both": {"a": 2.0, "b": 1.0}, "dense": {"b": 5.0, "a": 4.0, "c": 3.0}, "none": {}})
+    sparse = Run.from_dict({"both": {"b": 9.0}, "dense": {}, "sparse": {"a": 1.0}})
+    fused = fuse([dense, sparse], hits=2)
+    assert fused.qids == ("both", "dense", "none", "sparse")
+    assert fused["both"] == [("b", pytest.approx(1 / 62 + 1 / 61)), ("a", pytest.approx(1 / 61))]
+    assert fused["dense"] == [("b", pytest.approx(1 / 61)), ("a", pytest.approx(1 / 62))]
+    assert fused["none"] == []
+    assert fused["sparse"] == [("a", pytest.approx(1 / 61))]
+    for method in METHODS:
+        assert fuse([Run.from_dict({"q": {}}), Run.from_dict({"q": {}})], method)["q"] == []
+
+
+def test_equal_scores_stand_as_trec_eval_sorts_them(tmp_path: Path) -> None:
+    """trec_eval compares scores as float32 and puts the larger docid first."""
+    entries = {"q": dict.fromkeys(("a", "c", "b", "é", "Z"), 1.0)}
+    assert fuse(runs(entries, entries), "mean").ranked("q") == ["é", "c", "b", "a", "Z"]
+    near = {"q": {"a": 1.0 + 1e-9, "b": 1.0, "c": 1.0 - 1e-3}}
+    assert fuse(runs(near), "mean").ranked("q") == ["b", "a", "c"]
+    crossed = runs({"q": {"x": 2.0, "y": 1.0}}, {"q": {"y": 2.0, "x": 1.0}})
+    fused = fuse(crossed)
+    assert fused.ranked("q") == ["y", "x"]
+    fused.write(tmp_path / "fused.txt")
+    assert Run.read(tmp_path / "fused.txt").ranked("q") == ["y", "x"]
+
+
+def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
+    scores: dict[str, float] = {}
+    for part in parts:
+        for rank, docid in enumerate(sorted(part, key=lambda docid: (-part[docid], docid)), 1):
+            scores[docid] = scores.get(docid, 0.0) + 1 / (60 + rank)
+    single = {docid: np.float32(score) for docid, score in scores.items()}
+    return sorted(sorted(single, reverse=True), key=lambda docid: -single[docid])[:hits]
+
+
+def test_many_runs_with_ties_against_a_plain_sum() -> None:
+    rng = np.random.default_rng(7)
+    made = [
+        {f"q{q}": {f"d{doc}": float(rng.integers(9)) for doc in rng.permutation(40)[:25]} for q in rng.permutation(20)}
+        for _ in range(4)
+    ]
+    fused = fuse(runs(*made), hits=30)
+    for qid in fused:
+        assert fused.ranked(qid) == by_hand([run[qid] for run in made], 30)
+
+
+def test_lines_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = [f"q{q} Q0 d{doc} 0 {score} x\n" for q in range(9) for doc, score in enumerate(rng.integers(50, size=40))]
+    other = tmp_path / "other.tsv"
+    other.write_text("".join(f"q{q}\td{doc}\t{40 - doc}\n" for q in range(9) for doc in range(40)))
+    written = []
+    for number in range(3):
+        queries = [line for q in range(9) for line in rng.permutation([one for one in lines if f"q{q} " in one])]
+        one = tmp_path / f"{number}.txt.gz"
+        one.write_bytes(gzip.compress("".join(queries).encode()))
+        assert main([str(one), str(other), "--output", str(tmp_path / "out.txt"), "--hits", "25"]) == 0
+        written.append((tmp_path / "out.txt").read_bytes())
+    assert written[0] == written[1] == written[2]
+    assert written[0].count(b"\n") == 9 * 25
+    assert written[0].split(b"\n")[0].endswith(b" fused")
+
+
+def test_the_flags_of_the_command(tmp_path: Path) -> None:
+    for name, entries in (("a", A), ("b", B)):
+        Run.from_dict(entries).write(tmp_path / f"{name}.txt")
+    out = tmp_path / "out.tsv"
+    words = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--output", str(out), "--output-format", "msmarco"]
+    for more, params in (
+        ([], {}),
+        (["--rrf-k", "0", "--weights", "3,1"], {"k": 0, "weights": (3, 1)}),
+        (["--method", "zscore", "--weights", "1,0"], {"method": "zscore", "weights": (1, 0)}),
+    ):
+        assert main([*words, *more]) == 0
+        expected = fuse(runs(A, B), **params)  # type: ignore[arg-type]
+        assert {qid: Run.read(out).ranked(qid) for qid in expected} == {qid: expected.ranked(qid) for qid in expected}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.txt"], "a.txt: one run alone; give two or more to fuse"),
+        (["a.txt", "a.txt", "--weights", "1"], "--weights 1: 1 for 2 runs; expected one for each"),
+        (["a.txt", "a.txt", "--weights", "1,x"], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "a.txt", "--weights", "0,0"], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "a.txt", "--rrf-k", "-1"], "--rrf-k -1.0: expected a finite number >= 0"),
+        (["a.txt", "a.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with --method mean"),
+        (["a.txt", "b.txt"], "b.txt: no such run file"),
+        (["a.txt", "a.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
+        (["a.txt", "bad.txt"], "bad.txt:1: score nan; expected a finite number"),
+    ],
+)
+def test_what_the_command_refuses(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run.from_dict(A).write("a.txt")
+    Path("bad.txt").write_text("q Q0 d 1 nan t\n")
+    with pytest.raises(InputError) as refused:
+        main([*words, "--output", "out.txt"])
+    assert said in str(refused.value)
+    assert not Path("out.txt").exists()
+
+
+def test_what_the_function_refuses() -> None:
+    with pytest.raises(InputError, match="fuse: no runs"):
+        fuse([])
+    with pytest.raises(InputError, match="fuse rrff: no such method; did you mean rrf"):
+        fuse(runs(A), "rrff")
+    with pytest.raises(InputError, match="1 weights for 2 runs"):
+        fuse(runs(A, B), weights=[1])
+    with pytest.raises(InputError, match="beyond float32"):
+        fuse(runs({"q": {"d": 1e39}}), "mean")
+    with pytest.raises(InputError, match="weights='-1,2'"):
+        FuseParams(weights="-1,2")
