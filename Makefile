@@ -10,7 +10,7 @@ demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress pydoc
 
 test: $(VENV)/dev.stamp
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n logical --dist worksteal
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # several workers: torch and BLAS of one must not take the cores of the others
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,6 +34,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.shared)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where RNNRERANKER_SHARED is set, a test of the reference folder that skips has failed."""
+    report = yield
+    if report.skipped and item.get_closest_marker("shared") and os.environ.get("RNNRERANKER_SHARED"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, though RNNRERANKER_SHARED is set: {report.longrepr}"
+    return report
+
+
 @pytest.fixture(scope="session")
 def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dense index of the built-in collection: the one in the cache folder, else one made for the tests."""
@@ -40,7 +54,8 @@ def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cached = cache_home() / "indexes" / f"pydoc-{pydoc.fingerprint()}"
     if (cached / "rnnreranker.json").is_file():
         return cached
-    made = tmp_path_factory.mktemp("pydoc") / "index"
+    base = tmp_path_factory.getbasetemp()
+    made = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "pydoc-index"  # of two builds one waits
     assert make_index(["--documents", "pydoc", "--output", str(made)]) == 0
     return made
 
