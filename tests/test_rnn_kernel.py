@@ -23,6 +23,8 @@ SIZES = [
     (21, 3, 0.0, "authors"),
     (8, 4, 0.9, "authors"),
     (64, 70, 0.5, "authors"),
+    (9, 70, 0.5, "paper"),
+    (60, 90, 0.5, "paper"),
     (200, 5, 0.5, "paper"),
 ]
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.rnn import RnnParams, chunks, fallback, jaccard_similarity, reference, rnn_similarity
 
 RAW = RnnParams(scale="none")
 
@@ -32,7 +33,7 @@ def test_reciprocal_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("m", "k", "authors", "paper"), [(100, 21, 22, 21), (21, 21, 21, 20), (5, 21, 5, 4), (2, 1, 2, 1)]
+    ("m", "k", "authors", "paper"), [(100, 21, 22, 21), (21, 21, 21, 21), (5, 21, 5, 5), (2, 1, 2, 1)]
 )
 def test_length_of_lists(m: int, k: int, authors: int, paper: int) -> None:
     assert reference.list_length(m, RnnParams(k=k)) == authors
@@ -165,9 +166,58 @@ def test_a_whole_context_with_expansion() -> None:
     np.testing.assert_allclose(reference.rnn_similarity(TWINS[0], TWINS[1:], params), [1, 0.4 / 3], rtol=1e-12)
 
 
-def test_the_papers_lists_have_k_entries() -> None:
-    done = reference.steps(TWINS, RnnParams(k=2, k_exp=1, tau=0, scale="none", variant="paper"))
-    assert done.lists == [[0, 1], [0, 1], [2, 0]]
+def printed(vectors: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
+    """J of every pair and s* of the candidates by paper 000, A.1, eq. 3 to 11, and Section 3.1, eq. 1, sets as sets."""
+    sims = (vectors @ vectors.T).astype(np.float64)
+    m, weigh = len(sims), {"linear": lambda s: s, "exp": lambda s: math.exp(params.weight_scale * s)}
+    weigh["binary"] = lambda s: 1.0
+
+    def nearest(i: int, size: int) -> list[int]:  # eq. 3
+        return sorted(range(m), key=lambda j: (-sims[i, j], j))[:size]
+
+    def reciprocal(i: int, size: int) -> set[int]:  # eq. 4
+        return {j for j in nearest(i, size) if i in nearest(j, size)}
+
+    rows = np.zeros((m, m))
+    for i in range(m):
+        found = own = reciprocal(i, params.k)
+        for j in own if params.tau else ():  # eq. 5
+            short = reciprocal(j, round(params.tau * params.k))
+            if len(own & short) * 3 >= len(short) * 2:
+                found = found | short
+        for j in found:  # eq. 7: f_w of the distance, and nothing else
+            rows[i, j] = weigh[params.weight](sims[i, j])
+    expanded = rows
+    if params.k_exp > 1:
+        expanded = np.stack([rows[nearest(i, params.k_exp)].mean(axis=0) for i in range(m)])  # eq. 8
+    below = np.minimum(expanded[:, None], expanded).sum(axis=2)  # eq. 9
+    above = np.maximum(expanded[:, None], expanded).sum(axis=2)  # eq. 10
+    jaccard = np.divide(below, above, out=np.zeros((m, m)), where=above != 0)  # 1 - eq. 11
+    return jaccard, params.lam * sims[0, 1:] + (1 - params.lam) * jaccard[0, 1:]
+
+
+@pytest.mark.parametrize(("k", "k_exp", "tau"), [(4, 3, 0.5), (3, 8, 0.7), (11, 2, 0.4), (12, 30, 1.0), (40, 5, 0.3)])
+@pytest.mark.parametrize("weight", ["linear", "exp", "binary"])
+def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, weight: Any) -> None:
+    """Paper 000, A.1, eq. 3 to 8: k nearest in all, k_exp nearest whatever k, exp(-d) without -1, rows as they are."""
+    vectors = np.random.default_rng(k).normal(0.6, 0.5, size=(12, 4)).astype(np.float32)
+    params = RnnParams(k=k, k_exp=k_exp, tau=tau, weight=weight, weight_scale=1.0, scale="none", variant="paper")
+    jaccard, mixed = printed(vectors, params)
+    every = range(len(vectors))
+    batch = vectors[None]
+    setting = chunks.Setting.of(params, np.array([len(vectors)]), mix=False)
+    near = {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(reference.jaccard_similarity(vectors, params, every), jaccard, **near)
+    np.testing.assert_allclose(jaccard_similarity(batch, params, probes=every)[0], jaccard, **near)
+    np.testing.assert_allclose(rnn_similarity(batch[:, 0], batch[:, 1:], params)[0], mixed, **near)
+    by_numpy = np.zeros((1, len(vectors), len(vectors)), dtype=np.float32)
+    gram, problem = (vectors @ vectors.T).reshape(1, -1), np.zeros(1)
+    fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors)), by_numpy, problem)
+    np.testing.assert_allclose(by_numpy[0], jaccard, **near)
+    pytest.importorskip("torch")
+    from rnnreranker.rnn.torch import jaccard_similarity as on_tensors
+
+    np.testing.assert_allclose(on_tensors(batch, params, probes=every)[0].numpy(), jaccard, **near)
 
 
 def test_given_lists_are_used() -> None:

@@ -59,10 +59,10 @@ def plain_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParam
     setting = Setting.of(params, np.array([len(raw)]), mix=True)
     ranking, sims = fallback.similarities(raw, setting)
     reference.check_exponent(float(sims.max()), params)
-    order = np.argsort(-ranking, axis=1, kind="stable")[:, : setting.lists[len(raw)]]
-    weights = fallback.weights(_sets(order, setting.columns[len(raw)], setting.strict), sims, setting)
-    if params.k_exp > 1:
-        weights = weights[np.sort(order[:, : params.k_exp], axis=1)].mean(axis=1)
+    m, order = len(raw), np.argsort(-ranking, axis=1, kind="stable")
+    weights = fallback.weights(_sets(order[:, : setting.lists[m]], setting.columns[m], setting.authors), sims, setting)
+    if setting.nearest[m] > 1:
+        weights = weights[np.sort(order[:, : setting.nearest[m]], axis=1)].mean(axis=1)
     overlap = fallback.jaccard(weights, 0)[1:]
     return reference.mix(fallback.geometric(raw, sims, setting), overlap, params.lam)
 

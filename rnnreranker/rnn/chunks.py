@@ -25,13 +25,14 @@ CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in
 class Setting:
     """RnnParams as the engines take them: numbers, and list lengths that depend on the size of a context.
 
-    lists, columns: size m -> entries of a neighbour list, entries used for the extension (-1 = no extension).
+    By the size m of a context: lists, entries of a neighbour list; columns, entries used for the extension (-1 = no
+    extension); nearest, entries whose weights are averaged (1 = those of the element itself).
     """
 
     lists: Mapping[int, int]
     columns: Mapping[int, int]
-    k_exp: int
-    strict: bool  # overlap above 2/3, not at it
+    nearest: Mapping[int, int]
+    authors: bool  # overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided by their sums
     weight: int  # 0 linear, 1 exp, 2 binary
     weight_scale: float
     normalize: int  # 0 none, 1 max, 2 mean
@@ -48,8 +49,8 @@ class Setting:
         return cls(
             lists={m: reference.list_length(m, params) for m in distinct},
             columns={m: reference.extension_columns(m, params) if params.tau > 0 else -1 for m in distinct},
-            k_exp=params.k_exp,
-            strict=params.variant == "authors",
+            nearest={m: reference.nearest_taken(m, params) for m in distinct},
+            authors=params.variant == "authors",
             weight=("linear", "exp", "binary").index(params.weight),
             weight_scale=params.weight_scale,
             normalize=(None, "max", "mean").index(params.normalize),

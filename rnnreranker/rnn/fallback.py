@@ -25,10 +25,10 @@ def score_contexts(
         if setting.weight == 1 and (largest := setting.weight_scale * sims.max()) > setting.exponent_limit:
             problem[i] = largest
             continue
-        k_exp = setting.k_exp
-        order = np.argsort(-ranking, axis=1, kind="stable")[:, : setting.lists[m]]
-        rows = weights(_sets(order, m, setting), sims, setting)
-        expanded = rows if k_exp == 1 else rows[np.sort(order[:, :k_exp], axis=1)].sum(axis=1)
+        nearest = setting.nearest[m]
+        order = np.argsort(-ranking, axis=1, kind="stable")
+        rows = weights(_sets(order[:, : setting.lists[m]], m, setting), sims, setting)
+        expanded = rows if nearest == 1 else rows[np.sort(order[:, :nearest], axis=1)].sum(axis=1)
         if setting.mix:
             overlap = jaccard(expanded, 0)[1:]
             out[i, 0, : m - 1] = setting.lam * geometric(raw, sims, setting) + (1.0 - setting.lam) * overlap
@@ -66,7 +66,7 @@ def _sets(order: np.ndarray, m: int, setting: Setting) -> np.ndarray:
     short = _reciprocal(order[:, :columns], m).astype(np.float32)
     shared = base.astype(np.float32) @ short.T  # (i, q): |T_q & R(i)|, small integers, exact
     sizes = short.sum(axis=1)
-    enough = 3 * shared > 2 * sizes if setting.strict else 3 * shared >= 2 * sizes
+    enough = 3 * shared > 2 * sizes if setting.authors else 3 * shared >= 2 * sizes
     return base | ((enough & base).astype(np.float32) @ short > 0)
 
 
@@ -77,13 +77,16 @@ def _reciprocal(order: np.ndarray, m: int) -> np.ndarray:
 
 
 def weights(members: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
-    """(m, m) float64: row i = the weights of the members of R*(i), which sum to 1; 0 elsewhere."""
+    """(m, m) float64: row i = the weights of the members of R*(i), with the authors' variant of sum 1; 0 elsewhere."""
     if setting.weight == 0:
         weights = np.where(members, sims, 0.0)
     elif setting.weight == 1:
-        weights = np.where(members, np.exp(setting.weight_scale * np.where(members, sims, 0.0)) - 1.0, 0.0)
+        weights = np.exp(setting.weight_scale * np.where(members, sims, 0.0)) - (1.0 if setting.authors else 0.0)
+        weights = np.where(members, weights, 0.0)
     else:
         weights = members.astype(np.float64)
+    if not setting.authors:
+        return weights
     divisor = _totals(weights)
     usable = (divisor != 0) & np.isfinite(divisor)
     return np.where(usable[:, None], weights / np.where(usable, divisor, 1.0)[:, None], 0.0)

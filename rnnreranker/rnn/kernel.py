@@ -26,14 +26,15 @@ def score_contexts(
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
+    tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     _score_chunk(
         gram.reshape(-1),
         gram.shape[1],
         sizes,
         lengths,
         columns,
-        setting.k_exp,
-        setting.strict,
+        tops,
+        setting.authors,
         setting.weight,
         setting.weight_scale,
         setting.exponent_limit,
@@ -88,16 +89,19 @@ def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale):  # type: ignore[no-untyped-def]
-    """Compressed sparse rows of weights that sum to 1, or are empty, whether any is negative; the largest similarity.
+def _weights(  # type: ignore[no-untyped-def]
+    sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale, authors
+):
+    """Compressed sparse rows of weights, what each sums to, whether any is negative; the largest similarity.
 
-    own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
+    The authors' rows sum to 1 or are empty. own: the sets before the extension, which are within the lists;
+    similarities beyond them come from the matrix.
     """
     count = 0
     for i in range(m):
         for v in range(sets.shape[1]):
             count += np.int64(ones(sets[i, v]))
-    starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    starts, ends, sums = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64), np.empty(m)
     members, weights = np.empty(count, dtype=np.uint32), np.empty(count)
     row = np.empty(m, dtype=np.float32)
     inverse = 1.0 / span if span > 0.0 else 0.0
@@ -127,17 +131,20 @@ def _weights(sims, lists, values, own, sets, m, low, span, minmax, divisor, weig
                     value = _clipped((value - low) * inverse)
                 value *= factor
                 if weight == 1:
-                    value = np.exp(weight_scale * value) - 1.0
+                    value = np.exp(weight_scale * value) - (1.0 if authors else 0.0)
             signed |= value < 0.0
             weights[e] = value
             total += value
-        if total == 0.0 or not np.isfinite(total):
-            n = start
-        factor = 1.0 / total
-        for e in range(start, n):
-            weights[e] *= factor
+        sums[i] = total
+        if authors:
+            if total == 0.0 or not np.isfinite(total):
+                n = start
+            factor = 1.0 / total
+            for e in range(start, n):
+                weights[e] *= factor
+            sums[i] = n > start
         starts[i], ends[i] = start, n
-    return (starts, ends, members, weights, signed), largest
+    return (starts, ends, members, weights, sums, signed), largest
 
 
 @compiled()
@@ -145,9 +152,9 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     """Sum of minima over sum of maxima of expanded rows, for each probe against all.
 
     Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside the
-    probe's support and every row that is not empty sums to 1, which gives the sum of maxima; else all columns are read.
+    probe's support and what the rows sum to gives the sum of maxima; else all columns are read.
     """
-    starts, ends, members, values, signed = rows
+    starts, ends, members, values, sums, signed = rows
     top = nearest.shape[1]
     chosen = len(probes)
     probe_rows, row = np.empty((chosen, m)), np.empty(m)
@@ -161,7 +168,7 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
             probe_rows[r, j] = 0.0
         for t in range(top if probes[r] < m else 0):
             near = nearest[probes[r], t]
-            totals[r] += ends[near] > starts[near]
+            totals[r] += sums[near]
             for e in range(starts[near], ends[near]):
                 probe_rows[r, members[e]] += values[e]
         for j in range(m):
@@ -171,7 +178,7 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
         total = 0.0
         for t in range(top):
             near = nearest[i, t]
-            total += ends[near] > starts[near]
+            total += sums[near]
             for e in range(starts[near], ends[near]):
                 row[members[e]] += values[e]
         for r in range(chosen):
@@ -208,8 +215,8 @@ def _filed_under(stamp: int) -> Any:
         sizes,
         lengths,
         columns,
-        k_exp,
-        strict,
+        tops,
+        authors,
         weight,
         weight_scale,
         exponent_limit,
@@ -242,9 +249,8 @@ def _filed_under(stamp: int) -> Any:
                     for j in range(m):
                         sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
             symmetric = minmax or not normalize
-            top = k_exp if k_exp < lengths[c] else lengths[c]
             lists, values, nearest, bounds, short_bounds, low, span = neighbours(
-                sims, m, lengths[c], columns[c], top, k_exp, minmax
+                sims, m, lengths[c], columns[c], tops[c], minmax
             )
             if normalize and minmax:
                 for i in range(m):
@@ -252,9 +258,9 @@ def _filed_under(stamp: int) -> Any:
             own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
             short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
             reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
-            sets = extended(own, short, m, strict) if columns[c] >= 0 else own
+            sets = extended(own, short, m, authors) if columns[c] >= 0 else own
             rows, largest = _weights(
-                sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale
+                sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale, authors
             )
             if weight == 1 and weight_scale * largest > exponent_limit:
                 problem[c] = weight_scale * largest

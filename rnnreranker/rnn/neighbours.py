@@ -19,8 +19,10 @@ from rnnreranker.rnn.selection import (
 
 
 @compiled()
-def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no-untyped-def]
-    """Neighbour lists in element order with their similarities, the first k_exp of each, the bounds of (short) lists.
+def neighbours(sims, m, length, columns, top, minmax):  # type: ignore[no-untyped-def]
+    """Neighbour lists in element order with their similarities, the `top` nearest, the bounds of (short) lists.
+
+    The nearest are the first entries of the lists, or go beyond them; for top = 1 they are the elements themselves.
 
     With min-max also the lowest off-diagonal similarity and the distance to the highest, else 0 and 1.
 
@@ -35,11 +37,12 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
     marks = np.empty((m + 63) // 64, dtype=np.uint64)
     held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     order = np.empty(RANKED, dtype=np.int64)
-    ranked, most = length <= RANKED - 8, RANKED // 2 if length <= RANKED // 2 - 8 else RANKED
+    longest = length if length > top else top
+    ranked, most = longest <= RANKED - 8, RANKED // 2 if longest <= RANKED // 2 - 8 else RANKED
     floor = np.float32(-np.inf) if ranked and m <= most else np.float32(0)
     maxima = np.empty(LANES, dtype=np.float32)
-    in_lanes = ranked and m > 2 * LANES and LANES * np.log(LANES / (LANES - length)) < most - 3  # values above a floor
-    short_floor, near_floor = np.float32(0), np.float32(0)
+    in_lanes = ranked and m > 2 * LANES and LANES * np.log(LANES / (LANES - longest)) < most - 3  # values above a floor
+    list_floor, short_floor, near_floor = np.float32(0), np.float32(0), np.float32(0)
     lowest, highest = np.float32(np.inf), np.float32(-np.inf)
     for i in range(m):
         row, n = sims[i], 0
@@ -52,13 +55,13 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
         if ranked:
             if in_lanes:
                 lane_maxima(row, m, i, maxima)
-                floor = floor_for(maxima, LANES, length, length + 1, floor)
+                floor = floor_for(maxima, LANES, longest, longest + 1, floor)
             n = reaching(row, m, floor, most, marks, found, held)
-            if n < length or n > most:
-                floor = floor_for(row, m, length, most, floor)
+            if n < longest or n > most:
+                floor = floor_for(row, m, longest, most, floor)
                 n = reaching(row, m, floor, most, marks, found, held)
-        if n < length:
-            floor, stop = cut(row, m, length, floor)
+        if n < longest:
+            floor, stop = cut(row, m, longest, floor)
             for w in range(len(marks)):
                 marks[w] = np.uint64(0)
             for j in range(m):
@@ -68,6 +71,9 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
         if ranked:
             ordered(held, n, order)
             bound[i], last[i] = held[order[length - 1]], found[order[length - 1]]
+        elif longest > length:
+            list_floor, stop = cut(held, n, length, list_floor)
+            bound[i], last[i] = list_floor, found[stop] if stop < n else m
         entry, least, stop = i * length, bound[i], last[i]
         for e in range(n):
             lists[entry], values[entry] = found[e], held[e]
@@ -81,7 +87,7 @@ def neighbours(sims, m, length, columns, top, k_exp, minmax):  # type: ignore[no
         elif columns > 0:
             short_floor, stop = cut(held, n, columns, short_floor)
             short_bound[i], short_last[i] = short_floor, found[stop] if stop < n else m
-        if k_exp == 1:
+        if top == 1:
             nearest[i, 0] = i
         elif ranked:
             for t in range(top):  # in element order
@@ -124,7 +130,7 @@ def reciprocal(sims, lists, values, bounds, short_bounds, symmetric, sets, short
 
 
 @compiled()
-def extended(sets, short, m, strict):  # type: ignore[no-untyped-def]
+def extended(sets, short, m, authors):  # type: ignore[no-untyped-def]
     """Each set joined with the short sets of its members that overlap it by more than (or at least) two thirds."""
     words = sets.shape[1]
     result = np.zeros((m, words), dtype=np.uint64)
@@ -145,7 +151,7 @@ def extended(sets, short, m, strict):  # type: ignore[no-untyped-def]
                 shared = np.int64(0)
                 for w in range(words):
                     shared += np.int64(ones(short[q, w] & sets[i, w]))
-                if 3 * shared > 2 * size[q] or (not strict and 3 * shared == 2 * size[q]):
+                if 3 * shared > 2 * size[q] or (not authors and 3 * shared == 2 * size[q]):
                     for w in range(words):
                         result[i, w] |= short[q, w]
     return result

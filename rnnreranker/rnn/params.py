@@ -16,8 +16,10 @@ class RnnParams(Params):
 
     - `k`: an element's neighbour list holds its k nearest elements besides itself (variant "paper": k in all).
     - `tau`: share of the list that may extend a reciprocal set; 0 means that no set is extended.
-    - `weight`, `weight_scale`: weight of a member from its similarity s: s, exp(p s) - 1 with p = `weight_scale`, or 1.
-    - `k_exp`: an element's weights are averaged over the first k_exp entries of its list; 1 means no averaging.
+    - `weight`, `weight_scale`: weight of a member from its similarity s: s, exp(p s) - 1 with p = `weight_scale`, or 1;
+      an element's weights are divided by their sum (variant "paper": exp(p s), and no division).
+    - `k_exp`: an element's weights are averaged over the first k_exp entries of its list (variant "paper": over its
+      k_exp nearest, however short the list); 1 means no averaging.
     - `lam`: lambda in s* = lambda s_0i + (1 - lambda) J(0, i), J being the Jaccard similarity of the weights.
     - `normalize`: every row of similarities is divided by its maximum or its mean, or left alone.
     - `scale`: "minmax" maps the similarities of a context to [0, 1], so that no setting depends on the scale of the
@@ -50,7 +52,7 @@ class RnnParams(Params):
         0.6, "lambda: weight of the geometric similarity, 1 - lambda of the Jaccard similarity", at_least=0, at_most=1
     )
     weight: Literal["linear", "exp", "binary"] = setting("linear", "weight of a neighbour from its similarity s")
-    weight_scale: float = setting(2.4, "p in the weight exp(p s) - 1 of --weight exp", above=0)
+    weight_scale: float = setting(2.4, "p in the weight exp(p s) of --weight exp", above=0)
     normalize: Literal["max", "mean"] | None = setting(None, "divide each row of similarities by its max or mean")
     scale: Literal["minmax", "none"] = setting("minmax", "map a context's similarities to [0, 1], or leave them raw")
     context: int = context_setting()

@@ -26,7 +26,8 @@ class Steps:
 
     raw: (m, m) float32 inner products; ranking: (m, m) float32, what the lists are sorted by; sims: (m, m) float64,
     what the weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended;
-    weights: (m, m) float64, rows sum to 1 or are zero; expanded: (m, m) float64, the rows averaged.
+    weights: (m, m) float64, with the authors' variant rows sum to 1 or are zero; expanded: (m, m) float64, the rows
+    averaged.
     """
 
     raw: np.ndarray
@@ -50,16 +51,16 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
     m = len(raw)
     ranking, sims = similarities(raw, params)
     check_exponent(sims.max(), params)
-    made = (
-        [list(map(int, row)) for row in lists]
-        if lists is not None
-        else neighbour_lists(ranking, list_length(m, params))
+    length, nearest = list_length(m, params), nearest_taken(m, params)
+    ranked = (
+        [list(map(int, row)) for row in lists] if lists is not None else neighbour_lists(ranking, max(length, nearest))
     )
+    made = [entries[:length] for entries in ranked]
     sets = reciprocal_sets(made)
     if params.tau > 0:
         sets = extend(sets, made, extension_columns(m, params), params.variant)
     weights = weight_rows(sets, sims, params)
-    return Steps(raw, ranking, sims, made, sets, weights, expand(weights, made, params.k_exp))
+    return Steps(raw, ranking, sims, made, sets, weights, expand(weights, ranked, nearest))
 
 
 def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
@@ -136,17 +137,21 @@ def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
 
 
 def list_length(m: int, params: RnnParams) -> int:
-    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper); k is at most m-1."""
-    k = min(params.k, m - 1)
-    return k + 1 if params.variant == "authors" else k
+    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper, eq. 3); at most all m."""
+    return min(params.k + 1 if params.variant == "authors" else params.k, m)
 
 
 def extension_columns(m: int, params: RnnParams) -> int:
     """Entries of a list that take part in the extension; halves are rounded to the even number."""
-    k = min(params.k, m - 1)
-    if params.variant == "authors":
-        return min(round(params.tau * (k + 1)) + 2, k + 1)
-    return round(params.tau * k)
+    if params.variant == "paper":
+        return min(round(params.tau * params.k), m)  # eq. 5
+    length = list_length(m, params)
+    return min(round(params.tau * length) + 2, length)
+
+
+def nearest_taken(m: int, params: RnnParams) -> int:
+    """The k_exp nearest whose weights are averaged: of a list (authors), or of all m elements (paper, eq. 8)."""
+    return min(params.k_exp, m if params.variant == "paper" else list_length(m, params))
 
 
 def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
@@ -182,14 +187,15 @@ def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, v
 
 
 def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np.ndarray:
-    """V: the weight of each member of a set, divided by the sum of the row; (m, m) float64.
+    """V: the weight of each member of a set (eq. 7), with the authors' variant divided by the sum of the row; (m, m).
 
-    A row without members, or whose weights sum to 0, is all zeros. Negative similarities give negative weights.
+    float64. A row without members, or whose weights the authors' variant would divide by 0, is all zeros. Negative
+    similarities give negative weights.
     """
     rows = np.zeros(sims.shape)
     for i, members in enumerate(sets):
         weights = {j: weight(float(sims[i, j]), params) for j in sorted(members)}
-        divisor = total(weights.values())
+        divisor = total(weights.values()) if params.variant == "authors" else 1.0
         if divisor != 0 and math.isfinite(divisor):
             for j, value in weights.items():
                 rows[i, j] = value / divisor
@@ -197,11 +203,11 @@ def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np
 
 
 def weight(similarity: float, params: RnnParams) -> float:
-    """f_w: the weight of a neighbour before the row is divided by its sum."""
+    """f_w (eq. 7, of the distance -s): s, exp(p s) or 1; the authors' code takes 1 off the exponential."""
     if params.weight == "binary":
         return 1.0
     if params.weight == "exp":
-        return math.exp(params.weight_scale * similarity) - 1.0
+        return math.exp(params.weight_scale * similarity) - (1.0 if params.variant == "authors" else 0.0)
     return similarity
 
 

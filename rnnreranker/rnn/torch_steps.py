@@ -58,14 +58,15 @@ def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> BatchStep
     # what depends on the size of a context comes from the reference; sizes below 2 are computed along and not looked at
     lengths = by_size(reference.list_length, contexts, params)
     ranking = torch.where(inside, ranking, -torch.inf)
-    highest = torch.topk(ranking, int(lengths.max()), dim=2).values  # values only: which of equal ones is left open
+    tops = by_size(reference.nearest_taken, contexts, params)
+    most = int(np.maximum(lengths, tops).max())
+    highest = torch.topk(ranking, most, dim=2).values  # values only: which of equal ones is left open
     sets = reciprocal(listed(ranking, highest, lengths))
     if params.tau > 0:
         columns = by_size(reference.extension_columns, contexts, params)
         sets = extend(sets, reciprocal(listed(ranking, highest, columns)), params.variant)
     rows = weight_rows(sets, sims, params)
     if params.k_exp > 1:
-        tops = np.minimum(params.k_exp, lengths)
         rows = expand(rows, listed(ranking, highest, tops), int(tops.max()))
     return BatchSteps(raw, sims, rows, inside, problem)
 
@@ -166,12 +167,15 @@ def extend(sets: Tensor, short: Tensor, variant: str) -> Tensor:
 
 
 def weight_rows(sets: Tensor, sims: Tensor, params: RnnParams) -> Tensor:
-    """The weights of the members, divided by the sum of the row; zeros where they sum to 0."""
+    """The weights of the members; the authors' variant divides rows by their sums, zeros where they sum to 0."""
     weights = torch.where(sets, sims, 0.0)
     if params.weight == "exp":
-        weights = torch.exp(params.weight_scale * weights) - 1.0  # 0 for those that are no members
+        weights = torch.exp(params.weight_scale * weights) - (1.0 if params.variant == "authors" else 0.0)
+        weights = torch.where(sets, weights, 0.0)
     elif params.weight == "binary":
         weights = sets.to(sims.dtype)
+    if params.variant == "paper":
+        return weights
     divisor = totals(weights)
     usable = (divisor != 0) & divisor.isfinite()
     return torch.where(usable[:, :, None], weights / torch.where(usable, divisor, 1.0)[:, :, None], 0.0)
