@@ -64,7 +64,7 @@ def test_transfer_groups_queries_by_what_training_saw() -> None:
     task = transfer_task({"q0": "a"}, only, {"t1": "b", "t2": "c"}, tested, 0, share=0.5)
     assert task.groups == {"t1": SEEN, "t2": UNSEEN}
     assert task.test == ("t1", "t2")
-    with pytest.raises(InputError, match="1 query ids stand in both"):
+    with pytest.raises(InputError, match="1 query id in both the training and the test topics"):
         transfer_task(TOPICS, QRELS, {"q3": "b"}, QRELS, 0, share=0.5)
     with pytest.raises(InputError, match="none of 1 topics has a judgement of grade 3 or more"):
         fold_tasks({"q1": "a"}, QRELS, 2, 0, share=0.5, relevant=3)

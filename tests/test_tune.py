@@ -373,7 +373,8 @@ def test_collections_are_checked_as_a_whole(tmp_path: Path) -> None:
     assert read_collections(file) == {"two": {"index": "i", "topics": "t", "qrels": "q", "protocol": "binary"}}
 
 
-def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def _written(made: QuerySet, tmp_path: Path) -> list[str]:
+    """The flags of a query set, whose files are written."""
     np.save(tmp_path / "queries.npy", made.queries.vectors)
     (tmp_path / "queries.ids").write_text("".join(f"{qid}\n" for qid in made.qids))
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in made.qids))
@@ -381,6 +382,19 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "qrels.txt").write_text("".join(lines))
     flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv")]
     flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
+    return flags
+
+
+def test_parameters_are_not_tested_on_the_topics_they_were_tuned_on(made: QuerySet, tmp_path: Path) -> None:
+    """000, A.4: tuned on MS MARCO dev.small, then "on the other evaluation sets"; `study` refuses the same."""
+    flags = _written(made, tmp_path)
+    again = ["--test-topics", str(tmp_path / "topics.tsv"), "--test-qrels", str(tmp_path / "qrels.txt")]
+    with pytest.raises(InputError, match=r"12 query ids in both the training and the test topics \(first: q00, q01"):
+        main([*flags, *again, "--trials", "2"])
+
+
+def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = _written(made, tmp_path)
     flags += ["--trials", "4", "--folds", "2", "--k-exp", "2", "--protocol", "binary"]
     flags += ["--output", str(tmp_path / "my.yaml"), "--json", str(tmp_path / "my.json")]
     assert main([*flags, "--sweep", "context,ablations", "--plots", str(tmp_path / "plots")]) == 0

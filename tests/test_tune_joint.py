@@ -332,6 +332,9 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         main([*common, "--validation-share", "0.5", "--test-share", "0.5"])
     with pytest.raises(InputError, match="--test-topics and --test-qrels go together"):
         main([*common, "--test-topics", "x.tsv"])
+    again = ["--encoder", "minilm", "--test-topics", str(data / "topics.tsv"), "--test-qrels", str(data / "qrels.txt")]
+    with pytest.raises(InputError, match="40 query ids in both the training and the test topics"):
+        main([*common, *again])
     with pytest.raises(InputError, match="--method hard has no parameters"):
         main([*common, "--method", "hard", "--boost", "2"])
     with pytest.raises(InputError, match="expected one measure"):

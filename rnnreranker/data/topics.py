@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
@@ -32,6 +33,19 @@ def load_topics(name: str | Path) -> dict[str, str]:
 def load_narratives(name: str | Path) -> dict[str, str]:
     """Query id to narrative, for the topics that have one; the same names and errors as `load_topics`."""
     return {qid: narrative for qid, (_, narrative) in _topics(str(name)).items() if narrative}
+
+
+def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
+    """Refuse query ids that stand on both sides: a figure of theirs would pass for held out.
+
+    Raises:
+        InputError: ids in both.
+    """
+    if twice := sorted(set(training) & set(tested)):
+        raise InputError(
+            f"{command.counted(len(twice), 'query id')} in both the training and the test topics "
+            f"(first: {', '.join(twice[:3])}); expected other queries to test on"
+        )
 
 
 def _topics(name: str) -> dict[str, tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rnnreranker.data.topics import check_held_out
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 
@@ -101,12 +102,7 @@ def transfer_task(
     """
     training = _with_positive(topics, qrels, relevant)
     tested = _with_positive(test_topics, test_qrels, relevant)
-    twice = sorted(set(training) & set(tested))
-    if twice:
-        raise InputError(
-            f"{len(twice)} query ids stand in both the training and the test topics (first: {', '.join(twice[:3])}); "
-            "expected different queries"
-        )
+    check_held_out(training, tested)
     seen = {docid for qid, found in _positives(qrels, relevant).items() if qid in topics for docid in found}
     of_test = _positives(test_qrels, relevant)
     return Task(

@@ -48,9 +48,12 @@ def main(argv: Sequence[str]) -> int:
     if args.collections:
         return _leave_one_out(args)
 
+    from rnnreranker.data.topics import check_held_out
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.tune.query_set import load_objective
+    from rnnreranker.tune.query_set import judged_topics, load_objective
 
+    if args.test_topics:
+        check_held_out(judged_topics(args.topics, args.qrels), judged_topics(args.test_topics, args.test_qrels))
     index = open_index(args.index)
     objective = load_objective(args, index, args.topics, args.qrels, args.run, args.encoded_queries)
     space = _space(args).within(objective.contexts.deepest)

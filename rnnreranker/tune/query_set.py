@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
 
 
+def judged_topics(topics: str, qrels: str) -> dict[str, str]:
+    """The topics that have judgements: query id to text.
+
+    Raises:
+        InputError: files that cannot be read, no topic with a judgement.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+
+    judged, texts = set(load_qrels(qrels)["query_id"].tolist()), load_topics(topics)
+    chosen = {qid: text for qid, text in texts.items() if qid in judged}
+    if not chosen:
+        raise InputError(f"{qrels}: judges none of the {len(texts)} topics of {topics}")
+    return chosen
+
+
 def load_objective(
     args: argparse.Namespace, index: Index, topics: str, qrels: str, run: str | None, encoded: str | None = None
 ) -> Objective:
@@ -43,12 +59,7 @@ def load_objective(
 
     if index.vectors is None:
         raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
-    judgements = load_qrels(qrels)
-    judged = set(judgements["query_id"].tolist())
-    texts = load_topics(topics)
-    chosen = {qid: text for qid, text in texts.items() if qid in judged}
-    if not chosen:
-        raise InputError(f"{qrels}: judges none of the {len(texts)} topics of {topics}")
+    judgements, texts, chosen = load_qrels(qrels), load_topics(topics), judged_topics(topics, qrels)
     if encoded:
         every = load_encoded_queries(encoded, tuple(texts))
         places = {qid: place for place, qid in enumerate(every.qids)}

@@ -24,7 +24,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
             without the name of its encoder.
     """
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
+    from rnnreranker.data.topics import check_held_out, load_topics
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
@@ -47,11 +47,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         tested = {qid: text for qid, text in every.items() if qid in known}
         if not tested:
             raise InputError(f"{args.test_qrels}: judges none of the {len(every)} topics of {args.test_topics}")
-        if twice := sorted(set(tested) & set(usable)):
-            raise InputError(
-                f"{len(twice)} query ids stand in both --topics and --test-topics (first: {', '.join(twice[:3])}); "
-                "expected different queries"
-            )
+        check_held_out(usable, tested)
         share = args.validation_share
     else:
         chosen = split(usable, args.test_share, args.seed)
