@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.data.documents import Document, load_documents
+from rnnreranker.data.document import Document
+from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
 from rnnreranker.errors import InputError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors, rnn_similarity
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.explain import Neighbourhood, file_name, neighbourhood
 from rnnreranker.explain.page import LISTED, account, explanation

@@ -17,7 +17,7 @@ import faiss
 import numpy as np
 import pytest
 
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build, dense

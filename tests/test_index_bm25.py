@@ -81,7 +81,7 @@ def test_prebuilt_names_are_known_without_java(bare: pytest.MonkeyPatch) -> None
 SEARCH = """
 import json, sys
 from pathlib import Path
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.index.build import build_index
 texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
 documents = [Document(docid, text) for docid, text in texts.items()]
@@ -142,7 +142,7 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
     program = (
         "import sys; import numpy as np\n"
         "from pathlib import Path\n"
-        "from rnnreranker.data.documents import Document\n"
+        "from rnnreranker.data.document import Document\n"
         "from rnnreranker.index.build import build_index\n"
         "class Axes:\n"
         "    name, dimension, fingerprint, options = 'axes', 4, 'axes', {}\n"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.diagnose.__main__ import main as diagnose
 from rnnreranker.errors import UnavailableError
 from rnnreranker.index.texts import CorpusWriter

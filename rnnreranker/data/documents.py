@@ -6,24 +6,12 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rnnreranker.data import irds, local, trec_text, tripclick
+from rnnreranker.data.document import Document
 from rnnreranker.data.names import is_file
 from rnnreranker.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document: its docid (no white space) and the text that is indexed, title first where there is one.
-
-    where: file:line, for messages; empty where a document has no line of its own.
-    """
-
-    docid: str
-    text: str
-    where: str = field(default="", compare=False, repr=False)
 
 
 def load_documents(name: str | Path) -> Iterator[Document]:

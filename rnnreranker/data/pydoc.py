@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 from rnnreranker import files
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.errors import UnavailableError
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from rnnreranker import __version__
 from rnnreranker.command import progress, say
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, read_text, write_json

@@ -9,7 +9,7 @@ from typing import IO
 
 import numpy as np
 
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import require
 from rnnreranker.files import fingerprint, write_atomically

@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from rnnreranker.data.documents import Document
+from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 
 FOLDER = "corpus"

@@ -1,5 +1,6 @@
 """Runs: for every query an ordered list of (docid, score), read from and written to TREC and MS MARCO files."""
 
-from rnnreranker.runs.run import FORMATS, Run
+from rnnreranker.runs.columns import FORMATS
+from rnnreranker.runs.run import Run
 
 __all__ = ["FORMATS", "Run"]

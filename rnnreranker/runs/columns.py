@@ -1,17 +1,48 @@
-"""Columns of ids and scores in any order to a Run: encoded to integers, checked, sorted."""
+"""The columns of a run, and ids and scores in any order brought into them: encoded to integers, checked, sorted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.runs.run import Run
 
 if TYPE_CHECKING:
     import pyarrow
+
+FORMATS = ("trec", "msmarco")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns:
+    """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
+
+    Attributes:
+        qids: Q distinct query ids.
+        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+        docids: (V,) object array of the distinct docids.
+        rows: (L,) int32, entry -> row of `docids`.
+        scores: (L,) float64, finite, non-increasing within a query.
+    """
+
+    qids: tuple[str, ...]
+    offsets: np.ndarray
+    docids: np.ndarray
+    rows: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def queries(self) -> np.ndarray:
+        """(L,) int64: entry -> number of its query."""
+        return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """(L,) int64: entry -> its rank within the query, from 1."""
+        return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
 
 class RepeatedEntryError(InputError):
@@ -64,8 +95,8 @@ def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndar
 
 def from_codes(
     qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
-) -> Run:
-    """A run from entries in any order.
+) -> Columns:
+    """The columns of entries in any order.
 
     Args:
         qids: Q distinct query ids, in the order they are to have.
@@ -87,7 +118,7 @@ def from_codes(
     rows = rows.astype(np.int32, copy=False)
     if order is not None:
         rows, scores = rows[order], scores[order]
-    return Run(qids, offsets, docids, rows, scores)
+    return Columns(qids, offsets, docids, rows, scores)
 
 
 def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import read_bytes
-from rnnreranker.runs.columns import RepeatedEntryError, dictionary_of, encode, from_codes
-from rnnreranker.runs.run import FORMATS, Run
+from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,14 +22,14 @@ NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_run(path: str | os.PathLike[str], format: str | None) -> Run:
-    """The run of a file; see `Run.read`."""
+def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
+    """The columns of a run file; see `Run.read`."""
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     content = read_bytes(path, "run file").removeprefix(BYTE_ORDER_MARK)
     format = format or _detect(content, path)
-    run = _read_clean(content, format)
-    return run if run is not None else _read_lines(content, format, path)
+    found = _read_clean(content, format)
+    return found if found is not None else _read_lines(content, format, path)
 
 
 def _detect(content: bytes, path: str | os.PathLike[str]) -> str:
@@ -51,8 +50,8 @@ def _expected(found: str) -> str:
     return f"{found}; expected TREC `{' '.join(COLUMNS['trec'])}` or MS MARCO `{' '.join(COLUMNS['msmarco'])}`"
 
 
-def _read_clean(content: bytes, format: str) -> Run | None:
-    """The run of a file with one separator throughout and nothing wrong in it; None for any other."""
+def _read_clean(content: bytes, format: str) -> Columns | None:
+    """The columns of a file with one separator throughout and nothing wrong in it; None for any other."""
     import pyarrow
     import pyarrow.csv
 
@@ -83,7 +82,7 @@ def _read_clean(content: bytes, format: str) -> Run | None:
     return _from_table(table, number)
 
 
-def _from_table(table: pyarrow.Table, number: str) -> Run | None:
+def _from_table(table: pyarrow.Table, number: str) -> Columns | None:
     values = table.column(number).to_numpy()
     with np.errstate(invalid="ignore"):
         valid = (np.abs(values) <= LARGEST).all() if number == "score" else (values >= 1).all()
@@ -97,7 +96,7 @@ def _from_table(table: pyarrow.Table, number: str) -> Run | None:
         return None
 
 
-def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Run:
+def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Columns:
     qids: list[str] = []
     docids: list[str] = []
     scores: list[float] = []

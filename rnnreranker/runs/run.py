@@ -11,20 +11,14 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-
-FORMATS = ("trec", "msmarco")
+from rnnreranker.runs.columns import Columns, encode, from_codes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run:
+class Run(Columns):
     """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
 
-    Attributes:
-        qids: Q distinct query ids.
-        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        docids: (V,) object array of the distinct docids.
-        rows: (L,) int32, entry -> row of `docids`.
-        scores: (L,) float64, finite, non-increasing within a query.
+    See `Columns` for its attributes.
 
     >>> run = Run.from_dict({"q1": {"b": 1.0, "a": 1.0, "c": 2.0}})
     >>> run
@@ -32,12 +26,6 @@ class Run:
     >>> run["q1"]
     [('c', 2.0), ('a', 1.0), ('b', 1.0)]
     """
-
-    qids: tuple[str, ...]
-    offsets: np.ndarray
-    docids: np.ndarray
-    rows: np.ndarray
-    scores: np.ndarray
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Run:
@@ -52,9 +40,9 @@ class Run:
         Raises:
             InputError: no such file, no lines, or a line that is not of the format: file:line and what is wrong.
         """
-        from rnnreranker.runs.reading import read_run
+        from rnnreranker.runs.reading import read_columns
 
-        return read_run(path, format)
+        return _of(read_columns(path, format))
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
         """Write a TREC or MS MARCO file, whole or not at all, compressed when the name ends in .gz.
@@ -90,13 +78,11 @@ class Run:
         Raises:
             InputError: unequal lengths, ids that are no strings, NaN or infinite scores, a docid twice in a query.
         """
-        from rnnreranker.runs.columns import encode, from_codes
-
         if not len(qids) == len(docids) == len(scores):
             raise InputError(f"{len(qids)} qids, {len(docids)} docids, {len(scores)} scores: expected equal numbers")
         names, codes = encode(qids, "qids")
         distinct, rows = encode(docids, "docids")
-        return from_codes(tuple(names), codes, distinct, rows, _as_scores(scores))
+        return _of(from_codes(tuple(names), codes, distinct, rows, _as_scores(scores)))
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
@@ -105,15 +91,13 @@ class Run:
         Raises:
             InputError: ids that are no strings, NaN or infinite scores.
         """
-        from rnnreranker.runs.columns import encode, from_codes
-
         for qid in entries:
             if not isinstance(qid, str):
                 raise InputError(f"qids: {qid!r} is of type {type(qid).__name__}; expected strings")
         codes = np.repeat(np.arange(len(entries)), [len(found) for found in entries.values()])
         distinct, rows = encode([docid for found in entries.values() for docid in found], "docids")
         scores = _as_scores([score for found in entries.values() for score in found.values()])
-        return from_codes(tuple(entries), codes, distinct, rows, scores)
+        return _of(from_codes(tuple(entries), codes, distinct, rows, scores))
 
     @classmethod
     def from_parts(
@@ -154,16 +138,6 @@ class Run:
         kept = self.ranks <= depth
         offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(self.offsets), depth))])
         return Run(self.qids, offsets, self.docids, self.rows[kept], self.scores[kept])
-
-    @property
-    def queries(self) -> np.ndarray:
-        """(L,) int64: entry -> number of its query."""
-        return np.repeat(np.arange(len(self.qids)), np.diff(self.offsets))
-
-    @property
-    def ranks(self) -> np.ndarray:
-        """(L,) int64: entry -> its rank within the query, from 1."""
-        return np.arange(1, len(self.rows) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""
@@ -209,6 +183,10 @@ class Run:
                 f"query {qid}, docid {docid}: score {self.scores[entry]} is not finite, or higher than the one before; "
                 "expected finite scores, best first (use Run.from_columns to sort)"
             )
+
+
+def _of(columns: Columns) -> Run:
+    return Run(columns.qids, columns.offsets, columns.docids, columns.rows, columns.scores)
 
 
 def _as_scores(scores: Any) -> np.ndarray:

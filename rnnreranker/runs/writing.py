@@ -8,13 +8,13 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import write_atomically
-from rnnreranker.runs.run import FORMATS, Run
+from rnnreranker.runs.columns import FORMATS, Columns
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
 
 
-def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> None:
+def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str) -> None:
     """Write a run; see `Run.write`."""
     import pyarrow
     import pyarrow.compute
@@ -44,7 +44,7 @@ def write_run(run: Run, path: str | os.PathLike[str], tag: str, format: str) -> 
             stream.write(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
 
 
-def strictly_decreasing(run: Run) -> np.ndarray:
+def strictly_decreasing(run: Columns) -> np.ndarray:
     """(L,) float32: the scores of a run, lowered by as little as makes them strictly decreasing in every query.
 
     Each score becomes the lower of its float32 value and the next float32 below the score before it. Floats are

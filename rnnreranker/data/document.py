@@ -1,0 +1,17 @@
+"""A document, as every source of documents gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its docid (no white space) and the text that is indexed, title first where there is one.
+
+    where: file:line, for messages; empty where a document has no line of its own.
+    """
+
+    docid: str
+    text: str
+    where: str = field(default="", compare=False, repr=False)
