@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -92,6 +93,22 @@ def made_here(
         versions=versions(),
         seconds=round(seconds, 2),
     )
+
+
+def typed(room: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
+    """A command as it was typed, without the flags, each with a value, that say where this machine keeps things.
+
+    >>> typed("bench", ["--quick", "--output", "/home/me/x.json"])
+    'python -m rnnreranker.bench --quick'
+    """
+    kept = ["python", "-m", f"rnnreranker.{room}"]
+    given = iter(argv)
+    for word in given:
+        if word in without:
+            next(given, None)
+        elif word.partition("=")[0] not in without:
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def read_records(path: str | Path) -> list[Record]:

@@ -1,8 +1,7 @@
-"""The benchmark measures what it says and its page is made from its record; nothing here asserts a time."""
+"""The benchmark measures what it says and puts it on record; nothing here asserts a time."""
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 from pathlib import Path
@@ -19,10 +18,10 @@ from rnnreranker.bench.figures import in_pairs, judged, quartiles, ratio_of, slo
 from rnnreranker.bench.file_to_file import file_to_file
 from rnnreranker.bench.parts import FULL, PARTS, Sizes, missed
 from rnnreranker.bench.synthetic import contexts
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.errors import UnavailableError
+from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference
 
-ROOT = Path(__file__).resolve().parent.parent
 TINY = Sizes(
     dimension=8,
     pairs=2,
@@ -79,8 +78,8 @@ ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a whole run with tiny sizes writes; its page and its table are looked at in passing."""
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """What a whole run with tiny sizes writes; its table is looked at in passing."""
     path = tmp_path_factory.mktemp("bench") / "record.json"
 
     def without_compiling(module: str, function: str, environment: dict[str, str] | None = None, **values: Any) -> Any:
@@ -92,21 +91,23 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         for room in (process, corpus):
             patch.setattr(room, "in_fresh_process", without_compiling)
         assert main(["--quick", "--output", str(path)]) == 0
-    measured: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return measured
+    (made,) = read_records(path)
+    return made
 
 
-def test_the_record_names_machine_versions_and_commit(record: dict[str, Any]) -> None:
-    about = ["schema", "machine", "processor", "load", "commit", "versions", "quick", "sizes", "parts"]
-    assert sorted(record) == sorted(about)
-    assert record["quick"] is True
-    assert record["versions"]["numpy"] == np.__version__
-    assert record["sizes"]["contexts"] == [10, 20]
+def test_the_record_names_machine_versions_and_command(record: Record) -> None:
+    assert (record.kind, record.spec, record.name) == ("benchmark", "", "performance-quick")
+    assert sorted(record.outcome) == ["load", "parts", "processor", "quick", "sizes"]
+    assert record.outcome["quick"] is True
+    assert record.outcome["sizes"]["contexts"] == [10, 20]
+    assert record.versions["numpy"] == np.__version__
+    assert [made["command"] for made in record.commands] == ["python -m rnnreranker.bench --quick"]
+    assert 0 < record.commands[0]["seconds"] == record.seconds
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_every_part_is_measured(name: str, record: dict[str, Any]) -> None:
-    rows = record["parts"][name]["rows"]
+def test_every_part_is_measured(name: str, record: Record) -> None:
+    rows = record.outcome["parts"][name]["rows"]
     assert len(rows) == ROWS[name]
     for row in rows:
         assert sorted(row) == sorted(CELLS[name])
@@ -118,12 +119,12 @@ def test_every_part_is_measured(name: str, record: dict[str, Any]) -> None:
             assert row.get("pairs", row.get("times")) == TINY.pairs
 
 
-def test_bounds_belong_to_their_sizes(record: dict[str, Any]) -> None:
+def test_bounds_belong_to_their_sizes(record: Record) -> None:
     for name in ("kernel", "probes", "files", "corpus", "labels", "gather"):  # tiny sizes have none
-        assert {(row["bound"], row["verdict"]) for row in record["parts"][name]["rows"]} == {(None, "")}
-    assert {row["bound"] for row in record["parts"]["scale"]["rows"]} == {1.1}
-    assert [row["bound"] for row in record["parts"]["compile"]["rows"]] == [6.0, 0.5]
-    assert {row["bound"] for row in record["parts"]["memory"]["rows"]} == {16.0}
+        assert {(row["bound"], row["verdict"]) for row in record.outcome["parts"][name]["rows"]} == {(None, "")}
+    assert {row["bound"] for row in record.outcome["parts"]["scale"]["rows"]} == {1.1}
+    assert [row["bound"] for row in record.outcome["parts"]["compile"]["rows"]] == [6.0, 0.5]
+    assert {row["bound"] for row in record.outcome["parts"]["memory"]["rows"]} == {16.0}
 
 
 def test_the_whole_table_has_the_sizes_that_are_promised() -> None:
@@ -137,7 +138,9 @@ def test_only_some_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     path = tmp_path / "record.json"
     arguments = ["--quick", "--only", "slope", "--only", "dtype", "--pairs", "3", "--output", str(path)]
     assert main(arguments) == 0
-    parts = json.loads(path.read_text(encoding="utf-8"))["parts"]
+    (made,) = read_records(path)
+    assert made.name == "performance-quick-slope-dtype"
+    parts = made.outcome["parts"]
     assert list(parts) == ["slope", "dtype"]
     assert [row["pairs"] for row in parts["dtype"]["rows"]] == [3, 3]
     lines = capsys.readouterr().out.splitlines()
@@ -281,43 +284,3 @@ def test_the_most_memory_while_something_runs() -> None:
 def test_a_process_that_fails() -> None:
     with pytest.raises(UnavailableError, match=r"bench\.process\.nothing failed .* AttributeError: .*'nothing'"):
         process.in_fresh_process("rnnreranker.bench.process", "nothing")
-
-
-def test_the_page_shows_every_part_and_row(tmp_path: Path, record: dict[str, Any]) -> None:
-    path, page = tmp_path / "record.json", tmp_path / "page.md"
-    path.write_text(json.dumps(record), encoding="utf-8")
-    assert main(["--docs", "--record", str(path), "--page", str(page)]) == 0
-    text = page.read_text(encoding="utf-8")
-    for name, part in record["parts"].items():
-        section = text.partition(f"\n## {part['title']}\n\n{part['note']}\n\n")[2].partition("\n## ")[0]
-        if not part["rows"]:
-            assert section.startswith("Not measured on this machine")
-            continue
-        lines = section.strip().splitlines()
-        assert lines[0] == "| " + " | ".join(part["rows"][0]) + " |", name
-        assert len(lines) == 2 + len(part["rows"])
-        assert len({line.count("|") for line in lines}) == 1
-
-
-@pytest.mark.parametrize(("text", "said"), [("{\n1", r"record\.json:2: not JSON"), ("{}", "not a record of schema 2")])
-def test_a_record_that_is_none(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "record.json").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=said):
-        main(["--docs", "--record", str(tmp_path / "record.json"), "--page", str(tmp_path / "page.md")])
-
-
-def test_the_page_says_on_top_which_bounds_were_missed(tmp_path: Path, record: dict[str, Any]) -> None:
-    path, page = tmp_path / "record.json", tmp_path / "page.md"
-    part = {"title": "A part", "note": "Note.", "rows": [{"N": 60, "ratio": 2.5, "bound": 2.0, "verdict": "over"}]}
-    for parts, said in (({"part": part}, True), ({"part": part | {"rows": []}}, False)):
-        path.write_text(json.dumps(record | {"parts": parts}), encoding="utf-8")
-        assert main(["--docs", "--record", str(path), "--page", str(page)]) == 0
-        top = page.read_text(encoding="utf-8").partition("\nHow it is measured")[0]
-        assert ("\n**Missed** (over their bound): A part: N 60, ratio 2.50, bound 2.00.\n" in top) == said
-        assert ("Missed" in top) == said
-
-
-def test_the_committed_page_is_that_of_the_committed_record(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    assert main(["--docs", "--record", str(ROOT / "docs" / "performance.json"), "--page", str(page)]) == 0
-    assert page.read_bytes() == (ROOT / "docs" / "performance.md").read_bytes()

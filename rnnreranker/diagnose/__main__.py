@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker import command
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
-from rnnreranker.files import check_writable, write_json
+from rnnreranker.files import check_writable
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     _check(args)
     params = _params(args)
+    begun = time.perf_counter()
     from rnnreranker.diagnose.measure import diagnose, sampled
     from rnnreranker.diagnose.report import print_report
     from rnnreranker.rerank import RnnReranker
@@ -53,7 +55,14 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         path = Path(args.output).expanduser()
         if path.suffix == ".json":
-            write_json(path, found)
+            from rnnreranker.record import made_here, typed, write_records
+
+            seconds = round(time.perf_counter() - begun, 2)
+            made = [{"command": typed("diagnose", argv), "seconds": seconds}]
+            inputs = {"index": index.vectors.fingerprint}
+            name = Path(args.run).stem
+            record = made_here("diagnosis", "", name, found, inputs=inputs, commands=made, seconds=seconds)
+            write_records(path, [record])
         else:
             from rnnreranker.diagnose.page import write_diagnosis
 
@@ -72,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sample", type=command.positive, default=500, help="queries looked at, by a hash of their ids (default: 500)"
     )
-    parser.add_argument("--output", metavar="FILE.json|.html", help="write everything measured, or a page, there too")
+    parser.add_argument("--output", metavar="FILE.json|.html", help="write its record, or a page, there too")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
     command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)

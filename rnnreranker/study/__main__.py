@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,25 +31,22 @@ examples:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    if args.docs:
-        from rnnreranker.study.page import write_study_page
-
-        for path in write_study_page(Path(args.docs)):
-            print(path)
-        return 0
-    lacking = [f"--{name}" for name in ("index", "topics", "qrels", "output") if not getattr(args, name)]
-    if lacking:
-        raise InputError(f"{', '.join(lacking)} not given; expected --index, --topics, --qrels and --output, or --docs")
     if bool(args.test_topics) != bool(args.test_qrels):
         raise InputError("--test-topics and --test-qrels go together; only one was given")
-    from rnnreranker.files import check_writable, write_json
+    from rnnreranker.files import check_writable
+    from rnnreranker.record import made_here, typed, write_records
     from rnnreranker.study.inputs import load_study
 
     check_writable(args.output)
     params = command.chosen(args, TrainParams, base=TrainParams(**DEFAULTS))
     loaded = load_study(args, params)
-    result = {"command": _typed(argv)} | _run(args, loaded, params)
-    write_json(args.output, result)
+    begun = time.perf_counter()
+    result = _run(args, loaded, params)
+    seconds = round(time.perf_counter() - begun, 2)
+    made = [{"command": typed("study", argv, ("--output", "--work", "--jobs")), "seconds": seconds}]
+    inputs = {"index": loaded.fingerprint}
+    record = made_here("study", "", args.arms, result, inputs=inputs, commands=made, seconds=seconds)
+    write_records(args.output, [record])
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
         [
@@ -62,7 +60,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
-    from rnnreranker.record import commit, machine, versions
     from rnnreranker.study.arms import candidate_arms, label_arms, loss_arms
     from rnnreranker.study.report import chosen_steps, curves, positives, study_rows
     from rnnreranker.study.run import choose_rate, run_arms
@@ -87,7 +84,6 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
     return {
         "arms": args.arms,
         "title": args.title or args.topics,
-        "index": loaded.fingerprint,
         "tasks": sorted({task.name for task in tasks}),
         "seeds": args.seeds,
         "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
@@ -100,20 +96,17 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
         "curves": curves(records),
         "positives": positives(records),
         "steps": chosen_steps(records),
-        "commit": commit(),
-        "machine": machine(),
-        "versions": versions(),
     }
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("study", "Train a query encoder in every way, several times, and compare.", EPILOG)
-    parser.add_argument("--index", help="folder, or `pydoc`")
-    parser.add_argument("--topics", help="of training (and test): file (qid<TAB>text), ir_datasets id, `pydoc/train`")
-    parser.add_argument("--qrels", help="judgements of --topics")
+    parser.add_argument("--index", required=True, help="folder, or `pydoc`")
+    parser.add_argument("--topics", required=True, help="of training (and test): file, ir_datasets id, `pydoc/train`")
+    parser.add_argument("--qrels", required=True, help="judgements of --topics")
     parser.add_argument("--test-topics", help="test on these instead of folds")
     parser.add_argument("--test-qrels", help="judgements of --test-topics")
-    parser.add_argument("--output", metavar="FILE.json", help="what was found")
+    parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was found")
     parser.add_argument("--title", help="of the page's section (default: --topics)")
     parser.add_argument("--arms", choices=KINDS, default="labels", help="what is compared (default: labels)")
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
@@ -129,7 +122,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--encoder", help="to fine-tune (default: the one that made the index)")
     parser.add_argument("--work", metavar="DIR", help="records of trials, for going on (default: OUTPUT.trials)")
     parser.add_argument("--jobs", type=command.positive, default=1, help="trainings at a time (default: 1)")
-    parser.add_argument("--docs", metavar="DIR", help="train nothing: write DIR.md and pictures from DIR/*.json")
     settings = parser.add_argument_group("training, where the study does not set it")
     command.add_dataclass_flags(settings, TrainParams, skip=("seed",))
     return parser
@@ -143,20 +135,6 @@ def _interval(found: dict[str, Any]) -> str:
 
 def _p(found: dict[str, Any]) -> str:
     return f"{found['p_holm']:.3f}" if found else "-"
-
-
-def _typed(argv: Sequence[str]) -> str:
-    """The command as it was typed, without where this machine keeps what comes out."""
-    import shlex
-
-    kept = ["python", "-m", "rnnreranker.study"]
-    words = iter(argv)
-    for word in words:
-        if word in ("--output", "--work", "--jobs"):
-            next(words)
-        elif not word.startswith(("--output=", "--work=", "--jobs=")):
-            kept.append(word)
-    return shlex.join([*kept, "--output", "FILE.json"])
 
 
 if __name__ == "__main__":
