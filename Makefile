@@ -19,8 +19,6 @@ lint: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m rnnreranker.regress --docs
-	$(VENV)/bin/python -m rnnreranker.bench --docs
-	$(VENV)/bin/python -m rnnreranker.study --docs docs/study
 
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:

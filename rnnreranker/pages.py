@@ -9,12 +9,14 @@ from typing import Any
 from rnnreranker.files import write_atomically
 
 
-def render(room: str, name: str, **values: Any) -> str:
-    """The template `name` of a room (`regress`, `bench`) filled in; a value that the template lacks is an error."""
+def render(where: str | Path, name: str, **values: Any) -> str:
+    """The template `name` of a room (`regress`) or of a folder filled in; a value that it lacks is an error."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(f"rnnreranker.{room}"),
+        loader=jinja2.FileSystemLoader(where)
+        if isinstance(where, Path)
+        else jinja2.PackageLoader(f"rnnreranker.{where}"),
         autoescape=jinja2.select_autoescape(("html", "html.j2")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -134,17 +134,27 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
     kind, limits = member(hint), field.metadata.get("limits", {})
     if words := choices(hint):
         good = isinstance(value, str) and value in words
-        expected = f"one of {', '.join(words)}"
     elif kind is bool:
-        good, expected = isinstance(value, bool), "true or false"
+        good = isinstance(value, bool)
     elif kind in (int, float):
         good = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
         good = good and math.isfinite(value) and _within(value, **limits)
-        expected = _range(kind, **limits)
         value = (operator.index(value) if kind is int else float(value)) if good else value
     else:
-        good, expected = isinstance(value, str), "a text"
-    return value, "" if good else f"{field.name}={value!r}: expected {expected}{' or none' if optional else ''}"
+        good = isinstance(value, str)
+    return value, "" if good else f"{field.name}={value!r}: expected {expected(field, hint)}"
+
+
+def expected(field: dataclasses.Field[Any], hint: Any) -> str:
+    """What a field takes, in words."""
+    kind = member(hint)
+    if words := choices(hint):
+        said = f"one of {', '.join(words)}"
+    elif kind in (int, float):
+        said = _range(kind, **field.metadata.get("limits", {}))
+    else:
+        said = "true or false" if kind is bool else "a text"
+    return f"{said}{' or none' if type(None) in get_args(hint) else ''}"
 
 
 def _within(

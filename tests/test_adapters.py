@@ -349,13 +349,3 @@ def test_frames_that_cannot_be_reranked_are_refused() -> None:
         with pytest.raises(InputError, match=message):
             RnnTransformer()(lacking)
     assert RnnTransformer()(frame().head(0)).columns.tolist() == frame().columns.tolist()
-
-
-def test_figures_of_the_docs_are_those_on_record() -> None:
-    docs = Path(__file__).resolve().parent.parent / "docs"
-    page, figures = (docs / "pyserini.md").read_text(), json.loads((docs / "pyserini.json").read_text())
-    assert list(figures) == ["BM25", "BM25 + rNN", "dense", "dense + rNN", "hybrid", "hybrid + rNN"]
-    for name, values in figures.items():
-        cells = " | ".join(f"{values[measure]:.4f}" for measure in ("nDCG@10", "RR@10", "R@100"))
-        gain = f"{values['difference']:+.4f} [{values['low']:+.4f}, {values['high']:+.4f}]" if "low" in values else ""
-        assert f"| {name} | {cells} | {gain} |" in page

@@ -19,6 +19,7 @@ from rnnreranker.regress.spec import read_spec, specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     "d1": "A kettle boils water for tea.",
@@ -99,3 +100,21 @@ def test_figures_are_those_on_record() -> None:
         for result in read_results(results_file(specs_folder(), spec))
     ]
     assert shown in on_record
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+    lost = [link for link in links if not leads_somewhere(page, link)]
+    assert lost == []
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    """Whether a link of a page is to a file that is there, and to a heading of it."""
+    name, _, heading = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    if not target.exists() or not heading or target.suffix != ".md":
+        return target.exists()
+    headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    return heading in [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]

@@ -145,25 +145,3 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found["params"]["k"] == 3
     row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
     assert f"mixed\tAP\t{row['value']:.4f}" in capsys.readouterr().out
-
-
-def test_figures_of_the_docs_are_those_on_record() -> None:
-    page = (DOCS / "recover.md").read_text(encoding="utf-8")
-    files = sorted((DOCS / "recover").glob("*.json"))
-    assert len(files) == 7
-    for file in files:
-        found = json.loads(file.read_text())
-        rows = {(row["scorer"], row["measure"]): row for row in found["rows"]}
-        values = {
-            measure: " | ".join(f"{rows[s, measure]['value']:.3f}" for s in ("query", "geometric", "jaccard", "mixed"))
-            for measure in ("AP", "AUC", "P@m")
-        }
-        gain = rows["mixed", "AP"]
-        interval = f"{gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]"
-        counts = f"| {found['queries']} | {found['cases']} |"
-        assert f"{counts} {values['AP']} | {interval} | {values['AUC']} | {values['P@m']} |" in page, file.name
-        filters = {(row["filter"], row["rate"]): row for row in found["filters"]}
-        for rate in (0.05, 0.1, 0.2):
-            cells = [filters[how, rate] for how in ("rnn", "margin", "max-score")]
-            shares = " | ".join(f"{cell['positives']:.3f} / {cell['negatives']:.3f}" for cell in cells)
-            assert f"| {rate:.2f} | {shares} |" in page, file.name

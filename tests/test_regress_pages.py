@@ -22,8 +22,7 @@ from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages_recipe import recipe_page
 from rnnreranker.regress.paired import with_pairs
 from rnnreranker.regress.published_runs import Measured, record, records_file
-from rnnreranker.regress.results import read_results, results_file
-from rnnreranker.regress.spec import read_spec, spec_names, specs_folder
+from rnnreranker.regress.spec import spec_names, specs_folder
 from rnnreranker.runs import Run
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -160,19 +159,6 @@ def test_every_paper_is_cited_on_its_page_and_in_the_matrix() -> None:
         assert re.search(r" 20\d\d$", citation), name
         assert f"\n{citation}.\n" in (DOCS / "regressions" / f"{name}.md").read_text(encoding="utf-8")
         assert f">{citation}.</p>" in index
-
-
-def test_the_gains_in_the_method_page_are_those_on_record() -> None:
-    page = (DOCS / "method.md").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = {}
-    for name in ("cranfield", "scifact", "dl19-dl20-sample"):
-        result = read_results(results_file(specs_folder(), read_spec(name, specs_folder())))[-1]
-        for differences in result.differences.values():
-            for condition in ("rnn", "jaccard-plain", "prf-average", "prf-rocchio", "regularise", "zhong"):
-                gain = differences[f"dense-{condition}"]["nDCG@10"]["difference"]
-                found.setdefault(condition, []).append(f"{gain:+.4f}")
-    for condition, gains in found.items():
-        assert f"| `{condition}` | {' | '.join(gains)} |" in page
 
 
 def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder: Path, tmp_path: Path) -> None:

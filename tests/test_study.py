@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ import pytest
 
 from rnnreranker import LabelParams, RnnParams, Run
 from rnnreranker.errors import InputError
+from rnnreranker.record import Record, read_records
+from rnnreranker.regress.pictures import write_pictures
+from rnnreranker.regress.prose import Figures
+from rnnreranker.regress.study_table import study_table
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, candidate_arms, label_arms, loss_arms
-from rnnreranker.study.page import table
 from rnnreranker.study.report import curves, positives, study_rows
 from rnnreranker.study.tasks import SEEN, UNSEEN, fold_tasks, one_positive, transfer_task
 from rnnreranker.train.params import TrainParams
@@ -169,48 +172,52 @@ def test_as_many_documents_are_retrieved_as_the_measures_look_at(
 
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
+    argv += ["--output", "found.json"]
     args = _parser().parse_args([*argv, "--seeds", "1", *measures])
     assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
 
 
-def test_a_study_from_files_to_page(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = collection / "docs" / "study"
-    folder.mkdir(parents=True)
+def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
     argv += ["--seeds", "2", "--epochs", "2", "--validation-share", "0.3", "--candidates", "10", "--context", "8"]
     argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2"]
-    assert main([*argv, "--output", str(folder / "tiny.json")]) == 0
+
+    def found(name: str, *flags: str) -> Record:
+        assert main([*argv, *flags, "--output", str(collection / name)]) == 0
+        (record,) = read_records(collection / name)
+        return record
+
+    first = found("tiny.json")
     printed = capsys.readouterr().out
     assert "CODER + mixed\tnDCG@10\tall" in printed
-    first = json.loads((folder / "tiny.json").read_text())
-    assert set(first["validation_by_rate"]["hard"]) == {"0.001", "0.01"}
+    assert (first.kind, first.name) == ("study", "labels")
+    assert set(first.outcome["validation_by_rate"]["hard"]) == {"0.001", "0.01"}
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*.json")}
     (collection / "work" / next(iter(taken)).name).unlink()  # as after a kill
-    assert main([*argv, "--output", str(folder / "again.json")]) == 0
-    again = json.loads((folder / "again.json").read_text())
-    assert again["rows"] == first["rows"]
-    assert again["curves"] == first["curves"]
-    assert str(collection / "work") not in first["command"]
-    assert first["command"].endswith("--output FILE.json")
-    (folder / "again.json").unlink()
+    again = found("again.json")
+    assert again.outcome["rows"] == first.outcome["rows"]
+    assert again.outcome["curves"] == first.outcome["curves"]
+    (made,) = first.commands
+    assert made["command"].startswith("python -m rnnreranker.study --index ")
+    assert str(collection / "work") not in made["command"]
+    assert "--output" not in made["command"]
+    assert len(first.inputs["index"]) == 16
     unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
     assert len(unchanged) == len(taken) - 1
-    assert main([*argv, "--arms", "losses", "--seeds", "1", "--output", str(folder / "losses.json")]) == 0
-    counts = ["--arms", "candidates", "--counts", "2", "12", "--seeds", "1", "--output", str(folder / "counts.json")]
-    assert main([*argv, *counts]) == 0
-    capsys.readouterr()
-    assert main(["--docs", str(folder)]) == 0
-    page = (collection / "docs" / "study.md").read_text()
-    header, lines = table(first | {"name": "tiny"}, "all")
+    losses = found("losses.json", "--arms", "losses", "--seeds", "1")
+    counts = found("counts.json", "--arms", "candidates", "--counts", "2", "12", "--seeds", "1")
+    header, lines = study_table(first.outcome, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
-    for line in lines:
-        assert f"| {' | '.join(line)} |" in page
-    for picture in ("tiny-nDCG-10", "tiny-loss", "tiny-positives", "counts"):
-        assert f"study/{picture}.svg" in page
-        assert (folder / f"{picture}.svg").read_text().startswith("<?xml")
-    assert "| N = 12 |" in page
-    assert "| margin, random |" in page
+    assert [line[0] for line in lines][:2] == ["base", "CODER"]
+    assert "margin, random" in [line[0] for line in study_table(losses.outcome, "all")[1]]
+    assert "N = 12" in [line[0] for line in study_table(counts.outcome, "all")[1]]
+    pytest.importorskip("matplotlib", reason="the pictures need the extra plots")
+    records = [replace(record, spec="tiny") for record in (first, losses, counts)]
+    drawn = [path.relative_to(collection) for path in write_pictures(Figures(records), collection)]
+    names = ("tiny-candidates", "tiny-nDCG-10", "tiny-loss", "tiny-positives")
+    assert drawn == [Path("study", f"{name}.svg") for name in names]
+    assert all((collection / path).read_text().startswith("<?xml") for path in drawn)
 
 
 def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
@@ -231,27 +238,9 @@ def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path
         assert found[0] | found[1] == expected
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--topics, --qrels not given"):
-        main(["--index", "x", "--output", str(tmp_path / "x.json")])
+def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--index", "x", "--output", "x.json"])
+    assert "required: --topics, --qrels" in capsys.readouterr().err
     with pytest.raises(InputError, match="go together"):
         main(["--index", "x", "--topics", "t", "--qrels", "q", "--output", "o.json", "--test-topics", "y"])
-    with pytest.raises(InputError, match="no study in this folder"):
-        main(["--docs", str(tmp_path)])
-    (tmp_path / "a.json").write_text("[]")
-    with pytest.raises(InputError, match=r"a\.json: no record of a study"):
-        main(["--docs", str(tmp_path)])
-
-
-def test_the_findings_give_figures_of_the_records(tmp_path: Path) -> None:
-    folder = Path(__file__).resolve().parent.parent / "docs" / "study"
-    text = (folder / "findings.md").read_text(encoding="utf-8")
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    known = set()
-    for row in (row for study in records for row in study["rows"]):
-        known.add(f"{row['queries']}")
-        figures = [row["value"], *(value for found in row["against"].values() for value in found.values())]
-        known |= {f"{abs(value):.3f}".removeprefix("0") for value in figures}
-    claimed = re.findall(r"(?<![\w.])(\.\d{3}|\d{2,3}(?= (?:of|test|others)))", text)
-    assert len(claimed) >= 10
-    assert [figure for figure in claimed if figure not in known | {".003", "144"}] == []

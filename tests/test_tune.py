@@ -422,17 +422,3 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_what_the_command_refuses(flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         main(["--index", "i", "--topics", "t", "--qrels", "q", *flags])
-
-
-def test_figures_of_the_docs_are_those_on_record() -> None:
-    page = (DOCS / "tune.md").read_text(encoding="utf-8")
-    for name in ("cranfield", "scifact", "dl19-dl20", "dl20-dl19", "cranfield-training"):
-        held = json.loads((DOCS / "tune" / f"{name}.json").read_text())["held out"]
-        means = f"| {held['topics']} | {held['base']:.4f} | {held['default']:.4f} | {held['tuned']:.4f} |"
-        assert f"{means} {held['gain']:+.4f} [{held['low']:+.4f}, {held['high']:+.4f}] | {held['p']:.3f} |" in page
-    for row in json.loads((DOCS / "tune" / "leave-one-out.json").read_text())["collections"]:
-        gains = [f"{row[g]:+.4f} [{row[f'{g}_low']:+.4f}, {row[f'{g}_high']:+.4f}]" for g in ("default", "chosen")]
-        assert f"| {row['name']} | {row['topics']} | {row['base']:.4f} | {gains[0]} | {gains[1]} |" in page
-    for row in json.loads((DOCS / "tune" / "cranfield.json").read_text())["sweeps"]["ablations"]:
-        interval = f"[{row['difference_low']:+.4f}, {row['difference_high']:+.4f}]"
-        assert f"| {row['what']} | {row['value']:.4f} | {row['difference']:+.4f} {interval} |" in page

@@ -1,0 +1,189 @@
+"""Pages of prose: docs/source/NAME.md.j2 with every measured figure taken from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.pages import render, write_page
+from rnnreranker.record import Record, read_records
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+Row = Mapping[str, Any]
+
+
+class Figures:
+    """Where a source finds measured figures; of records of one kind, spec and name the last one made is taken."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._found: dict[tuple[str, str, str, str], Record] = {}
+        for one in sorted(records, key=lambda record: record.date):
+            self._found[one.kind, one.spec, one.name, str(one.outcome.get("query_set", ""))] = one
+
+    def records(self, kind: str, spec: str | None = None) -> list[Record]:
+        """All records of a kind, perhaps of one spec, in the order of their specs and names."""
+        chosen = [one for one in self._found.values() if one.kind == kind and spec in (None, one.spec)]
+        return sorted(chosen, key=lambda one: (one.spec, one.name))
+
+    def record(self, kind: str, spec: str, name: str, query_set: str | None = None) -> Record:
+        """One record.
+
+        Raises:
+            InputError: no such record, or those of several query sets.
+        """
+        found = [
+            one
+            for one in self.records(kind, spec)
+            if one.name == name and query_set in (None, one.outcome.get("query_set"))
+        ]
+        if len(found) != 1:
+            where = f" of query set {query_set}" if query_set else ""
+            raise InputError(f"{len(found)} records of a {kind} {name!r} of spec {spec!r}{where}; expected one")
+        return found[0]
+
+    def value(self, spec: str, name: str, measure: str, query_set: str | None = None) -> float:
+        """The mean of a measure that a run had, under the only protocol that it was measured by, or under trec."""
+        values = self.record("run", spec, name, query_set).outcome["values"]
+        of = next(iter(values.values())) if len(values) == 1 else values["trec"]
+        return float(of[measure])
+
+    def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
+        """The difference of a run to its base, with interval and p; None where it has not been measured."""
+        try:
+            found: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
+        except (InputError, KeyError):
+            return None
+        return found
+
+
+def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
+    """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and the pictures of records that they show; the files written.
+
+    The same sources and records give the same bytes. Pictures are left as they are where matplotlib is not installed.
+
+    Args:
+        sources: the folder of sources; without one nothing is written.
+        docs: the folder of pages.
+        results: the folder of records.
+
+    Raises:
+        InputError: a file that holds no records, a source that asks for a record that is not there or says what the
+            records contradict.
+    """
+    import jinja2
+
+    from rnnreranker.regress.pictures import write_pictures
+
+    if not sources.is_dir():
+        return []
+    figures = Figures([one for path in sorted(results.glob("*.json")) for one in read_records(path)])
+    written = []
+    for source in sorted(sources.glob("*.md.j2")):
+        try:
+            text = render(sources, source.name, **_names(figures))
+        except (InputError, jinja2.TemplateError) as error:
+            raise InputError(f"{source}: {error}") from None
+        made = (
+            f"<!-- Written by `python -m rnnreranker.regress --docs` from docs/source/{source.name}. Do not edit. -->"
+        )
+        written.append(docs / source.name.removesuffix(".j2"))
+        write_page(written[-1], f"{made}\n{text}")
+    return [*written, *write_pictures(figures, docs)]
+
+
+def _names(figures: Figures) -> dict[str, Any]:
+    """What a source can use."""
+    from rnnreranker.bench.parts import cell, missed
+    from rnnreranker.regress.method_table import method_tables
+    from rnnreranker.regress.study_table import KINDS, picture, study_table
+
+    bound = {name: getattr(figures, name) for name in ("record", "records", "value", "gain")}
+    plain = (fixed, signed, interval, short, words, pick, each, less, apart, claim)
+    studies = {"study_kinds": KINDS, "study_table": study_table, "picture": picture}
+    return (
+        bound
+        | {function.__name__: function for function in plain}
+        | studies
+        | {
+            "cell": cell,
+            "missed": lambda parts: missed({part["title"]: part for part in parts.values()}),
+            "method_tables": method_tables,
+            "zip": zip,
+        }
+    )
+
+
+def fixed(value: float, digits: int = 4) -> str:
+    """A value with so many decimals."""
+    return f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A difference, with its sign."""
+    return f"{value:+.{digits}f}"
+
+
+def short(value: float, digits: int = 3, sign: bool = False) -> str:
+    """A figure within a sentence, without the 0 before the point.
+
+    >>> short(0.0501), short(-0.25, 2), short(1.5, 1), short(0.5, sign=True)
+    ('.050', '-.25', '1.5', '+.500')
+    """
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
+
+
+def interval(found: Row, digits: int = 4, prefix: str = "") -> str:
+    """A difference with its 95% interval; `prefix` of its keys where a row has several.
+
+    >>> interval({"difference": 0.05, "low": -0.01, "high": 0.11}, 2)
+    '+0.05 [-0.01, +0.11]'
+    """
+    low, high = found[f"{prefix}low"], found[f"{prefix}high"]
+    middle = found.get("difference", found.get("gain", found.get(prefix.removesuffix("_"))))
+    return f"{middle:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def words(count: int) -> str:
+    """A small number in words, a larger one in digits."""
+    return WORDS[count] if count < len(WORDS) else str(count)
+
+
+def pick(rows: Sequence[Row], **where: Any) -> Row:
+    """The one row that has these values.
+
+    Raises:
+        InputError: none or several have.
+    """
+    found = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
+    if len(found) != 1:
+        raise InputError(f"{len(found)} rows with {where}; expected one")
+    return found[0]
+
+
+def each(records: Sequence[Record], **where: Any) -> list[Row]:
+    """Of every record the row that has these values."""
+    return [pick(record.outcome["rows"], **where) for record in records]
+
+
+def less(first: Sequence[Row], second: Sequence[Row], key: str = "value") -> list[float]:
+    """The first rows' values less the second rows'."""
+    return [one[key] - other[key] for one, other in zip(first, second, strict=True)]
+
+
+def apart(found: Row) -> bool:
+    """Whether the interval of a difference leaves 0 out."""
+    return bool(found["low"] > 0 or found["high"] < 0)
+
+
+def claim(holds: Any, sentence: str) -> str:
+    """Nothing; a sentence of a source that the records contradict must be written again.
+
+    Raises:
+        InputError: it does not hold.
+    """
+    if not holds:
+        raise InputError(f"the records contradict {sentence!r}; write the sentence again")
+    return ""

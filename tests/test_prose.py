@@ -1,0 +1,103 @@
+"""Pages of prose: every measured figure is that of a record, and a sentence that the records contradict is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.method import KINDS
+from rnnreranker.record import Record, add_records, read_records, write_records
+from rnnreranker.regress.method_table import settings
+from rnnreranker.regress.prose import Figures, apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.rnn import RnnParams
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+RUN = Record("run", "small", "dense", {"query_set": "a", "values": {"binary": {"RR@10": 0.25}}}, date="2026-01-01")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "results").mkdir()
+    write_records(tmp_path / "results" / "small.json", [RUN])
+    return tmp_path
+
+
+def written(folder: Path, source: str) -> str:
+    (folder / "source" / "page.md.j2").write_text(source, encoding="utf-8")
+    (page,) = write_prose(folder / "source", folder / "docs", folder / "results")
+    return page.read_text(encoding="utf-8")
+
+
+def test_a_page_takes_its_figures_from_records(folder: Path) -> None:
+    page = written(folder, 'RR@10 is {{ fixed(value("small", "dense", "RR@10"), 3) }} & <more>\n')
+    first, second = page.splitlines()
+    assert first.startswith("<!-- Written by `python -m rnnreranker.regress --docs` from docs/source/page.md.j2.")
+    assert second == "RR@10 is 0.250 & <more>"
+
+
+def test_the_record_made_last_is_shown(folder: Path) -> None:
+    again = dataclasses.replace(
+        RUN, outcome={"query_set": "a", "values": {"binary": {"RR@10": 0.5}}}, date="2026-02-02"
+    )
+    write_records(folder / "results" / "again.json", [again])
+    assert "is 0.5\n" in written(folder, 'is {{ value("small", "dense", "RR@10") }}\n')
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('{{ record("study", "small", "dense") }}', r"0 records of a study 'dense' of spec 'small'; expected one"),
+        ('{{ value("small", "dense", "RR@10", "b") }}', r"0 records of a run 'dense' of spec 'small' of query set b"),
+        ('{{ claim(1 > 2, "one is more than two") }}', r"the records contradict 'one is more than two'; write"),
+        ("{{ nothing_there }}", r"'nothing_there' is undefined"),
+    ],
+)
+def test_a_source_that_the_records_do_not_bear_is_refused(folder: Path, source: str, said: str) -> None:
+    with pytest.raises(InputError, match=rf"page\.md\.j2: {said}"):
+        written(folder, source)
+
+
+def test_a_folder_without_sources_has_no_pages(tmp_path: Path) -> None:
+    assert write_prose(tmp_path / "source", tmp_path, tmp_path) == []
+
+
+def test_figures_in_words() -> None:
+    row = {"gain": -0.25, "low": -0.5, "high": 0.0}
+    assert (short(-0.25, 2), short(0.05), short(19.5, 1)) == ("-.25", ".050", "19.5")
+    assert (interval(row, 2), apart(row)) == ("-0.25 [-0.50, +0.00]", False)
+    assert (words(0), words(12), words(13)) == ("no", "twelve", "13")
+    assert claim(True, "it is so") == ""
+    with pytest.raises(InputError, match=r"2 rows with \{'a': 1\}; expected one"):
+        pick([{"a": 1}, {"a": 1}], a=1)
+
+
+def test_runs_of_several_query_sets_are_told_apart() -> None:
+    other = dataclasses.replace(RUN, outcome={"query_set": "b", "values": {"trec": {"RR@10": 1.0}}})
+    figures = Figures([RUN, other])
+    assert figures.value("small", "dense", "RR@10", "b") == 1.0
+    assert figures.gain("small", "dense", query_set="b") is None
+    with pytest.raises(InputError, match="2 records of a run 'dense'"):
+        figures.value("small", "dense", "RR@10")
+
+
+def test_a_record_without_a_spec_is_read_again(tmp_path: Path) -> None:
+    record = Record("benchmark", "", "performance", {"load": None})
+    add_records(tmp_path / "r.json", [record])
+    assert read_records(tmp_path / "r.json") == [record]
+
+
+def test_settings_are_listed_with_their_limits() -> None:
+    rows = {row["flag"]: row for row in settings(RnnParams)}
+    assert (rows["--k"]["default"], rows["--k"]["expected"]) == ("10", "an integer >= 1")
+    assert (rows["--normalize"]["default"], rows["--normalize"]["expected"]) == ("none", "one of max, mean or none")
+    assert set(KINDS) == {"retriever", "reranker", "labeler", "loss", "encoder"}
+
+
+def test_every_prose_page_is_its_source_filled_in() -> None:
+    for source in (DOCS / "source").glob("*.md.j2"):
+        first = (DOCS / source.name.removesuffix(".j2")).read_text(encoding="utf-8").splitlines()[0]
+        assert f"docs/source/{source.name}" in first
