@@ -102,13 +102,15 @@ def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) 
     """
     for field in dataclasses.fields(settings):
         if field.name not in skip:
-            _add_flag(group, field, hints_of(settings)[field.name], "")
+            _add_flag(group, field, hints_of(settings)[field.name], f"default: {_shown(field.default)}")
 
 
-def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, of: str) -> None:
-    default = "none" if field.default is None else field.default
-    default = {True: "yes", False: "no"}[default] if isinstance(default, bool) else default
-    text = f"{field.metadata.get('help', '')} ({f'{of}; ' if of else ''}default: {default})".strip()
+def _shown(default: Any) -> str:
+    return "none" if default is None else ("no", "yes")[default] if isinstance(default, bool) else str(default)
+
+
+def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str) -> None:
+    text = f"{field.metadata.get('help', '')} ({about})".strip()
     options: dict[str, Any] = {"default": None, "dest": typed_name(field), "help": text.replace("%", "%%")}
     if member(hint) is bool:
         options["action"] = argparse.BooleanOptionalAction
@@ -121,12 +123,17 @@ def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, of: str) -> 
 
 def add_method_flags(group: Any, kind: str) -> None:
     """One flag per parameter of all methods of a kind, those that several have once; the help names the methods."""
-    homes: dict[str, tuple[dataclasses.Field[Any], Any, list[str]]] = {}
+    homes: dict[str, tuple[dataclasses.Field[Any], Any, dict[str, list[str]]]] = {}
     for name, found in methods(kind).items():
         for field in dataclasses.fields(found.Params):
-            homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], []))[2].append(name)
-    for field, hint, own in homes.values():
-        _add_flag(group, field, hint, "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}")
+            defaults = homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], {}))[2]
+            defaults.setdefault(_shown(field.default), []).append(name)
+    for field, hint, defaults in homes.values():
+        own = [name for its in defaults.values() for name in its]
+        usual = max(defaults, key=lambda default: len(defaults[default]))
+        others = "".join(f", of {', '.join(its)}: {default}" for default, its in defaults.items() if default != usual)
+        of = "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}; "
+        _add_flag(group, field, hint, f"{of}default: {usual}{others}")
 
 
 def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], preset: str | None = None) -> list[Any]:

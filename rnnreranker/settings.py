@@ -39,9 +39,9 @@ def setting(
     )
 
 
-def context_setting() -> Any:
-    """The field `context`: N, the same in every reranker, so that methods are compared at equal context."""
-    return setting(60, "N: candidates of a query that are reranked; the rest follows below them", at_least=1)
+def context_setting(default: int = 60) -> Any:
+    """The field `context`: N, by default the same in all methods that are compared with rNN."""
+    return setting(default, "N: candidates of a query that are reranked; the rest follows below them", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.errors import InputError
 from rnnreranker.rerank import rnn as rerank_module
-from rnnreranker.rerank.protocol import order_by_score, place_below
+from rnnreranker.runs.head import order_by_score, place_below
 
 
 class ArrayVectors:

@@ -15,10 +15,12 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import find_java
-from rnnreranker.regress.spec import read_spec, specs_folder
-from rnnreranker.rerank import RERANKERS, make_params, make_reranker, params_of, prf
-from rnnreranker.rerank.jaccard import plain_similarity
-from rnnreranker.rerank.prf import PrfAverageParams, PrfRocchioParams
+from rnnreranker.method import find, make_params, names
+from rnnreranker.regress.spec import Condition, read_spec, specs_folder
+from rnnreranker.rerank import make_reranker, prf_average
+from rnnreranker.rerank.jaccard_plain import plain_similarity
+from rnnreranker.rerank.prf_average import PrfAverageParams
+from rnnreranker.rerank.prf_rocchio import PrfRocchioParams
 from rnnreranker.rerank.regularise import RegulariseParams, affinities, regularised
 from rnnreranker.rerank.zhong import ZhongParams, zhong_distances
 from rnnreranker.rnn import reference
@@ -64,7 +66,7 @@ def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **
     source = ArrayVectors(list(candidates), np.array(list(candidates.values())))
     scores = {docid: float(np.dot(query, vector)) for docid, vector in candidates.items()}
     queries = QueryVectors(("q",), np.array([query], dtype=np.float32))
-    reranker = make_reranker(name, source, make_params(name, values))
+    reranker = make_reranker(name, source, make_params("reranker", name, values))
     return reranker.rerank(Run.from_dict({"q": scores}), queries)["q"]
 
 
@@ -110,9 +112,9 @@ def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
 
 def test_classes_elsewhere_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rnnreranker.java.start_java", lambda: None)
-    monkeypatch.setitem(sys.modules, prf.MODULE, types.ModuleType(prf.MODULE))
+    monkeypatch.setitem(sys.modules, prf_average.MODULE, types.ModuleType(prf_average.MODULE))
     with pytest.raises(UnavailableError, match="no class DenseVectorPrf, DenseVectorAveragePrf, DenseVectorRocchioPrf"):
-        prf.pyserini_prf.__wrapped__()
+        prf_average.pyserini_prf.__wrapped__()
 
 
 def test_affinities_link_nearest_neighbours_both_ways() -> None:
@@ -194,7 +196,7 @@ def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
 def test_context_rest_and_ties_are_those_of_rnn(name: str, collection: tuple) -> None:
     source, queries, entries = collection
     run = Run.from_dict(entries)
-    found = make_reranker(name, source, make_params(name, {"context": 9})).rerank(run, queries)
+    found = make_reranker(name, source, make_params("reranker", name, {"context": 9})).rerank(run, queries)
     theirs = RnnReranker(source, RnnParams(context=9)).rerank(run, queries)
     changed = 0
     for qid in run:
@@ -233,10 +235,15 @@ def test_results_do_not_depend_on_the_order_of_the_input(name: str, collection: 
 def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
     source, queries, entries = collection
     run = Run.from_dict(entries)
-    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
-        make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
-    with pytest.raises(InputError, match=r"4 queries of the run have no vector \(first: q1, q2, q3\)"):
-        make_reranker(name, source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
+    if "query vectors" in find("reranker", name).needs:
+        with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
+            make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
+        with pytest.raises(InputError, match=r"4 queries of the run have no vector \(first: q1, q2, q3\)"):
+            make_reranker(name, source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
+        with pytest.raises(InputError, match="query vectors are needed and were not given"):
+            make_reranker(name, source).rerank(run)
+    else:
+        assert make_reranker(name, source).rerank(run).to_dict()
     with pytest.raises(InputError, match="the vector of query q0 has NaN or infinite values"):
         make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
     first = next(iter(entries["q0"]))
@@ -258,22 +265,22 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
 def test_bad_parameters_are_named_all_at_once() -> None:
     with pytest.raises(InputError, match="zhong_k1=0: expected an integer >= 1; zhong_lambda=2: expected a number in"):
         ZhongParams(zhong_k1=0, zhong_lambda=2)
-    with pytest.raises(
-        InputError, match="context=True: expected an integer >= 1; regularise_alpha=nan: expected a fin"
-    ):
+    with pytest.raises(InputError, match="regularise_alpha=nan: expected a finite number >= 0; context=True: expected"):
         RegulariseParams(regularise_alpha=math.nan, context=True)
     with pytest.raises(InputError, match="prf_depth=0: expected"):
         PrfAverageParams(prf_depth=0)
-    with pytest.raises(InputError, match="rocchio_bottomk=-1: expected an integer >= 0; rocchio_beta='x': expected"):
+    with pytest.raises(
+        InputError, match="rocchio_beta='x': expected a finite number >= 0; rocchio_bottomk=-1: expected"
+    ):
         PrfRocchioParams(rocchio_bottomk=-1, rocchio_beta="x")  # type: ignore[arg-type]
     with pytest.raises(
         InputError, match="unknown parameters of zhong: k; known: zhong_k1, zhong_k2, zhong_lambda, con"
     ):
-        make_params("zhong", {"k": 3})
-    with pytest.raises(InputError, match="preset tas-b: presets are for rnn and jaccard-plain, not for zhong"):
-        make_params("zhong", {}, "tas-b")
-    with pytest.raises(InputError, match="rerank zong: no such reranker; did you mean zhong"):
-        params_of("zong")
+        make_params("reranker", "zhong", {"k": 3})
+    with pytest.raises(InputError, match="preset tas-b: presets are for jaccard-plain and rnn, not for zhong"):
+        make_params("reranker", "zhong", {}, "tas-b")
+    with pytest.raises(InputError, match="reranker zong: no such reranker; did you mean zhong"):
+        find("reranker", "zong")
     with pytest.raises(InputError, match="rerank zhong: got RnnParams, expected ZhongParams"):
         make_reranker("zhong", ArrayVectors([], np.zeros((0, 2))), RnnParams())
 
@@ -281,15 +288,23 @@ def test_bad_parameters_are_named_all_at_once() -> None:
 def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
     assert (PrfAverageParams().prf_depth, ZhongParams()) == (3, ZhongParams(20, 6, 0.3))
     assert PrfRocchioParams() == PrfRocchioParams(5, 0.4, 0.6, 0.1, 5, 0)
-    assert {params_of(name)().context for name in RERANKERS if name != "none"} == {RnnParams().context}
+    assert {find("reranker", name).Params().context for name in ("rnn", *RIVALS)} == {RnnParams().context}
+    assert set(names("reranker")) == {"rnn", "encoder", "scorer", *RIVALS}
 
 
 @pytest.mark.parametrize("spec", ["cranfield", "scifact", "dl19-dl20-sample"])
 def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
     conditions = [entry for entry in read_spec(spec, specs_folder()).conditions if entry.base == "dense"]
-    made = {str(entry.rerank): make_params(str(entry.rerank), entry.params, entry.preset) for entry in conditions}
+    made = {
+        str(entry.rerank): make_params("reranker", str(entry.rerank), entry.params, entry.preset)
+        for entry in conditions
+    }
     assert set(RIVALS) < set(made)
     assert {params.context for params in made.values()} == {RnnParams().context}
+
+
+def _made(entry: Condition) -> Any:
+    return make_params("reranker", str(entry.rerank), entry.params, entry.preset)
 
 
 def _with_products(products: list[list[float]]) -> np.ndarray:
@@ -304,10 +319,10 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     assert exited.value.code == 2
     assert "--rerank: zong: no such reranker; did you mean zhong?" in capsys.readouterr().err
     for flags, message in (
-        (["--prf-depth", "2"], "--prf-depth is for --rerank prf-average or prf-rocchio: not with --rerank rnn"),
-        (["--rerank", "zhong", "--k", "2"], "--k is for --rerank rnn or jaccard-plain: not with --rerank zhong"),
-        (["--rerank", "none", "--zhong-k1", "2"], "--zhong-k1 is for --rerank zhong: not with --rerank none"),
-        (["--rerank", "regularise", "--preset", "tas-b"], "presets are for rnn and jaccard-plain, not for regularise"),
+        (["--prf-depth", "2"], "--prf-depth is for reranker prf-average or prf-rocchio: not with rnn"),
+        (["--rerank", "zhong", "--k", "2"], "--k is for reranker jaccard-plain or rnn: not with zhong"),
+        (["--rerank", "none", "--zhong-k1", "2"], "--zhong-k1 is for reranker zhong: not with none"),
+        (["--rerank", "regularise", "--preset", "tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
         (
             ["--rerank", "regularise", "--regularise-alpha", "-1"],
             "--regularise-alpha -1.0: expected a finite number >= 0",
@@ -336,7 +351,7 @@ def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: P
     argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
     argv += ["--rerank", name, *flags.get(name, []), "--context", "30", "--output", str(tmp_path / "out.txt")]
     assert search(argv) == 0
-    params = make_params(name, {"context": 30, **values.get(name, {})})
+    params = make_params("reranker", name, {"context": 30, **values.get(name, {})})
     expected = make_reranker(name, source, params).rerank(Run.read(tmp_path / "run.txt"), queries)
     found = Run.read(tmp_path / "out.txt")
     assert {qid: found.ranked(qid) for qid in found} == {qid: expected.ranked(qid) for qid in expected}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.rerank.protocol import order_by_score, place_below
 from rnnreranker.rnn import RnnParams, rnn_similarity
+from rnnreranker.runs.head import order_by_score, reordered
 
 if TYPE_CHECKING:
     import pandas
@@ -55,15 +55,13 @@ class RnnTransformer:
         groups = [np.asarray(rows) for rows in frame.groupby("qid", sort=False).indices.values()]
         groups = [rows[order_by_score(scores[rows], docnos[rows])] for rows in groups]
         groups.sort(key=lambda rows: int(rows.min()))  # in the order in which queries come
-        places, new = [], []
-        for rows, ranked in zip(groups, self._similarities(frame, groups), strict=True):
-            inside, rest = rows[: len(ranked)], rows[len(ranked) :]
-            order = order_by_score(ranked, docnos[inside])
-            places += [inside[order], rest]
-            new += [ranked[order], place_below(float(ranked[order][-1]), scores[rest])]
-        result = frame.iloc[np.concatenate(places)].reset_index(drop=True)
+        places = np.concatenate(groups)
+        offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in groups])])
         ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
-        return result.assign(score=np.concatenate(new), rank=ranks)
+        chosen = ranks < self.params.context
+        similar = np.concatenate(self._similarities(frame, groups))
+        order, new = reordered(offsets, docnos[places[chosen]], scores[places], chosen, similar)
+        return frame.iloc[places[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
     def __call__(self, frame: pandas.DataFrame) -> pandas.DataFrame:
         """As `transform`."""

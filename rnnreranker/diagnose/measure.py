@@ -13,8 +13,9 @@ from rnnreranker.diagnose.contexts import Geometry, geometry
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
-from rnnreranker.rerank.protocol import order_by_score
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
+from rnnreranker.runs.head import order_by_score
+from rnnreranker.vectors.of_run import query_rows
 
 if TYPE_CHECKING:
     from rnnreranker.rerank import RnnReranker
@@ -34,15 +35,8 @@ def sampled(run: Run, count: int = QUERIES) -> Run:
     """
     if count < 1:
         raise InputError(f"sample={count}: expected an integer >= 1")
-    from rnnreranker.runs import Run
-
-    chosen = set(sorted(run.qids, key=lambda qid: hashlib.sha256(qid.encode()).digest())[:count])
-    kept = np.array([qid in chosen for qid in run.qids], dtype=bool)
-    lengths = np.diff(run.offsets)
-    entries = np.repeat(kept, lengths)
-    offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-    qids = tuple(qid for qid in run.qids if qid in chosen)
-    return Run.from_parts(qids, offsets, run.docids, run.rows[entries], run.scores[entries])
+    by_hash = sorted(range(len(run)), key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
+    return run.of_queries(sorted(by_hash[:count]))
 
 
 def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sample: int = QUERIES) -> dict[str, Any]:
@@ -61,17 +55,7 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
     run = sampled(run, sample)
     reranker.check(run)
     params, vectors = reranker.params, reranker.vectors
-    places = {qid: row for row, qid in enumerate(query_vectors.qids)}
-    lost = [qid for qid in run.qids if qid not in places]
-    if lost:
-        raise InputError(
-            f"{len(lost)} queries of the run have no vector (first: {lost[0]}); check topics and run match"
-        )
-    if query_vectors.vectors.shape[1] != vectors.dimension:
-        raise InputError(
-            f"query vectors have {query_vectors.vectors.shape[1]} dimensions, the index has {vectors.dimension}; "
-            "encode the queries with the encoder that made the index"
-        )
+    queries = query_rows(run, query_vectors, vectors.dimension)
     rows = vectors.rows(list(run.docids))
     state = _Collected(params, vectors.dimension)
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
@@ -80,8 +64,7 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
         if len(entries) < 2:
             continue
         qid = run.qids[number]
-        query = np.asarray(query_vectors.vectors[places[qid]], dtype=np.float32)
-        context = np.vstack([query[None], vectors.fetch(rows[entries])])
+        context = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
         if not np.isfinite(context).all():
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
         state.add(context, run.docids[entries], entries, reranker.threads)

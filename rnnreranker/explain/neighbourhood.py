@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.rerank.protocol import order_by_score
 from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.runs.head import order_by_score
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import weakref
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -54,38 +55,55 @@ class CorpusWriter:
         self._at += len(line)
 
 
-def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
-    """The texts of some documents of an index, by docid; docids that the index does not have are left out.
+class Texts(Mapping[str, str]):
+    """The texts of an index by docid; each is read when it is asked for.
 
     Args:
         index: a folder written by `python -m rnnreranker.index`.
-        docids: the documents wanted.
 
     Raises:
         InputError: an index without texts, or with files that do not fit together.
     """
-    folder = Path(index).expanduser() / FOLDER
-    try:
-        table = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
-        stream = open(folder / "documents.jsonl", "rb")  # noqa: SIM115  closed below
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
-            "python -m rnnreranker.index"
-        ) from None
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{folder / 'offsets.npy'}: cannot be read ({error}); build the index again") from None
-    found = {}
-    with stream:
-        for docid in dict.fromkeys(docids):
-            wanted = np.uint64(_hash(docid))
-            place = int(np.searchsorted(table["hash"], wanted))
-            while place < len(table) and table["hash"][place] == wanted:  # more than one only when hashes collide
-                record = _read(stream, int(table["offset"][place]))
-                if record["id"] == docid:
-                    found[docid] = record["contents"]
-                place += 1
-    return found
+
+    def __init__(self, index: str | os.PathLike[str]) -> None:
+        folder = Path(index).expanduser() / FOLDER
+        try:
+            self._table = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
+            self._stream = open(folder / "documents.jsonl", "rb")  # noqa: SIM115  closed with the object
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
+                "python -m rnnreranker.index"
+            ) from None
+        except (ValueError, EOFError, OSError) as error:
+            raise InputError(f"{folder / 'offsets.npy'}: cannot be read ({error}); build the index again") from None
+        weakref.finalize(self, self._stream.close)
+
+    def __getitem__(self, docid: str) -> str:
+        wanted = np.uint64(_hash(docid))
+        place = int(np.searchsorted(self._table["hash"], wanted))
+        while place < len(self._table) and self._table["hash"][place] == wanted:  # several only when hashes collide
+            record = _read(self._stream, int(self._table["offset"][place]))
+            if record["id"] == docid:
+                return record["contents"]
+            place += 1
+        raise KeyError(docid)
+
+    def __iter__(self) -> Iterator[str]:
+        return (_read(self._stream, int(offset))["id"] for offset in np.sort(self._table["offset"]))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
+    """The texts of some documents of an index, by docid; docids that the index does not have are left out.
+
+    Args and Raises: as `Texts`; docids: the documents wanted.
+    """
+    texts, wanted = Texts(index), dict.fromkeys(docids)
+    found = {docid: texts.get(docid) for docid in wanted}
+    return {docid: text for docid, text in found.items() if text is not None}
 
 
 def _read(stream: IO[bytes], offset: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.method import make_params
 from rnnreranker.papers.cells import STATES
 from rnnreranker.papers.join import Key, key_of, page_cells
 from rnnreranker.papers.letters import letters
@@ -16,7 +17,6 @@ from rnnreranker.papers.paper import Published, paper_names, published, read_pap
 from rnnreranker.regress.published_runs import Measured, on_record, records_file
 from rnnreranker.regress.recipe import Condition, Recipe, planned, recipes
 from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
-from rnnreranker.rerank.registry import make_params
 
 
 class Matrix:
@@ -142,7 +142,8 @@ class Matrix:
             commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
             parameters: dict[str, Any] = {"spec": recipe.name, "condition": condition.id}
             if condition.base:
-                parameters |= asdict(make_params(condition.rerank, condition.params, condition.preset or None))
+                preset = condition.preset or None
+                parameters |= asdict(make_params("reranker", condition.rerank, condition.params, preset))
             else:
                 parameters |= condition.params
             if condition.model:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.negatives.filters import Pool, suspicion
 from rnnreranker.recover.rankings import Visible
-from rnnreranker.rerank.protocol import order_by_score
+from rnnreranker.runs.head import order_by_score
 
 MEASURES = ("AP", "P@m", "AUC")
 FILTERS = ("rnn", "margin", "max-score")

@@ -7,10 +7,10 @@ from typing import Any
 
 from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.method import make_params, names
 from rnnreranker.regress.recipe import Condition, IndexSource, Model
 from rnnreranker.regress.recipe_options import check_labels, check_training
 from rnnreranker.regress.strict import Document, Place
-from rnnreranker.rerank.registry import PARAMS, make_params
 
 Found = dict[str, list[tuple[Any, Document, Place]]]  # key of the recipe → entry, the file it stands in, where
 
@@ -209,11 +209,12 @@ def _check_condition(entry: Condition, source: Document, place: Place, indexes: 
 
 
 def _check_reranking(entry: Condition, source: Document, place: Place) -> None:
-    if entry.rerank not in PARAMS:
-        source.problem((*place, "rerank"), f"rerank {entry.rerank}; {nearest(entry.rerank, PARAMS)}")
+    if entry.rerank not in names("reranker"):
+        hint = nearest(entry.rerank, names("reranker"))
+        source.problem((*place, "rerank"), f"rerank {entry.rerank}; {hint}")
         return
     where = (*place, "params") if entry.params else (*place, "preset")
-    _note(source, where, make_params, entry.rerank, entry.params, entry.preset or None)
+    _note(source, where, make_params, "reranker", entry.rerank, entry.params, entry.preset or None)
     if entry.contexts and "context" in entry.params:
         source.problem((*place, "contexts"), f"{entry.id}: context stands in params, and contexts too; leave one out")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.method import make_params, names
 from rnnreranker.regress.strict import Document, Place
-from rnnreranker.rerank.registry import PARAMS, make_params
 from rnnreranker.search.retrieve import RETRIEVERS
 
 
@@ -173,12 +173,12 @@ class _Checker(Document):
         if condition.base is not None and condition.base not in earlier:
             hint = nearest(condition.base, earlier) if earlier else "no condition stands before it"
             self.problem((*path, "base"), f"base {condition.base}: no such condition above; {hint}")
-        if condition.base is not None and condition.rerank not in PARAMS:
-            hint = nearest(str(condition.rerank), PARAMS)
+        if condition.base is not None and condition.rerank not in names("reranker"):
+            hint = nearest(str(condition.rerank), names("reranker"))
             self.problem((*path, "rerank"), f"rerank {condition.rerank}; {hint}")
         elif condition.base is not None:
             try:
-                make_params(str(condition.rerank), condition.params, condition.preset)
+                make_params("reranker", str(condition.rerank), condition.params, condition.preset)
             except RnnrerankerError as error:
                 self.problem((*path, "params"), str(error))
         elif condition.params or condition.preset:

@@ -1,7 +1,6 @@
-"""Rerankers: a run in, a run out; `rnn` by reciprocal nearest neighbours, and the methods it is compared with."""
+"""Rerankers: a run in, a run out; `rnn` by reciprocal nearest neighbours, and others. One file a method."""
 
-from rnnreranker.rerank.protocol import Reranker
-from rnnreranker.rerank.registry import RERANKERS, make_params, make_reranker, params_of
+from rnnreranker.rerank.base import Candidates, Query, Reranker, make_reranker
 from rnnreranker.rerank.rnn import RnnReranker
 
-__all__ = ["RERANKERS", "Reranker", "RnnReranker", "make_params", "make_reranker", "params_of"]
+__all__ = ["Candidates", "Query", "Reranker", "RnnReranker", "make_reranker"]

@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rnnreranker.rerank.context import ContextReranker
-from rnnreranker.rerank.settings import NOT_NEGATIVE, check, context_setting, setting
-
-if TYPE_CHECKING:
-    from rnnreranker.vectors import VectorSource
+from rnnreranker.rerank.base import Candidates, Query, Reranker
+from rnnreranker.settings import Params, context_setting, setting
 
 
 @dataclass(frozen=True)
-class RegulariseParams:
+class RegulariseParams(Params):
     """Settings of score regularisation; neither default is a published value, and neither was tuned.
 
     Diaz chooses both per collection. alpha = 1 weighs smoothness and closeness to the old scores equally; k = 10 is
     the k of `RnnParams`, so that both methods see neighbourhoods of one size.
     """
 
-    regularise_alpha: float = setting(1.0, "alpha: weight of smoothness against closeness to the run's scores")
-    regularise_k: int = setting(10, "k: nearest neighbours that a candidate is linked with in the graph")
+    regularise_alpha: float = setting(
+        1.0, "alpha: weight of smoothness against closeness to the run's scores", at_least=0
+    )
+    regularise_k: int = setting(10, "k: nearest neighbours that a candidate is linked with in the graph", at_least=1)
     context: int = context_setting()
 
-    def __post_init__(self) -> None:
-        check(self, {"regularise_k": 1, "context": 1}, {"regularise_alpha": NOT_NEGATIVE})
 
+class RegulariseReranker(Reranker):
+    """Scores are f* of `regularised`; they come from the run's scores, no query vector is asked for.
 
-class RegulariseReranker(ContextReranker):
-    """Scores are f* of `regularised`; they come from the run's scores, the query vector is not looked at.
-
-    Args and Raises: as `ContextReranker`.
+    Args and Raises: as `Reranker`.
     """
 
     name = "regularise"
+    needs = frozenset({"run scores", "vectors"})
+    Params = RegulariseParams
     params: RegulariseParams
 
-    def __init__(
-        self,
-        vectors: VectorSource,
-        params: RegulariseParams | None = None,
-        *,
-        missing: Literal["error", "skip"] = "error",
-    ) -> None:
-        super().__init__(vectors, params if params is not None else RegulariseParams(), missing=missing)
-
-    def scores(self, query: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the regularised scores."""
-        return regularised(before, affinities(candidates, self.params.regularise_k), self.params.regularise_alpha)
+        links = affinities(candidates.vectors, self.params.regularise_k)
+        return regularised(candidates.scores, links, self.params.regularise_alpha)
 
 
 def affinities(vectors: np.ndarray, k: int) -> np.ndarray:

@@ -3,60 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rnnreranker.rerank.context import ContextReranker
-from rnnreranker.rerank.settings import UNIT, check, context_setting, setting
-
-if TYPE_CHECKING:
-    from rnnreranker.vectors import VectorSource
+from rnnreranker.rerank.base import Candidates, Query, Reranker
+from rnnreranker.settings import Params, context_setting, setting
 
 
 @dataclass(frozen=True)
-class ZhongParams:
+class ZhongParams(Params):
     """Settings of Zhong et al.: k1, k2 and lambda; the defaults are those of their program and paper.
 
     >>> ZhongParams().zhong_k1
     20
     """
 
-    zhong_k1: int = setting(20, "k1 of Zhong et al.: neighbours of an element, itself not counted")
-    zhong_k2: int = setting(6, "k2 of Zhong et al.: neighbours whose weights are averaged (1 = no averaging)")
-    zhong_lambda: float = setting(0.3, "lambda of Zhong et al.: weight of the original distance")
+    zhong_k1: int = setting(20, "k1 of Zhong et al.: neighbours of an element, itself not counted", at_least=1)
+    zhong_k2: int = setting(
+        6, "k2 of Zhong et al.: neighbours whose weights are averaged (1 = no averaging)", at_least=1
+    )
+    zhong_lambda: float = setting(0.3, "lambda of Zhong et al.: weight of the original distance", at_least=0, at_most=1)
     context: int = context_setting()
 
-    def __post_init__(self) -> None:
-        check(self, {"zhong_k1": 1, "zhong_k2": 1, "context": 1}, {"zhong_lambda": UNIT})
 
-
-class ZhongReranker(ContextReranker):
+class ZhongReranker(Reranker):
     """Scores are -d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance.
 
-    Args and Raises: as `ContextReranker`.
+    Args and Raises: as `Reranker`.
     """
 
     name = "zhong"
+    needs = frozenset({"query vectors", "vectors"})
+    Params = ZhongParams
     params: ZhongParams
 
-    def __init__(
-        self,
-        vectors: VectorSource,
-        params: ZhongParams | None = None,
-        *,
-        missing: Literal["error", "skip"] = "error",
-    ) -> None:
-        super().__init__(vectors, params if params is not None else ZhongParams(), missing=missing)
-
-    def scores(self, query: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """(n,) float64: minus the final distance of each candidate; `before` is not looked at."""
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: minus the final distance of each candidate."""
         from scipy.spatial.distance import pdist, squareform
 
-        rows = np.concatenate([query[None], candidates]).astype(np.float64)
+        rows = np.concatenate([query.vector[None], candidates.vectors]).astype(np.float64)
         distances = squareform(pdist(rows))  # differences, not inner products: equal vectors are at distance 0
         final, _ = zhong_distances(distances[:1, 1:], distances[:1, :1], distances[1:, 1:], self.params)
-        return -final[0]
+        found: np.ndarray = -final[0]
+        return found
 
 
 def zhong_distances(

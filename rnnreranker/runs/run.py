@@ -139,6 +139,15 @@ class Run(Columns):
         offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(self.offsets), depth))])
         return Run(self.qids, offsets, self.docids, self.rows[kept], self.scores[kept])
 
+    def of_queries(self, numbers: np.ndarray | Sequence[int]) -> Run:
+        """The run of some queries, by their numbers, in that order."""
+        chosen = np.asarray(numbers, dtype=np.int64)
+        lengths = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        qids = tuple(self.qids[number] for number in chosen.tolist())
+        return Run(qids, offsets, self.docids, self.rows[entries], self.scores[entries])
+
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""
         place = self._places[qid]

@@ -14,6 +14,7 @@ from rnnreranker import command
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.method import Inputs, find, methods
 from rnnreranker.search.rerankers import add_rerank_flags, rerank_params
 from rnnreranker.search.retrieve import RETRIEVERS
 
@@ -46,10 +47,11 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.search.explain import check_query
 
         check_query(args.explain, topics, args.topics or "--query, which is called `query`", given)
-    index, reranker = _open(args, params, given)
+    index, reranker = _open(args, params, given, topics)
 
     times = [time.perf_counter()]
-    queries = _query_vectors(args, index, topics) if reranker or _retrieves_with_vectors(args) else None
+    asks = reranker is not None and "query vectors" in reranker.needs
+    queries = _query_vectors(args, index, topics) if asks or _retrieves_with_vectors(args) else None
     if queries is not None:
         from rnnreranker.search.queries import check_dimension
 
@@ -57,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     times.append(time.perf_counter())
     base = _retrieve(args, index, topics, queries) if given is None else given
     times.append(time.perf_counter())
-    reranked = base if reranker is None or queries is None else reranker.rerank(base, queries)
+    reranked = base if reranker is None else reranker.rerank(base, queries)
     times.append(time.perf_counter())
 
     if args.output:
@@ -151,8 +153,9 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--explain-output needs --explain QID (which query)")
     if args.explain is not None and args.rerank != "rnn":
         problems.append(f"--explain shows what rnn does: not with --rerank {args.rerank}")
-    if args.device is not None and args.rerank != "rnn":
-        problems.append(f"--device says where rnn computes: not with --rerank {args.rerank}")
+    if args.device is not None and not (args.rerank != "none" and find("reranker", args.rerank).takes_device):
+        takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
+        problems.append(f"--device says where {takers} compute: not with --rerank {args.rerank}")
     if args.tag is not None and args.tag.split() != [args.tag]:
         problems.append(f"--tag {args.tag!r}: expected a word without white space")
     if problems:
@@ -223,21 +226,26 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
     return run
 
 
-def _open(args: argparse.Namespace, params: Any, given: Run | None) -> tuple[Index, Reranker | None]:
+def _open(
+    args: argparse.Namespace, params: Any, given: Run | None, topics: dict[str, str]
+) -> tuple[Index, Reranker | None]:
     """The index and, unless --rerank none, the reranker; what they lack is found here, before queries are encoded."""
     from rnnreranker.java import start_java
     from rnnreranker.rerank import make_reranker
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.show import texts_in
 
     needs_bm25 = given is None and args.retriever != "dense"
     index = open_index(args.index, args.bm25_index, need_bm25=needs_bm25)
     if needs_bm25 and index.lucene:
         start_java()
-    source = index.vectors if args.rerank != "none" or _retrieves_with_vectors(args) else None
-    if args.rerank == "none" or source is None:
+    if _retrieves_with_vectors(args) or (args.rerank != "none" and "vectors" in find("reranker", args.rerank).needs):
+        index.vectors  # noqa: B018  opened now: what it lacks is said before queries are encoded
+    if args.rerank == "none":
         return index, None
+    inputs = Inputs(topics=topics, vectors=lambda: index.vectors, texts=lambda: texts_in(index))
     reranker = make_reranker(
-        args.rerank, source, params, threads=args.threads, missing=args.missing, device=args.device
+        args.rerank, inputs, params, threads=args.threads, missing=args.missing, device=args.device
     )
     if given is not None:
         reranker.check(given)

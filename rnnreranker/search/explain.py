@@ -83,6 +83,7 @@ def explain(
         before=[ranks[docid] for docid in context],
         after=[now[docid] for docid in context],
     )
-    texts = {docid: first_line(docid, content) for docid, content in texts_in(index, context).items()}
+    known = texts_in(index)
+    texts = {docid: first_line(docid, known[docid]) for docid in context if docid in known}
     write_explanation(path, found, qid=qid, query=text, texts=texts, source=source)
     say(f"explanation of {qid}: {path}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.command import say
 from rnnreranker.files import first_line
-from rnnreranker.rerank.registry import PARAMS
+from rnnreranker.method import names
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -33,7 +33,7 @@ def warn_if_reranked(path: str) -> None:
     columns = first_line(path).split()
     tag = columns[5] if len(columns) == 6 else ""
     _, dot, name = tag.rpartition(".")
-    if dot and name in PARAMS:
+    if dot and name in names("reranker"):
         say(
             f"{Path(path).name}: was reranked by {name} already (tag {tag}); "
             "expected a first-stage run, made with --rerank none"

@@ -27,7 +27,7 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     shown = reranked[qid][:limit]
     if not shown:
         say("no document found")
-    texts = texts_in(index, [docid for docid, _ in shown])
+    texts = texts_in(index)
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28
     rows = []
@@ -57,12 +57,12 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def texts_in(index: Index, docids: list[str]) -> dict[str, str]:
-    """The texts of some documents by docid; of an index that keeps no texts, none."""
-    from rnnreranker.index.texts import texts_of
+def texts_in(index: Index) -> Mapping[str, str]:
+    """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
+    from rnnreranker.index.texts import Texts
 
     folder = index.dense or index.bm25
-    return texts_of(folder, docids) if folder is not None and (folder / "corpus").is_dir() else {}
+    return Texts(folder) if folder is not None and (folder / "corpus").is_dir() else {}
 
 
 def _cut(text: str, width: int) -> str:

@@ -89,9 +89,8 @@ def rescore(
         InputError: queries without text, candidates without a vector, vectors of another dimension than the model's,
             scores that are not finite.
     """
-    from rnnreranker.rerank.lookup import vector_rows
-    from rnnreranker.rerank.protocol import order_by_score, place_below
-    from rnnreranker.runs import Run
+    from rnnreranker.runs.head import choose_head, with_new_head
+    from rnnreranker.vectors.of_run import vector_rows
 
     lost = [qid for qid in run if qid not in topics]
     if lost:
@@ -104,8 +103,9 @@ def rescore(
             f"{model.name} scores vectors of {model.dimension} dimensions, the index has {source.dimension}; "
             "give the index that it was trained on"
         )
-    rows_of = vector_rows(source, run, "error")
-    rows, scores = run.rows.copy(), run.scores.astype(np.float64)
+    rows_of = vector_rows(source, run)
+    chosen = choose_head(run, depth)
+    new = np.empty(len(run.rows))
     spent = np.zeros(3)
     for place in command.progress(range(len(run)), unit="queries", what="rescore"):
         first, last = int(run.offsets[place]), int(run.offsets[place + 1])
@@ -113,7 +113,8 @@ def rescore(
         if first == cut:
             continue
         names = run.docids[run.rows[first:cut]]
-        own = run.rows[first:cut][np.argsort(names.astype(str), kind="stable")]
+        by_docid = np.argsort(names.astype(str), kind="stable")
+        own = run.rows[first:cut][by_docid]
         times = [time.perf_counter()]
         documents = source.fetch(rows_of[own])
         times.append(time.perf_counter())
@@ -124,11 +125,9 @@ def rescore(
         spent += np.diff(times)
         if not np.isfinite(found).all():
             raise InputError(f"query {run.qids[place]}: {model.name} gives scores that are not finite; train it again")
-        order = order_by_score(found, run.docids[own])
-        rows[first:cut], scores[first:cut] = own[order], found[order]
-        scores[cut:last] = place_below(float(scores[cut - 1]), run.scores[cut:last].astype(np.float64))
+        new[first + by_docid] = found
     load, encode, score = (spent * 1000 / max(len(run), 1)).round(4).tolist()
-    return Run.from_parts(run.qids, run.offsets, run.docids, rows, scores), Latency(load, encode, score, len(run))
+    return with_new_head(run, chosen, new[chosen]), Latency(load, encode, score, len(run))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,11 +9,11 @@ import numpy as np
 
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rerank import RnnReranker
-from rnnreranker.rerank.protocol import order_by_score, place_below
 from rnnreranker.rnn import chunks, reference
 from rnnreranker.runs import Run
+from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.tune.identity import of_queries, of_run
+from rnnreranker.vectors.of_run import query_rows, vector_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,21 +62,16 @@ class Contexts:
                 f"{len(run)} queries with {deepest} candidates need {needed / 2**30:.1f} GiB of similarities; "
                 f"expected at most {MEMORY >> 30} GiB: give --max-context {max(fits, 1)} or fewer queries"
             )
-        RnnReranker(vectors).check(run)
+        rows, queries = vector_rows(vectors, run), query_rows(run, query_vectors, vectors.dimension)
         self._sizes = (depths + 1).astype(np.int64)
         self._raw: list[np.ndarray] = []
         self._shift_free: list[np.ndarray] = []  # the same array unless a constant outweighs the differences
-        places = {qid: place for place, qid in enumerate(query_vectors.qids)}
-        lost = [qid for qid in run if qid not in places]
-        if lost:
-            raise InputError(f"{len(lost)} queries of the run have no vector (first: {', '.join(lost[:3])})")
-        rows = vectors.rows(list(run.docids))
         with chunks.one_blas_thread():
             for number, qid in enumerate(progress(run.qids, unit="queries", what="similarities")):
                 first = int(run.offsets[number])
                 entries = run.rows[first : first + int(depths[number])]
                 candidates = vectors.fetch(rows[entries])
-                context = np.concatenate([query_vectors.vectors[places[qid]][None], candidates]).astype(np.float32)
+                context = np.concatenate([queries[number][None], candidates]).astype(np.float32)
                 if not np.isfinite(context).all():
                     raise InputError(f"query {qid}: its vector or that of a candidate has NaN or infinite values")
                 raw = reference.inner_products(context)
@@ -100,23 +95,9 @@ class Contexts:
             raise InputError(f"context={params.context}: only {self.deepest} candidates of a query are kept")
         sizes = np.minimum(self._sizes[chosen], params.context + 1)
         similarities = self._similarities(params, chosen, sizes)
-        lengths = np.diff(self.run.offsets)[chosen]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        rows = np.empty(offsets[-1], dtype=np.int32)
-        scores = np.empty(offsets[-1])
-        for place, number in enumerate(chosen.tolist()):
-            first, last = int(self.run.offsets[number]), int(self.run.offsets[number + 1])
-            inside = first + int(sizes[place]) - 1
-            new = similarities[place, : inside - first].astype(np.float64)
-            order = order_by_score(new, self.run.docids[self.run.rows[first:inside]])
-            start, middle, stop = int(offsets[place]), int(offsets[place]) + inside - first, int(offsets[place + 1])
-            rows[start:middle] = self.run.rows[first:inside][order]
-            scores[start:middle] = new[order]
-            rows[middle:stop] = self.run.rows[inside:last]
-            lowest = float(scores[middle - 1]) if middle > start else 0.0
-            scores[middle:stop] = place_below(lowest, self.run.scores[inside:last])
-        qids = tuple(self.run.qids[number] for number in chosen.tolist())
-        return Run.from_parts(qids, offsets, self.run.docids, rows, scores)
+        run = self.run if queries is None else self.run.of_queries(chosen)
+        inside = np.arange(similarities.shape[1]) < sizes[:, None] - 1
+        return with_new_head(run, choose_head(run, params.context), similarities[inside])
 
     def _similarities(self, params: RnnParams, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """(n, N) float32: s* of the candidates of every chosen query; what stands behind a context is undefined."""

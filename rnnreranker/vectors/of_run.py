@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,32 +10,24 @@ from rnnreranker.errors import InputError
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import QueryVectors, VectorSource
-
-Missing = Literal["error", "skip"]
+    from rnnreranker.vectors.source import QueryVectors, VectorSource
 
 
-def checked_missing(missing: Missing) -> Missing:
-    """What to do with candidates without a vector, as it was given.
-
-    Raises:
-        InputError: neither "error" nor "skip".
-    """
-    if missing not in ("error", "skip"):
-        raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
-    return missing
-
-
-def query_rows(source: VectorSource, run: Run, query_vectors: QueryVectors) -> np.ndarray:
+def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
     """(Q, d) float32: the query vectors in the order of the run.
+
+    Args:
+        run: Q queries.
+        query_vectors: of these and any others, in any order.
+        dimension: that of the index; None = any.
 
     Raises:
         InputError: vectors of another dimension than the index, a query without a vector.
     """
-    dimension = query_vectors.vectors.shape[1]
-    if dimension != source.dimension:
+    found = query_vectors.vectors.shape[1]
+    if found != (dimension or found):
         raise InputError(
-            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
+            f"query vectors have {found} dimensions, the index has {dimension}; "
             "encode the queries with the encoder that made the index"
         )
     places = {qid: row for row, qid in enumerate(query_vectors.qids)}
@@ -46,15 +38,15 @@ def query_rows(source: VectorSource, run: Run, query_vectors: QueryVectors) -> n
     return query_vectors.vectors[[places[qid] for qid in run.qids]]
 
 
-def vector_rows(source: VectorSource, run: Run, missing: Missing) -> np.ndarray:
+def vector_rows(source: VectorSource, run: Run, *, skip: bool = False) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
 
     Raises:
-        InputError: docids without a vector, how many and the first three; not with missing="skip".
+        InputError: docids without a vector, how many and the first three; not with `skip`.
     """
     rows = source.rows(list(run.docids))
     lost = np.flatnonzero(rows < 0)
-    if len(lost) and missing == "error":
+    if len(lost) and not skip:
         shown = ", ".join(map(str, run.docids[lost[:3]]))
         raise InputError(
             f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
-
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.rerank.context import ContextReranker
+from rnnreranker.rerank.base import Candidates, Query, Reranker
 from rnnreranker.rnn import RnnParams
 
-if TYPE_CHECKING:
-    from rnnreranker.vectors import VectorSource
 
-
-class PlainJaccardReranker(ContextReranker):
+class PlainJaccardReranker(Reranker):
     """As `RnnReranker` in every step and parameter but one: R(i) is list(i) itself.
 
     The extension (tau > 0) takes the first columns of a member's list as its T, not the reciprocal ones among them.
     What the difference to rnn shows is therefore what reciprocity is worth.
 
-    Args and Raises: as `ContextReranker`; params: the rNN parameters.
+    Args and Raises: as `Reranker`; params: the rNN parameters.
     """
 
     name = "jaccard-plain"
+    needs = frozenset({"query vectors", "vectors"})
+    Params = RnnParams
     params: RnnParams
 
-    def __init__(
-        self,
-        vectors: VectorSource,
-        params: RnnParams | None = None,
-        *,
-        missing: Literal["error", "skip"] = "error",
-    ) -> None:
-        super().__init__(vectors, params if params is not None else RnnParams(), missing=missing)
-
-    def scores(self, query: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """(n,) float64: lambda s(q, c) + (1 - lambda) J(q, c) over plain neighbours; `before` is not looked at."""
-        return plain_similarity(query, candidates, self.params)
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: lambda s(q, c) + (1 - lambda) J(q, c) over plain neighbours."""
+        return plain_similarity(query.vector, candidates.vectors, self.params)
 
 
 def plain_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams) -> np.ndarray:

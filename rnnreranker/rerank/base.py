@@ -1,0 +1,232 @@
+"""What a reranker is: a run in, a run out; a subclass says how the candidates of one query are scored."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from rnnreranker import settings
+from rnnreranker.command import progress
+from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, find
+from rnnreranker.runs.head import choose_head, starts_of, with_new_head
+from rnnreranker.vectors.of_run import query_rows, vector_rows
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+Missing = Literal["error", "skip"]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A query; what the `needs` of the reranker do not name is None."""
+
+    qid: str
+    text: Any = None  # str: topics
+    vector: Any = None  # (d,) float32: query vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The n >= 1 candidates of a query that are reranked, in the order of the run.
+
+    What the `needs` of the reranker do not name is None.
+    """
+
+    docids: np.ndarray  # (n,) strings
+    scores: Any = None  # (n,) float64, of the run: run scores
+    ranks: Any = None  # (n,) int64, of the run, from 1: run scores
+    vectors: Any = None  # (n, d) float32, finite: vectors
+    texts: Any = None  # n strings: texts
+
+    def __len__(self) -> int:
+        return len(self.docids)
+
+
+class Reranker(ABC):
+    """Reranks the first `params.context` candidates of every query; without such a setting, all of them.
+
+    Args:
+        inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` is a mapping from
+            docid to text, which may read them when they are asked for.
+        params: of the class `Params`; None = the defaults.
+        threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
+        missing: what to do with candidates without vector or text: "error", or "skip" = put them below the reranked
+            ones.
+        device: "cuda", "cuda:1", "mps" or "cpu", of a method that `takes_device`; None = the method's own.
+
+    Raises:
+        InputError: `missing` is neither, parameters of another method, a device that the method does not take.
+
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    Params: ClassVar[type[settings.Params]] = settings.Params
+    takes_device: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        inputs: Inputs | VectorSource,
+        params: Any = None,
+        *,
+        threads: int | None = None,
+        missing: Missing = "error",
+        device: str | None = None,
+    ) -> None:
+        if missing not in ("error", "skip"):
+            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"rerank {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        if device is not None and not self.takes_device:
+            raise InputError(f"device={device!r}: {self.name} takes none, it computes on the processor")
+        self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
+        self.params = params if params is not None else self.Params()
+        self.threads = threads
+        self.missing = missing
+        self.device = device
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027  not every method has something to load
+        """Load what the method computes with, such as a model; the constructor calls it, before any work."""
+
+    @abstractmethod
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64, finite, larger = better: the new scores of the candidates of one query."""
+
+    @property
+    def vectors(self) -> VectorSource:
+        """Where candidate vectors come from, (d,) float32 each."""
+        found: VectorSource = self.inputs.vectors
+        return found
+
+    def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
+        """The run with the first candidates of every query in descending order of their new scores, ties by docid.
+
+        Args:
+            run: Q queries, any depth.
+            query_vectors: a (d,) float32 vector for every query of the run, in any order; None = those of the inputs.
+
+        Returns:
+            A run of the same queries and entries; those that were not scored are moved below the others.
+
+        Raises:
+            InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors
+                of another dimension than the queries', NaN or infinite vectors or scores.
+        """
+        from rnnreranker.rnn.chunks import one_blas_thread
+
+        texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
+        rows, usable = self._usable(run)
+        chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
+        entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
+        ranks = run.ranks[chosen] if "run scores" in self.needs else None
+        new = np.empty(len(entries), dtype=np.float64)
+        with one_blas_thread():
+            for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
+                part = slice(starts[number], starts[number + 1])
+                qid, own = run.qids[number], run.rows[entries[part]]
+                query = Query(qid, None if texts is None else texts[qid], None if queries is None else queries[number])
+                docids = run.docids[own]
+                candidates = Candidates(
+                    docids,
+                    None if ranks is None else run.scores[entries[part]].astype(np.float64),
+                    None if ranks is None else ranks[part],
+                    None if rows is None else self._vectors_of(rows[own], docids),
+                    None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],
+                )
+                new[part] = self._checked(qid, self.scores(query, candidates), len(docids))
+        return with_new_head(run, chosen, new)
+
+    def check(self, run: Run) -> None:
+        """Look, before any work, that queries and candidates of a run have what the method needs of them.
+
+        Raises:
+            InputError: how many have no vector or text, and the first three; candidates not with missing="skip".
+        """
+        self._topics(run)
+        self._usable(run)
+
+    def _topics(self, run: Run) -> Any:
+        """The texts of the queries by id; None where they are not needed."""
+        if "topics" not in self.needs:
+            return None
+        topics = self.inputs.topics
+        if lost := [qid for qid in run if qid not in topics]:
+            raise InputError(
+                f"{len(lost)} of {len(run)} queries of the run have no text in the topics (first: "
+                f"{', '.join(lost[:3])}); give the topics that the run was made from"
+            )
+        return topics
+
+    def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
+        """(Q, d) float32 in the order of the run; None where they are not needed."""
+        if "query vectors" not in self.needs:
+            return None
+        dimension = self.vectors.dimension if "vectors" in self.needs else None
+        return query_rows(run, self.inputs.query_vectors if given is None else given, dimension)
+
+    def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
+        """The (V,) vector rows of the run's documents, None where not needed; and (V,) bool, which can be scored."""
+        rows: Any = None
+        usable = np.ones(len(run.docids), dtype=bool)
+        if "vectors" in self.needs:
+            rows = vector_rows(self.vectors, run, skip=self.missing == "skip")
+            usable &= rows >= 0
+        if "texts" in self.needs:
+            texts = self.inputs.texts
+            usable &= np.fromiter((docid in texts for docid in run.docids), dtype=bool, count=len(usable))
+            lost = run.docids[~usable]
+            if len(lost) and self.missing == "error":
+                raise InputError(
+                    f"{len(lost)} of {len(usable)} docids in the run have no text (first: {', '.join(lost[:3])}); use "
+                    "the index that the run was made from, or --missing skip to leave them below the reranked ones"
+                )
+        return rows, usable
+
+    def _vectors_of(self, rows: np.ndarray, docids: np.ndarray) -> np.ndarray:
+        vectors = self.vectors.fetch(rows)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            docid = docids[np.flatnonzero(~finite)[0]]
+            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
+        return vectors
+
+    def _checked(self, qid: str, scores: Any, count: int) -> np.ndarray:
+        found = np.asarray(scores, dtype=np.float64)
+        if found.shape != (count,):
+            raise InputError(f"rerank {self.name}: query {qid}: scores of shape {found.shape}, expected ({count},)")
+        if not np.isfinite(found).all():
+            raise InputError(f"rerank {self.name}: query {qid}: NaN or infinite scores; expected finite ones")
+        return found
+
+
+def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """(n,) float64: the inner product of a query (d,) with every row of candidates (n, d)."""
+    # einsum, not BLAS: a row's sum does not depend on where the row stands, so equal vectors tie
+    found: np.ndarray = np.einsum("nd,d->n", candidates.astype(np.float64), query.astype(np.float64))
+    return found
+
+
+def make_reranker(
+    name: str,
+    inputs: Inputs | VectorSource,
+    params: Any = None,
+    *,
+    threads: int | None = None,
+    missing: Missing = "error",
+    device: str | None = None,
+) -> Reranker:
+    """The reranker of a name, of this package or of another one; the arguments are those of `Reranker`.
+
+    Raises:
+        InputError: no such reranker, and what its constructor raises.
+    """
+    made: Reranker = find("reranker", name)(inputs, params, threads=threads, missing=missing, device=device)
+    return made

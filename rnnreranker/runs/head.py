@@ -1,0 +1,135 @@
+"""New scores for the head of every query's entries, the rest below: the only place that puts the two together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.runs.run import Run
+
+
+def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
+    """Positions that put scores in descending order, ties by docid, the queries one after the other.
+
+    Args:
+        scores: (n,) float, larger = better.
+        docids: (n,) strings.
+        queries: (n,) int, the number of each entry's query; None = all of one query.
+
+    >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
+    [1, 2, 0]
+    """
+    if queries is None:
+        queries = np.zeros(len(scores), dtype=np.int64)
+    order = np.lexsort((-scores, queries))
+    tied = np.flatnonzero((np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0))
+    if not len(tied):
+        return order
+    among = order[np.union1d(tied, tied + 1)]  # docids are compared only where it matters
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[among] = np.unique(docids[among], return_inverse=True)[1]
+    return np.lexsort((ranks, -scores, queries))
+
+
+def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
+    """The scores of a run's rest, moved as a block below `last_score`; their order and differences stay.
+
+    Args:
+        last_score: the lowest score above the block.
+        scores: (n,) float64, non-increasing.
+
+    Returns:
+        (n,) float64, non-increasing, all lower than `last_score`; the step down to the first is the difference between
+        the highest and lowest score of the block, or 1 where they are equal. Where float64 cannot hold these
+        differences at such a height, as beside raw inner products of 1e17, the steps are equal and just large enough.
+
+    >>> place_below(0.5, np.array([9.0, 8.0, 8.0])).tolist()
+    [-0.5, -1.5, -1.5]
+    >>> place_below(1e17, np.array([9.0, 8.0, 8.0])).tolist()
+    [9.999999999999994e+16, 9.999999999999987e+16, 9.999999999999987e+16]
+    """
+    if scores.size == 0:
+        return scores
+    falls = np.diff(scores) < 0
+    with np.errstate(all="ignore"):
+        spread = float(scores[0] - scores[-1])
+        below = last_score - (spread if spread > 0 else 1.0) - (scores[0] - scores)
+        if below[0] < last_score and (np.diff(below)[falls] < 0).all() and np.isfinite(below[-1]):
+            return below
+    unit = max(1.0, 4.0 * float(np.spacing(abs(last_score))))
+    return last_score - unit * np.concatenate([[1], 1 + np.cumsum(falls)])
+
+
+def starts_of(chosen: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(Q+1,) int64: how many chosen entries stand before each query, and in all.
+
+    Args:
+        chosen: (L,) bool.
+        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+    """
+    return np.concatenate([[0], np.cumsum(chosen)])[offsets]
+
+
+def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.ndarray:
+    """(L,) bool: whether an entry is among the first `depth` usable ones of its query.
+
+    Args:
+        run: L entries of V distinct documents.
+        depth: at least 1.
+        usable: (V,) bool, of each distinct document; None = all are.
+
+    >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
+    >>> choose_head(run, 1, np.array([False, True, True])).tolist()
+    [False, True, False]
+    """
+    if usable is None:
+        return run.ranks <= depth
+    able = usable[run.rows]
+    place = np.cumsum(able) - np.repeat(starts_of(able, run.offsets)[:-1], np.diff(run.offsets))
+    return able & (place <= depth)
+
+
+def reordered(
+    offsets: np.ndarray, docids: np.ndarray, scores: np.ndarray, chosen: np.ndarray, new_scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the entries of L columns come from in their new order, (L,) int64, and their new scores, (L,) float64.
+
+    The chosen entries of a query come first, by descending new score, ties by docid; the others follow in their order,
+    moved as a block below the chosen ones (`place_below`), or below 0 where none is chosen.
+
+    Args:
+        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+        docids: (C,) strings, of the chosen entries, distinct within a query.
+        scores: (L,) float64, non-increasing within a query.
+        chosen: (L,) bool, C of them True.
+        new_scores: (C,) float, larger = better, of the chosen entries in their order.
+    """
+    numbers = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    head, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    starts, rest_starts = starts_of(chosen, offsets), starts_of(~chosen, offsets)
+    new = np.asarray(new_scores, dtype=np.float64)
+    order = order_by_score(new, docids, numbers[head])
+    head, new = head[order], new[order]
+    lowered = np.empty(len(rest), dtype=np.float64)
+    for query in np.flatnonzero(np.diff(rest_starts)):
+        part = slice(rest_starts[query], rest_starts[query + 1])
+        lowest = new[starts[query + 1] - 1] if starts[query + 1] > starts[query] else 0.0
+        lowered[part] = place_below(lowest, scores[rest[part]])
+    final = np.concatenate([head, rest])  # in their new order, once sorted by query
+    by_query = np.argsort(numbers[final], kind="stable")
+    return final[by_query], np.concatenate([new, lowered])[by_query]
+
+
+def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
+    """A run of the same queries and entries: the chosen ones by their new scores, the others below them.
+
+    Args:
+        run: L entries.
+        chosen: (L,) bool, C of them True; see `choose_head`.
+        new_scores: (C,) float, finite, larger = better, of the chosen entries in the order of the run.
+
+    >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
+    >>> with_new_head(run, np.array([True, True, False]), np.array([0.1, 0.7]))["q1"]
+    [('b', 0.7), ('a', 0.1), ('c', -0.9)]
+    """
+    order, scores = reordered(run.offsets, run.docids[run.rows[chosen]], run.scores, chosen, new_scores)
+    return Run.from_parts(run.qids, run.offsets, run.docids, run.rows[order], scores)
