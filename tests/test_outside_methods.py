@@ -1,0 +1,80 @@
+"""Methods of another package, a file each: in the help, in YAML, in a plan and on a page, with nothing changed here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import Run
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(outside_methods: dict[str, str], home: Path) -> Command:
+    """Runs `python -m rnnreranker.X ARGV…` where the other package is installed; the finished process."""
+
+    def run(module: str, *argv: str | Path) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", f"rnnreranker.{module}", *map(str, argv)]
+        environment = {**outside_methods, "RNNRERANKER_HOME": str(home), "HF_HUB_OFFLINE": "1"}
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """A folder with documents.jsonl, vectors.npy and .ids, topics.tsv, queries.npy and run.txt."""
+    texts = {"d1": "wing", "d2": "wing of a plane", "d3": "the wing"}
+    lines = (f'{{"id": "{docid}", "contents": "{text}"}}\n' for docid, text in texts.items())
+    (tmp_path / "documents.jsonl").write_text("".join(lines))
+    (tmp_path / "topics.tsv").write_text("q1\twing\n")
+    np.save(tmp_path / "vectors.npy", np.eye(3, 4, dtype=np.float32))
+    (tmp_path / "vectors.ids").write_text("".join(f"{docid}\n" for docid in texts))
+    np.save(tmp_path / "queries.npy", np.ones((1, 4), dtype=np.float32))
+    Run.from_dict({"q1": {"d1": 3.0, "d2": 2.0, "d3": 1.0}}).write(tmp_path / "run.txt")
+    return tmp_path
+
+
+def made_index(collection: Path) -> Path:
+    """An index of the collection's documents, with texts, whose vectors are those of the collection."""
+    faiss = pytest.importorskip("faiss")
+    from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.texts import CorpusWriter
+
+    folder = collection / "index"
+    folder.mkdir()
+    index = faiss.IndexFlatIP(4)
+    index.add(np.load(collection / "vectors.npy"))
+    faiss.write_index(index, str(folder / "index"))
+    (folder / "docid").write_text((collection / "vectors.ids").read_text())
+    with CorpusWriter(folder) as writer:
+        for document in load_documents(str(collection / "documents.jsonl")):
+            writer.add(document)
+    return folder
+
+
+def test_a_reranker_appears_in_the_help(command: Command) -> None:
+    shown = " ".join(command("search", "--help").stdout.split())
+    assert "by-length" in shown
+    assert "number of words of the best document (of by-length; default: 3)" in shown
+
+
+def test_a_reranker_works_on_the_command_line(command: Command, collection: Path) -> None:
+    argv = ["--index", made_index(collection), "--topics", collection / "topics.tsv", "--run", collection / "run.txt"]
+    argv += ["--rerank", "by-length", "--output", collection / "out.txt"]
+    done = command("search", *argv, "--words-wanted", "2")
+    assert done.returncode == 0, done.stderr
+    assert Run.read(collection / "out.txt")["q1"] == [("d3", 0.0), ("d1", -1.0), ("d2", -2.0)]
+    wrong = command("search", *argv, "--words-wanted", "0")
+    assert (wrong.returncode, wrong.stderr) == (2, "error: --words-wanted 0: expected an integer >= 1\n")
+    foreign = command("search", *argv, "--zhong-k1", "2")
+    assert (foreign.returncode, foreign.stderr) == (
+        2,
+        "error: --zhong-k1 is for reranker zhong: not with by-length\n",
+    )
