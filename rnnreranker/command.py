@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, RnnrerankerError
-from rnnreranker.method import find, make_params, methods
+from rnnreranker.method import find, make_params, methods, names
 from rnnreranker.settings import Params, choices, flag, hints_of, member, typed_name
 
 T = TypeVar("T")
@@ -92,6 +92,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
     return int(text)
+
+
+def add_encoder_flag(group: Any, **options: Any) -> None:
+    """The flag --encoder, whose help names the encoders that are there, those of other packages among them."""
+    default = f" (default: {options['default']})" if options.get("default") else ""
+    group.add_argument(
+        "--encoder", help=f"{', '.join(names('encoder'))}, a folder or a Hugging Face id{default}", **options
+    )
 
 
 def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) -> None:

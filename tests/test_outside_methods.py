@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -78,3 +79,20 @@ def test_a_reranker_works_on_the_command_line(command: Command, collection: Path
         2,
         "error: --zhong-k1 is for reranker zhong: not with by-length\n",
     )
+
+
+def test_an_encoder_makes_an_index_and_its_queries(command: Command, collection: Path) -> None:
+    assert "hashed" in command("index", "--help").stdout
+    index = collection / "made"
+    argv = ["--documents", collection / "documents.jsonl", "--encoder", "hashed", "--output", index]
+    assert command("index", *argv).returncode == 0
+    described = json.loads((index / "rnnreranker.json").read_text())
+    assert "hashed" in json.dumps(described)
+    searching = ["--index", index, "--topics", collection / "topics.tsv", "--rerank", "none"]
+    done = command("search", *searching, "--output", collection / "dense.txt")
+    assert done.returncode == 0, done.stderr
+    assert Run.read(collection / "dense.txt").ranked("q1") == ["d1", "d3", "d2"]
+    wrong = command("index", *argv, "--pooling", "cls", "--overwrite")
+    assert wrong.returncode == 0  # what counts of the settings is the encoder's affair
+    unknown = command("index", "--documents", collection / "documents.jsonl", "--encoder", "hashd", "--output", "x")
+    assert (unknown.returncode, "did you mean hashed?" in unknown.stderr) == (2, True)

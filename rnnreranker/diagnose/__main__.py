@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", metavar="FILE.json|.html", help="write its record, or a page, there too")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flag(encoder)
     command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
     rerank = parser.add_argument_group("reranking that is judged")
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")

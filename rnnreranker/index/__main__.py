@@ -130,12 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
     dense = parser.add_argument_group("dense vectors")
     dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
-    dense.add_argument(
-        "--encoder",
-        default="minilm",
-        metavar="NAME|DIR",
-        help="minilm, tas-b, cocondenser, a folder or hub id (default: minilm)",
-    )
+    command.add_encoder_flag(dense, default="minilm", metavar="NAME|DIR")
     command.add_dataclass_flags(dense, EncoderParams)
     dense.add_argument(
         "--dtype",

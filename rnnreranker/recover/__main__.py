@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", metavar="FILE", help="write everything measured to this file")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flag(encoder)
     command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
     command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
     return parser

@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     base.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flag(encoder)
     command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
 
     rerank = parser.add_argument_group("reranking")

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
     parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
     parser.add_argument("--topics", required=True, help="query texts: file, ir_datasets id, `pydoc/train`")
-    parser.add_argument("--encoder", required=True, help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flag(parser, required=True)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained encoder")
     parser.add_argument("--validation-labels", metavar="FILE.parquet", help="default: a share of the labels, held out")
     parser.add_argument("--validation-topics", help="their texts, where --topics does not have them")

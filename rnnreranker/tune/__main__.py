@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     held.add_argument("--test-run", help="its candidates (default: retrieved densely)")
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    encoder.add_argument("--encoder", help="minilm, tas-b, a folder or a Hugging Face id")
+    command.add_encoder_flag(encoder)
     command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
 
     search = parser.add_argument_group("search")
