@@ -18,9 +18,10 @@ from rnnreranker.regress.pictures import write_pictures
 from rnnreranker.regress.prose import Figures
 from rnnreranker.regress.study_table import study_table
 from rnnreranker.study.__main__ import main
-from rnnreranker.study.arms import CODER, Arm, candidate_arms, label_arms, loss_arms
+from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
 from rnnreranker.study.report import curves, positives, study_rows
-from rnnreranker.study.tasks import SEEN, UNSEEN, fold_tasks, one_positive, transfer_task
+from rnnreranker.study.run import choose_rates
+from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
 from rnnreranker.train.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -74,17 +75,41 @@ def test_transfer_groups_queries_by_what_training_saw() -> None:
 
 
 def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
-    one, other = TrainParams(learning_rate=1e-4), TrainParams(learning_rate=3e-4)
+    one, other = Side(TrainParams(learning_rate=1e-4)), Side(TrainParams(learning_rate=3e-4))
     names = [arm.name for arm in label_arms(one, other)]
     assert len(names) == len(set(names)) == 12
     by_name = {arm.name: arm for arm in label_arms(one, other)}
-    assert by_name[CODER].params == one
-    assert by_name["CODER, hparam"].params == by_name["CODER + mixed"].params == other
-    assert by_name["CODER + mixed, hparam"].params == one
+    assert by_name[CODER].side == one
+    assert by_name["CODER, hparam"].side == by_name["CODER + mixed"].side == other
+    assert by_name["CODER + mixed, hparam"].side == one
     assert len(label_arms(one, one)) == 6
-    assert {arm.params.loss for arm in loss_arms(one)} == {"kl", "cross-entropy", "margin", "multi-tier"}
-    assert [arm.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
-    assert Arm("a", "hard", one).seeded(5).seed == 5
+    assert {arm.side.params.loss for arm in loss_arms(one)} == {"kl", "cross-entropy", "margin", "multi-tier"}
+    assert [arm.side.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
+    task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())
+    assert one.params_of(task) == TrainParams(learning_rate=1e-4, seed=5)
+    assert Side(one.params, {"fold 2 of 3": 1e-2}).params_of(task) == TrainParams(learning_rate=1e-2, seed=5)
+
+
+def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """000, 5.2 tunes on "HEAD Val" and tests on "HEAD Test": no query that chooses a rate is tested with it."""
+    tasks = [task for seed in (0, 1) for task in fold_tasks(TOPICS, QRELS, 3, seed, share=0.5)]
+    best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
+
+    def run(setting: Any, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
+        rate = arm.side.params_of(task).learning_rate
+        return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
+
+    monkeypatch.setattr("rnnreranker.study.run.run_trial", run)
+    side, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
+    assert side.rates == best
+    assert {name: entry["rate"] for name, entry in found.items()} == best
+    assert found["fold 2 of 3"]["validation"] == {"0.0001": 0.0, "0.001": 0.0, "0.01": 1.0}
+    assert side.to_dict()["learning_rate"] is None
+    for task in tasks:
+        assert task.validation.isdisjoint(task.test)
+    assert Side(TrainParams(), {"transfer": 0.25}).to_dict()["learning_rate"] == 0.25
 
 
 def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
@@ -192,7 +217,10 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "CODER + mixed\tnDCG@10\tall" in printed
     assert (first.kind, first.name) == ("study", "labels")
-    assert set(first.outcome["validation_by_rate"]["hard"]) == {"0.001", "0.01"}
+    assert set(first.outcome["rates"]) == {"hard", "evidence"}
+    for chosen in first.outcome["rates"]["hard"].values():
+        assert chosen["validation"][f"{chosen['rate']:g}"] == max(chosen["validation"].values())
+        assert set(chosen["validation"]) == {"0.001", "0.01"}
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*.json")}
     (collection / "work" / next(iter(taken)).name).unlink()  # as after a kill
     again = found("again.json")

@@ -60,20 +60,21 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
-    from rnnreranker.study.arms import candidate_arms, label_arms, loss_arms
+    from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
     from rnnreranker.study.report import chosen_steps, curves, positives, study_rows
-    from rnnreranker.study.run import choose_rate, run_arms
+    from rnnreranker.study.run import choose_rates, run_arms
 
     work = Path(args.work or f"{args.output}.trials")
     setting, tasks = loaded.setting, loaded.tasks
     rates: dict[str, Any] = {}
-    sides = {"hard": params, "evidence": params}
+    sides = {"hard": Side(params), "evidence": Side(params)}
     if args.learning_rates:
         for method in sides if args.arms == "labels" else ("hard",):
-            sides[method], rates[method] = choose_rate(
+            sides[method], rates[method] = choose_rates(
                 setting, tasks, method, params, args.learning_rates, work, args.jobs
             )
-            command.say(f"{method} labels: learning rate {sides[method].learning_rate:g}")
+            taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
+            command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":
         arms = label_arms(sides["hard"], sides["evidence"])
     elif args.arms == "losses":
@@ -91,7 +92,7 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
         "params": {name: side.to_dict() for name, side in sides.items()},
         "rnn": setting.rnn.to_dict(),
         "labels": setting.labels.to_dict(),
-        "validation_by_rate": rates,
+        "rates": rates,
         "rows": study_rows(records, loaded.groups),
         "curves": curves(records),
         "positives": positives(records),
@@ -111,7 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--arms", choices=KINDS, default="labels", help="what is compared (default: labels)")
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
-    parser.add_argument("--learning-rates", type=float, nargs="+", metavar="RATE", help="choose on validation queries")
+    parser.add_argument(
+        "--learning-rates", type=float, nargs="+", metavar="RATE", help="choose one a fold, on validation queries"
+    )
     parser.add_argument(
         "--counts", type=command.positive, nargs="+", default=[10, 50, 200], metavar="N", help="--arms candidates"
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rnnreranker.study.tasks import Task
 from rnnreranker.train.params import TrainParams
 
 BASE = "base"  # the encoder as it is
@@ -33,25 +34,48 @@ NEGATIVES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
+class Side:
+    """Hyperparameters of one kind of labels.
+
+    Attributes:
+        params: of the training; the seed is set by the task.
+        rates: task name → the learning rate that is taken there; empty = that of `params`.
+    """
+
+    params: TrainParams
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    def params_of(self, task: Task) -> TrainParams:
+        """The parameters on a task."""
+        rate = self.rates.get(task.name, self.params.learning_rate)
+        return dataclasses.replace(self.params, learning_rate=rate, seed=task.seed)
+
+    def replaced(self, **changed: Any) -> Side:
+        """The same with other values of some parameters."""
+        return dataclasses.replace(self, params=dataclasses.replace(self.params, **changed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters, plain values; the learning rate is None where tasks differ in it."""
+        rates = set(self.rates.values()) or {self.params.learning_rate}
+        return self.params.to_dict() | {"learning_rate": rates.pop() if len(rates) == 1 else None}
+
+
+@dataclass(frozen=True)
 class Arm:
     """One way of training.
 
     Attributes:
         name: in tables and figures.
-        method: of labels, see `rnnreranker.labels.labelers.METHODS`.
-        params: of the training; its seed is set by the study.
+        method: of labels, see `rnnreranker.labels`.
+        side: its hyperparameters.
     """
 
     name: str
     method: str
-    params: TrainParams
-
-    def seeded(self, seed: int) -> TrainParams:
-        """The parameters with a seed."""
-        return dataclasses.replace(self.params, seed=seed)
+    side: Side
 
 
-def label_arms(coder: TrainParams, smoothing: TrainParams) -> list[Arm]:
+def label_arms(coder: Side, smoothing: Side) -> list[Arm]:
     """CODER and every smoothing method, each with its own hyperparameters and with those of the other side.
 
     Args:
@@ -67,16 +91,16 @@ def label_arms(coder: TrainParams, smoothing: TrainParams) -> list[Arm]:
     return arms
 
 
-def loss_arms(params: TrainParams) -> list[Arm]:
+def loss_arms(side: Side) -> list[Arm]:
     """Every loss with every kind of negatives (001, Figure 4); mixed labels for the list-wise and multi-tier losses."""
     arms = []
     for loss in LOSSES:
         for negatives, settings in NEGATIVES.items():
             method = "evidence" if loss == "multi-tier" else "hard"
-            arms.append(Arm(f"{loss}, {negatives}", method, dataclasses.replace(params, loss=loss, **settings)))
+            arms.append(Arm(f"{loss}, {negatives}", method, side.replaced(loss=loss, **settings)))
     return arms
 
 
-def candidate_arms(params: TrainParams, counts: Sequence[int]) -> list[Arm]:
+def candidate_arms(side: Side, counts: Sequence[int]) -> list[Arm]:
     """CODER with N candidates a query, for every N (001, Figure 5)."""
-    return [Arm(f"N = {count}", "hard", dataclasses.replace(params, candidates=count)) for count in counts]
+    return [Arm(f"N = {count}", "hard", side.replaced(candidates=count)) for count in counts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.command import progress
-from rnnreranker.study.arms import Arm
+from rnnreranker.study.arms import Arm, Side
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.trial import Setting, run_trial
 from rnnreranker.train.params import TrainParams
@@ -45,7 +44,7 @@ def run_arms(
     return list(progress(found, unit="trials", total=len(work), what="train"))
 
 
-def choose_rate(
+def choose_rates(
     setting: Setting,
     tasks: Sequence[Task],
     method: str,
@@ -53,24 +52,28 @@ def choose_rate(
     rates: Sequence[float],
     folder: Path,
     jobs: int = 1,
-) -> tuple[TrainParams, dict[str, float]]:
-    """The parameters with the learning rate whose trainings are best on their validation queries.
+) -> tuple[Side, dict[str, dict[str, Any]]]:
+    """For every fold the learning rate whose trainings on it are best on their validation queries.
 
-    Only the first task of each seed takes part, so that most queries that are tested have no say. Of equal rates the
-    lowest is taken.
+    A fold's own trainings alone have a say, so that no query that it tests has any. Of equal rates the lowest is taken.
 
     Returns:
-        The parameters, and the mean nDCG@10 of validation by learning rate.
+        The parameters with these rates, and by task name `rate`, the one taken, and `validation`: learning rate → mean
+        nDCG@10 of the validation queries over the seeds.
     """
-    first = [next(task for task in tasks if task.seed == seed) for seed in sorted({task.seed for task in tasks})]
-    arms = [Arm(f"{method}, {rate:g}", method, dataclasses.replace(params, learning_rate=rate)) for rate in rates]
-    records = run_arms(setting, first, arms, folder, jobs)
-    found = {
-        arm.params.learning_rate: float(np.mean([r["validation"][CHOICE] for r in records if r["arm"] == arm.name]))
-        for arm in arms
-    }
-    best = min(found, key=lambda rate: (-found[rate], rate))
-    return dataclasses.replace(params, learning_rate=best), {f"{rate:g}": value for rate, value in found.items()}
+    arms = [Arm(f"{method}, {rate:g}", method, Side(params).replaced(learning_rate=rate)) for rate in rates]
+    records = run_arms(setting, tasks, arms, folder, jobs)
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in sorted({task.name for task in tasks}):
+        found = {
+            rate: float(
+                np.mean([r["validation"][CHOICE] for r in records if (r["arm"], r["task"]) == (arm.name, name)])
+            )
+            for rate, arm in zip(rates, arms, strict=True)
+        }
+        best = min(found, key=lambda rate: (-found[rate], rate))
+        chosen[name] = {"rate": best, "validation": {f"{rate:g}": value for rate, value in found.items()}}
+    return Side(params, {name: found["rate"] for name, found in chosen.items()}), chosen
 
 
 def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
         arm, task, seed, `values` (measure → test query → value), and of a training: best_step, steps, seconds,
         validation (at the best step), history and positives, see `train_encoder`.
     """
-    described = None if arm is None else [arm.method, arm.seeded(task.seed).to_dict()]
+    described = None if arm is None else [arm.method, arm.side.params_of(task).to_dict()]
     positives = task.positives.to_numpy().tolist()
     name = fingerprint(setting.identity, task.topics, positives, sorted(task.validation), task.test, described)
     path = folder / f"{name}.json"
@@ -121,7 +121,7 @@ def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
             task.topics,
             setting.encoder,
             out,
-            arm.seeded(task.seed),
+            arm.side.params_of(task),
             validation=checked,
             pooling=setting.pooling,
             normalize=setting.normalize,
