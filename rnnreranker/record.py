@@ -7,6 +7,7 @@ import json
 import platform
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -109,6 +110,29 @@ def typed(room: str, argv: Sequence[str], without: Sequence[str] = ("--output",)
         elif word.partition("=")[0] not in without:
             kept.append(word)
     return shlex.join(kept)
+
+
+def of_command(
+    kind: str,
+    name: str,
+    outcome: dict[str, Any],
+    *,
+    room: str,
+    argv: Sequence[str],
+    begun: float,
+    inputs: Mapping[str, str] | None = None,
+    without: Sequence[str] = ("--output",),
+) -> Record:
+    """The record of what a command just found; its spec is for the one who runs it to say.
+
+    Args:
+        kind, name, outcome, inputs: see `Record`.
+        room: whose command it is, and `argv` its arguments; `without` as in `typed`.
+        begun: `time.perf_counter()` when it began.
+    """
+    seconds = round(time.perf_counter() - begun, 2)
+    made = [{"command": typed(room, argv, without), "seconds": seconds}]
+    return made_here(kind, "", name, outcome, inputs=inputs, commands=made, seconds=seconds)
 
 
 def read_records(path: str | Path) -> list[Record]:

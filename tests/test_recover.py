@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.errors import InputError
+from rnnreranker.record import read_records
 from rnnreranker.recover import Visible, recover, visible_positives
 from rnnreranker.recover.__main__ import main
 from rnnreranker.recover.measures import filtered, ranking_measures
@@ -140,8 +140,10 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "qrels.txt").write_text("".join(lines))
     flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv"), "--k", "3", "--context", "10"]
     flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
-    assert main([*flags, "--json", str(tmp_path / "found.json")]) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
+    assert main([*flags, "--output", str(tmp_path / "found.json")]) == 0
+    (record,) = read_records(tmp_path / "found.json")
+    assert (record.kind, len(record.inputs["index"])) == ("recovery", 16)
+    found = record.outcome
     assert found["params"]["k"] == 3
     row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
     assert f"mixed\tAP\t{row['value']:.4f}" in capsys.readouterr().out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.evaluate import evaluate
+from rnnreranker.record import read_records
 from rnnreranker.rnn import rnn_similarity
 from rnnreranker.tune import Contexts, Objective, Space, search
 from rnnreranker.tune.__main__ import main
@@ -396,11 +396,14 @@ def test_parameters_are_not_tested_on_the_topics_they_were_tuned_on(made: QueryS
 def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = _written(made, tmp_path)
     flags += ["--trials", "4", "--folds", "2", "--k-exp", "2", "--protocol", "binary"]
-    flags += ["--output", str(tmp_path / "my.yaml"), "--json", str(tmp_path / "my.json")]
+    flags += ["--output", str(tmp_path / "my.yaml"), "--record", str(tmp_path / "my.json")]
     assert main([*flags, "--sweep", "context,ablations", "--plots", str(tmp_path / "plots")]) == 0
     printed = capsys.readouterr()
     assert "warning: 12 topics are few" in printed.err
-    report = json.loads((tmp_path / "my.json").read_text())
+    (record,) = read_records(tmp_path / "my.json")
+    assert (record.kind, record.name) == ("tuning", "rnn")
+    assert "my.yaml" not in record.commands[0]["command"]
+    report = record.outcome
     assert f"tuned\t{report['held out']['tuned']:.4f}" in printed.out
     assert RnnParams.from_yaml(tmp_path / "my.yaml").k_exp == 2
     assert report["study"]["trials"] == 4

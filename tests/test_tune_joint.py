@@ -15,6 +15,7 @@ import torch
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.errors import InputError
+from rnnreranker.record import read_records
 from rnnreranker.search.retrieve import dense_run
 from rnnreranker.train.params import TrainParams
 from rnnreranker.tune import Space
@@ -263,13 +264,15 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     judged = ["--qrels", str(data / "qrels.txt")]
     quick = ["--trials", "2", "--final-seeds", "1", "--epochs", "1", "--context", "20", "--n-max", "5", "--hits", "30"]
     preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
-    files = ["--output", str(preset), "--json", str(report), "--plots", str(tmp_path / "plots"), "--ablations"]
+    files = ["--output", str(preset), "--record", str(report), "--plots", str(tmp_path / "plots"), "--ablations"]
     assert main(["train", *common, *judged, *quick, *files]) == 0
     out = capsys.readouterr()
     assert "tuned - default" in out.out
     assert "20 training queries, 10 for validation, 10 for the test" in out.err
     assert "warning: 10 validation queries are few" in out.err
-    kept = json.loads(report.read_text())
+    (record,) = read_records(report)
+    assert record.commands[0]["command"].startswith("python -m rnnreranker.tune train --index ")
+    kept = record.outcome
     assert kept["study"]["params"]["train"]["epochs"] == 1
     assert kept["held out"]["topics"] == 10
     assert kept["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])

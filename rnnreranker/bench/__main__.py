@@ -22,15 +22,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     from rnnreranker.files import check_writable
-    from rnnreranker.record import made_here, typed, write_records
+    from rnnreranker.record import of_command, write_records
 
     if args.output:
         check_writable(args.output)
     begun = time.perf_counter()
     measured = _measure(args)
-    seconds = round(time.perf_counter() - begun, 2)
-    made = [{"command": typed("bench", argv), "seconds": seconds}]
-    record = made_here("benchmark", "", _name(args), measured, commands=made, seconds=seconds)
+    record = of_command("benchmark", _name(args), measured, room="bench", argv=argv, begun=begun)
     _print(record)
     if args.output:
         write_records(args.output, [record])

@@ -55,14 +55,10 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         path = Path(args.output).expanduser()
         if path.suffix == ".json":
-            from rnnreranker.record import made_here, typed, write_records
+            from rnnreranker.record import of_command, write_records
 
-            seconds = round(time.perf_counter() - begun, 2)
-            made = [{"command": typed("diagnose", argv), "seconds": seconds}]
-            inputs = {"index": index.vectors.fingerprint}
-            name = Path(args.run).stem
-            record = made_here("diagnosis", "", name, found, inputs=inputs, commands=made, seconds=seconds)
-            write_records(path, [record])
+            about: dict[str, Any] = {"room": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
+            write_records(path, [of_command("diagnosis", Path(args.run).stem, found, begun=begun, **about)])
         else:
             from rnnreranker.diagnose.page import write_diagnosis
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,10 +26,11 @@ example:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    if args.json:
+    begun = time.perf_counter()
+    if args.output:
         from rnnreranker.files import check_writable
 
-        check_writable(args.json)
+        check_writable(args.output)
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.report import recover
 
@@ -61,13 +63,12 @@ def main(argv: Sequence[str]) -> int:
             for row in found.filters
         ],
     )
-    if args.json:
-        from rnnreranker.files import write_json
+    if args.output:
+        from rnnreranker.record import of_command, write_records
 
-        write_json(
-            args.json,
-            {"params": params.to_dict(), "relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()},
-        )
+        outcome = {"params": params.to_dict(), "relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()}
+        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": {"index": loaded[2].fingerprint}}
+        write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
     return 0
 
 
@@ -85,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         "--unjudged", choices=("skip", "negative"), default="skip", help="candidates without a judgement"
     )
     parser.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     command.add_encoder_flag(encoder)

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     if bool(args.test_topics) != bool(args.test_qrels):
         raise InputError("--test-topics and --test-qrels go together; only one was given")
     from rnnreranker.files import check_writable
-    from rnnreranker.record import made_here, typed, write_records
+    from rnnreranker.record import of_command, write_records
     from rnnreranker.study.inputs import load_study
 
     check_writable(args.output)
@@ -42,10 +42,9 @@ def main(argv: Sequence[str]) -> int:
     loaded = load_study(args, params)
     begun = time.perf_counter()
     result = _run(args, loaded, params)
-    seconds = round(time.perf_counter() - begun, 2)
-    made = [{"command": typed("study", argv, ("--output", "--work", "--jobs")), "seconds": seconds}]
+    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs")}
     inputs = {"index": loaded.fingerprint}
-    record = made_here("study", "", args.arms, result, inputs=inputs, commands=made, seconds=seconds)
+    record = of_command("study", args.arms, result, begun=begun, inputs=inputs, **about)
     write_records(args.output, [record])
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],

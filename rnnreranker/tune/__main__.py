@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rnnreranker.tune.space import Space
     from rnnreranker.tune.study import Study
 
+UNRECORDED = ("--record", "--output", "--plots", "--storage")  # flags that say where this machine keeps things
 FEW = 50  # topics below which the best of many trials is mostly luck
 SWEEP_NAMES = ("context", "lambda", "grid", "ablations")
 EPILOG = """The value printed is held out: by cross-validation within the query set, or on --test-topics. A parameter
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     _check(args)
     if args.collections:
-        return _leave_one_out(args)
+        return _leave_one_out(args, argv)
 
     from rnnreranker.data.topics import check_held_out
     from rnnreranker.search.indexes import open_index
@@ -54,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
     if args.test_topics:
         check_held_out(judged_topics(args.topics, args.qrels), judged_topics(args.test_topics, args.test_qrels))
+    begun = time.perf_counter()
     index = open_index(args.index)
     objective = load_objective(args, index, args.topics, args.qrels, args.run, args.encoded_queries)
     space = _space(args).within(objective.contexts.deepest)
@@ -85,10 +87,12 @@ def main(argv: Sequence[str]) -> int:
 
             for path in write_plots(args.plots, found, args.measure, study):
                 command.say(f"picture: {path}")
-    if args.json:
-        from rnnreranker.files import write_json
+    if args.record:
+        from rnnreranker.record import of_command, write_records
 
-        write_json(args.json, report)
+        kind, name = ("tuning", "rnn") if args.trials else ("sweep", f"{args.sweep}.{args.measure}")
+        about: dict[str, Any] = {"room": "tune", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
+        write_records(args.record, [of_command(kind, name, report, begun=begun, without=UNRECORDED, **about)])
     return 0
 
 
@@ -134,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--output", metavar="FILE.yaml", help="write the parameters found, for `search --preset FILE.yaml`"
     )
-    out.add_argument("--json", metavar="FILE", help="write studies, held-out values and sweeps to this file")
+    out.add_argument("--record", metavar="FILE.json", help="write the record: study, held-out values, sweeps")
     out.add_argument("--sweep", metavar="NAMES", help=f"any of {','.join(SWEEP_NAMES)}: around the parameters found")
     out.add_argument("--plots", metavar="FOLDER", help="draw the sweeps and the course of the trials there")
     out.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
@@ -179,7 +183,7 @@ def _check(args: argparse.Namespace) -> None:
 
     if len(parse_measures(args.measure)) != 1:
         raise InputError(f"--measure {args.measure!r}: expected one measure to maximise")
-    for path in (args.output, args.json):
+    for path in (args.output, args.record):
         if path:
             check_writable(path)
 
@@ -193,7 +197,8 @@ def _space(args: argparse.Namespace) -> Space:
     return space.keeping(**command.given(args, RnnParams))
 
 
-def _leave_one_out(args: argparse.Namespace) -> int:
+def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
+    begun = time.perf_counter()
     from rnnreranker.search.indexes import open_index
     from rnnreranker.tune.leave_out import leave_one_out, read_collections
     from rnnreranker.tune.query_set import load_objective
@@ -218,13 +223,13 @@ def _leave_one_out(args: argparse.Namespace) -> int:
             for row in found
         ],
     )
-    if args.json:
-        from rnnreranker.files import write_json
+    if args.record:
+        from rnnreranker.record import of_command, write_records
 
         rows = [dataclasses.asdict(row) for row in found]
-        write_json(
-            args.json, {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
-        )
+        report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
+        about: dict[str, Any] = {"room": "tune", "argv": argv, "without": UNRECORDED}
+        write_records(args.record, [of_command("tuning", "leave-one-out", report, begun=begun, **about)])
     return 0
 
 

@@ -95,12 +95,15 @@ def main(argv: Sequence[str]) -> int:
         searched = f"{space.fixed.train.key_measure} of validation"
         for path in write_plots(args.plots, {"ablations": rows} if rows else {}, args.measure, study, searched):
             command.say(f"picture: {path}")
-    if args.json:
-        from rnnreranker.files import write_json
+    if args.record:
+        from rnnreranker.record import of_command, write_records
 
         found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
         found |= {"ablations": rows} if rows else {}
-        write_json(args.json, found | {"seed": args.seed, "final seeds": args.final_seeds})
+        found |= {"seed": args.seed, "final seeds": args.final_seeds}
+        made: dict[str, Any] = {"room": "tune", "argv": ["train", *argv], "begun": begun}
+        without = ("--record", "--output", "--plots", "--storage")
+        write_records(args.record, [of_command("tuning", "training", found, without=without, **made)])
     return 0
 
 
@@ -137,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_dataclass_flags(parser.add_argument_group(title), kind, skip=skip)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE.yaml", help="the parameters found, for `labels` and `train --preset`")
-    out.add_argument("--json", metavar="FILE", help="write the study and the held-out values to this file")
+    out.add_argument("--record", metavar="FILE.json", help="write the record: study and held-out values")
     out.add_argument("--ablations", action="store_true", help="train without each part too, around what was found")
     out.add_argument("--plots", metavar="FOLDER", help="draw the course of the trials, and the ablations, there")
     out.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
@@ -167,7 +170,7 @@ def _check(args: argparse.Namespace) -> None:
 
     if len(parse_measures(args.measure)) != 1:
         raise InputError(f"--measure {args.measure!r}: expected one measure")
-    for path in (args.output, args.json):
+    for path in (args.output, args.record):
         if path:
             check_writable(path)
     require("optuna", "tuning", "'rnnreranker[tune]'")
