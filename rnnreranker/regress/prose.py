@@ -44,10 +44,8 @@ class Figures:
         return found[0]
 
     def value(self, spec: str, name: str, measure: str, query_set: str | None = None) -> float:
-        """The mean of a measure that a run had, under the only protocol that it was measured by, or under trec."""
-        values = self.record("run", spec, name, query_set).outcome["values"]
-        of = next(iter(values.values())) if len(values) == 1 else values["trec"]
-        return float(of[measure])
+        """The mean of a measure that a run had, under the first protocol that it was measured by."""
+        return float(next(iter(self.record("run", spec, name, query_set).outcome["values"].values()))[measure])
 
     def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
         """The difference of a run to its base, with interval and p; None where it has not been measured."""
