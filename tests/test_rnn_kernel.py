@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.rnn import RnnParams, chunks, fallback, reference, rnn_similarity
+from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.similarity import jaccard_similarity
 
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
@@ -64,7 +65,7 @@ def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int
         lambda row, into: np.ascontiguousarray(vectors, dtype=np.float32),
         vectors.shape[1],
         sizes,
-        chunks.Setting.of(params, sizes, mix=mix),
+        EngineSetting.of(params, sizes, mix=mix),
         np.array(probes),
         out,
         threads=1,
@@ -216,7 +217,7 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
         seen.extend(library["num_threads"] for library in numpys if library["user_api"] == "blas")
 
     sizes = np.full(600, 20)
-    setting = chunks.Setting.of(RnnParams(), sizes, mix=True)
+    setting = EngineSetting.of(RnnParams(), sizes, mix=True)
     out = np.empty((len(sizes), 1, 19), dtype=np.float32)
     chunks.score(lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
     if not seen:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, chunks, fallback, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, fallback, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn.engine_setting import EngineSetting
 
 RAW = RnnParams(scale="none")
 
@@ -205,7 +206,7 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
     jaccard, mixed = printed(vectors, params)
     every = range(len(vectors))
     batch = vectors[None]
-    setting = chunks.Setting.of(params, np.array([len(vectors)]), mix=False)
+    setting = EngineSetting.of(params, np.array([len(vectors)]), mix=False)
     near = {"rtol": 1e-5, "atol": 1e-6}
     np.testing.assert_allclose(reference.jaccard_similarity(vectors, params, every), jaccard, **near)
     np.testing.assert_allclose(jaccard_similarity(batch, params, probes=every)[0], jaccard, **near)

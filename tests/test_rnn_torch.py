@@ -13,6 +13,7 @@ import torch
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, chunks, reference
+from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
 from rnnreranker.search.__main__ import main as search
 
@@ -100,7 +101,7 @@ def test_only_the_rounding_of_inner_products_sets_it_apart(seed: int) -> None:
     sizes = np.full(len(vectors), vectors.shape[1])
     expected = np.full((len(vectors), 1, vectors.shape[1] - 1), -np.inf, dtype=np.float32)
     problem = np.zeros(len(vectors))
-    setting = chunks.Setting.of(params, sizes, mix=True)
+    setting = EngineSetting.of(params, sizes, mix=True)
     chunks.engine()(gram.reshape(len(gram), -1), sizes, setting, np.zeros(1, dtype=np.int64), expected, problem)
     assert not problem.any()
     found = rnn_similarity(vectors[:, 0], vectors[:, 1:], params)

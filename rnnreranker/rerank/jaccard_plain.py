@@ -37,14 +37,14 @@ def plain_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParam
         InputError: inner products beyond float32, an exponential weight that would overflow.
     """
     from rnnreranker.rnn import fallback, reference
-    from rnnreranker.rnn.chunks import Setting
+    from rnnreranker.rnn.engine_setting import EngineSetting
 
     with np.errstate(all="ignore"):
         rows = np.concatenate([query[None], candidates])
         raw = reference.inner_products(rows, shift_free=params.scale == "minmax")
     if not np.isfinite(raw).all():
         raise InputError("inner products beyond the range of float32; scale the vectors down")
-    setting = Setting.of(params, np.array([len(raw)]), mix=True)
+    setting = EngineSetting.of(params, np.array([len(raw)]), mix=True)
     ranking, sims = fallback.similarities(raw, setting)
     reference.check_exponent(float(sims.max()), params)
     m, order = len(raw), np.argsort(-ranking, axis=1, kind="stable")

@@ -6,9 +6,8 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -16,50 +15,9 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.rnn import reference
-from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.engine_setting import EngineSetting
 
 CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in the second-level cache
-
-
-@dataclass(frozen=True)
-class Setting:
-    """RnnParams as the engines take them: numbers, and list lengths that depend on the size of a context.
-
-    By the size m of a context: lists, entries of a neighbour list; columns, entries used for the extension (-1 = no
-    extension); nearest, entries whose weights are averaged (1 = those of the element itself).
-    """
-
-    lists: Mapping[int, int]
-    columns: Mapping[int, int]
-    nearest: Mapping[int, int]
-    authors: bool  # overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided by their sums
-    weight: int  # 0 linear, 1 exp, 2 binary
-    weight_scale: float
-    normalize: int  # 0 none, 1 max, 2 mean
-    minmax: bool
-    lam: float
-    mix: bool  # s* instead of the Jaccard similarity
-    exponent_limit: float
-    largest_square: float  # of a vector's length: so no inner product of two can overflow
-
-    @classmethod
-    def of(cls, params: RnnParams, sizes: np.ndarray, mix: bool) -> Setting:
-        """The setting for contexts of these sizes."""
-        distinct = [m for m in np.unique(sizes).tolist() if m > 1]
-        return cls(
-            lists={m: reference.list_length(m, params) for m in distinct},
-            columns={m: reference.extension_columns(m, params) if params.tau > 0 else -1 for m in distinct},
-            nearest={m: reference.nearest_taken(m, params) for m in distinct},
-            authors=params.variant == "authors",
-            weight=("linear", "exp", "binary").index(params.weight),
-            weight_scale=params.weight_scale,
-            normalize=(None, "max", "mean").index(params.normalize),
-            minmax=params.scale == "minmax",
-            lam=params.lam,
-            mix=mix,
-            exponent_limit=reference.EXPONENT_LIMIT,
-            largest_square=1e38,
-        )
 
 
 # load(b, rows) gives the vectors of context b: rows, filled with them, or where they lie already, contiguous float32
@@ -73,7 +31,7 @@ class Engine(Protocol):
         self,
         gram: np.ndarray,
         sizes: np.ndarray,
-        setting: Setting,
+        setting: EngineSetting,
         probes: np.ndarray,
         out: np.ndarray,
         problem: np.ndarray,
@@ -110,7 +68,7 @@ def score(
     load: Load,
     dimension: int,
     sizes: np.ndarray,
-    setting: Setting,
+    setting: EngineSetting,
     probes: np.ndarray,
     out: np.ndarray,
     threads: int | None,

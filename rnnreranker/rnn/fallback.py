@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from rnnreranker.rnn.chunks import Setting
+    from rnnreranker.rnn.engine_setting import EngineSetting
 
 
 def score_contexts(
-    gram: np.ndarray, sizes: np.ndarray, setting: Setting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
+    gram: np.ndarray,
+    sizes: np.ndarray,
+    setting: EngineSetting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    problem: np.ndarray,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     for i, m in enumerate(sizes.tolist()):
@@ -38,7 +43,7 @@ def score_contexts(
                     out[i, r, :m] = jaccard(expanded, probe)
 
 
-def similarities(raw: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+def similarities(raw: np.ndarray, setting: EngineSetting) -> tuple[np.ndarray, np.ndarray]:
     """What lists are sorted by (float32) and what weights are made of (float64), both (m, m)."""
     if not setting.minmax:
         ranking = _normalized(raw.astype(np.float64), setting.normalize).astype(np.float32)
@@ -57,7 +62,7 @@ def _normalized(sims: np.ndarray, how: int) -> np.ndarray:
     return sims / np.where(usable, divisor, 1.0)[:, None]
 
 
-def _sets(order: np.ndarray, m: int, setting: Setting) -> np.ndarray:
+def _sets(order: np.ndarray, m: int, setting: EngineSetting) -> np.ndarray:
     """The reciprocal sets, extended when the setting says so, as a mask (m, m): row i = members of R*(i)."""
     base = _reciprocal(order, m)
     columns = setting.columns[m]
@@ -76,7 +81,7 @@ def _reciprocal(order: np.ndarray, m: int) -> np.ndarray:
     return listed & listed.T
 
 
-def weights(members: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+def weights(members: np.ndarray, sims: np.ndarray, setting: EngineSetting) -> np.ndarray:
     """(m, m) float64: row i = the weights of the members of R*(i), with the authors' variant of sum 1; 0 elsewhere."""
     if setting.weight == 0:
         weights = np.where(members, sims, 0.0)
@@ -100,7 +105,7 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
     return np.where(usable, below / np.where(usable, above, 1.0), 0.0)
 
 
-def geometric(raw: np.ndarray, sims: np.ndarray, setting: Setting) -> np.ndarray:
+def geometric(raw: np.ndarray, sims: np.ndarray, setting: EngineSetting) -> np.ndarray:
     """(m - 1,) float64: s of row 0, the query, and every other row; mapped to [0, 1] with scale "minmax"."""
     if not setting.minmax:
         return sims[0, 1:]

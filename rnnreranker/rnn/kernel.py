@@ -17,11 +17,16 @@ from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
 from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
-    from rnnreranker.rnn.chunks import Setting
+    from rnnreranker.rnn.engine_setting import EngineSetting
 
 
 def score_contexts(
-    gram: np.ndarray, sizes: np.ndarray, setting: Setting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
+    gram: np.ndarray,
+    sizes: np.ndarray,
+    setting: EngineSetting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    problem: np.ndarray,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, reference
+from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -58,7 +59,7 @@ def rnn_similarity(
         return into
 
     out = np.full((len(queries), 1, width), -np.inf, dtype=np.float32)
-    setting = chunks.Setting.of(params, real + 1, mix=True)
+    setting = EngineSetting.of(params, real + 1, mix=True)
     probes = np.zeros(1, dtype=np.int64)
     problem = chunks.score(load, queries.shape[1], real + 1, setting, probes, out, _threads(threads))
     _check(problem, load, queries.shape[1], real, "candidate")
@@ -112,7 +113,7 @@ def jaccard_similarity(
         return into
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
-    setting = chunks.Setting.of(params, real + 1, mix=False)
+    setting = EngineSetting.of(params, real + 1, mix=False)
     problem = chunks.score(load, dimension, real + 1, setting, rows, out, _threads(threads))
     _check(problem, load, dimension, real, "vector")
     return out

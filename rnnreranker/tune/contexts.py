@@ -10,6 +10,7 @@ import numpy as np
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, reference
+from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.tune.identity import of_queries, of_run
@@ -104,7 +105,7 @@ class Contexts:
         widest = int(sizes.max(initial=1))
         out = np.empty((len(chosen), 1, max(widest - 1, 1)), dtype=np.float32)
         problem = np.zeros(len(chosen))
-        setting = chunks.Setting.of(params, sizes, mix=True)
+        setting = EngineSetting.of(params, sizes, mix=True)
         engine, probes = chunks.engine(), np.zeros(1, dtype=np.int64)
         grams = self._shift_free if setting.minmax else self._raw
         chunk = max(1, chunks.CHUNK_BYTES // (4 * widest * widest))
