@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison
+    from rnnreranker.evaluate.reproducibility import Graded
     from rnnreranker.evaluate.scores import Scores
+    from rnnreranker.runs import Run
 
 EPILOG = """protocols (which grades count):
   trec      graded measures use grades as gains; binary ones (RR, AP, R, P) count from grade 2 on, or from grade 1
@@ -29,6 +31,7 @@ EPILOG = """protocols (which grades count):
 examples:
   python -m rnnreranker.evaluate run.txt --qrels qrels.txt --measures "nDCG@10 RR@10 P(rel=2)@10"
   python -m rnnreranker.evaluate bm25.txt dense.txt rnn.txt --qrels qrels.txt --compare
+  python -m rnnreranker.evaluate ours.txt --against published.txt --qrels qrels.txt
 """
 
 
@@ -42,9 +45,10 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.runs import Run
 
     qrels = load_qrels(args.qrels)
-    runs = {name: Run.read(path) for name, path in zip(_names(args.runs), args.runs, strict=True)}
+    paths = [*args.runs, *(path for path in (args.against, args.baseline, args.against_baseline) if path)]
+    runs = {name: Run.read(path) for name, path in zip(_names(paths), paths, strict=True)}
     judged = qrels["query_id"].unique().tolist()
-    for path, run in zip(args.runs, runs.values(), strict=True):
+    for path, run in zip(paths, runs.values(), strict=True):
         if not set(judged) & set(run):
             raise InputError(
                 f"{path}: none of its {command.counted(len(run), 'query', 'queries')} is judged in {args.qrels} (its "
@@ -53,14 +57,23 @@ def main(argv: Sequence[str]) -> int:
             )
     scores = evaluate(runs, qrels, args.measures, args.protocol, args.common_topics, args.ties)
     comparisons = compare(scores, args.resamples, args.seed) if args.compare else []
+    graded = _graded(args, runs, scores) if args.against else []
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             command.say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     if args.json:
         from rnnreranker.files import write_json
 
-        write_json(args.json, as_json(scores, comparisons, args))
-    if args.compare:
+        write_json(args.json, as_json(scores, comparisons, graded, paths, args))
+    if args.against:
+        command.say(
+            f"{scores.runs[0]} against {scores.runs[1]}; {len(scores.topics)} topics, protocol {scores.protocol}"
+        )
+        print_table(
+            ["figure", "measure", "ours", "theirs", "value", "perfect"],
+            [[one.figure, one.measure, *map(_cell, (one.ours, one.theirs, one.value)), one.perfect] for one in graded],
+        )
+    elif args.compare:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
         print_comparisons(comparisons)
     else:
@@ -82,6 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--compare", action="store_true", help="every run against the first")
     group.add_argument("--resamples", type=int, default=10_000, help="of the bootstrap (default: 10000)")
     group.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    again = parser.add_argument_group("reproduction of a published run (RUN is ours)")
+    again.add_argument("--against", metavar="RUN", help="theirs: grades of order and topic scores")
+    again.add_argument("--baseline", metavar="RUN", help="of ours, for effects")
+    again.add_argument("--against-baseline", metavar="RUN", help="of theirs")
+    again.add_argument("--depth", type=command.positive, default=100, help="of the order (default: 100)")
     return parser
 
 
@@ -91,11 +109,18 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--compare needs a baseline and at least one more run")
     if args.compare and args.per_query:
         problems.append("give either --compare or --per-query (--json writes both)")
+    if args.against and len(args.runs) != 1:
+        problems.append(f"--against takes one run of ours; {len(args.runs)} were given")
+    if args.against and (args.compare or args.per_query):
+        problems.append("give --against without --compare and --per-query (--json writes values per topic)")
+    if bool(args.baseline) != bool(args.against_baseline) or (args.baseline and not args.against):
+        problems.append("--baseline and --against-baseline go together, with --against")
     if args.resamples < 1:
         problems.append(f"--resamples {args.resamples}: expected at least 1")
     if args.seed < 0:
         problems.append(f"--seed {args.seed}: expected 0 or more")
-    repeated = sorted({path for path in args.runs if args.runs.count(path) > 1})
+    paths = [*args.runs, *([args.against] if args.against else [])]
+    repeated = sorted({path for path in paths if paths.count(path) > 1})
     if repeated:
         problems.append(f"{', '.join(repeated)}: given more than once")
     if problems:
@@ -114,6 +139,18 @@ def _names(paths: Sequence[str]) -> list[str]:
     short = [Path(path).name.removesuffix(".gz") for path in paths]
     short = [name.rsplit(".", 1)[0] if name.endswith((".txt", ".trec", ".tsv", ".run")) else name for name in short]
     return short if len(set(short)) == len(short) else list(paths)
+
+
+def _graded(args: argparse.Namespace, runs: Mapping[str, Run], scores: Scores) -> list[Graded]:
+    from rnnreranker.evaluate.reproducibility import compare_orders, compare_scores
+
+    ours, theirs, *bases = runs.values()
+    orders = compare_orders(ours, theirs, scores.topics, args.depth)
+    return [*orders, *compare_scores(scores, with_baselines=bool(bases))]
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _print_scores(scores: Scores, per_query: bool) -> None:
@@ -142,7 +179,13 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     print_table([*header, "judged@10 baseline", "judged@10"], rows)
 
 
-def as_json(scores: Scores, comparisons: Sequence[Comparison], args: argparse.Namespace) -> dict[str, Any]:
+def as_json(
+    scores: Scores,
+    comparisons: Sequence[Comparison],
+    graded: Sequence[Graded],
+    paths: Sequence[str],
+    args: argparse.Namespace,
+) -> dict[str, Any]:
     """Everything that was measured and how, for JSON."""
     return {
         "qrels": args.qrels,
@@ -159,10 +202,11 @@ def as_json(scores: Scores, comparisons: Sequence[Comparison], args: argparse.Na
                 "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
                 "per_topic": {measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)},
             }
-            for r, (name, path) in enumerate(zip(scores.runs, args.runs, strict=True))
+            for r, (name, path) in enumerate(zip(scores.runs, paths, strict=True))
         ],
         "bootstrap": {"resamples": args.resamples, "seed": args.seed},
         "comparisons": [dataclasses.asdict(found) for found in comparisons],
+        "reproduction": [dataclasses.asdict(found) for found in graded],
     }
 
 
