@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.method import KINDS
+from rnnreranker.method import KINDS, find
 from rnnreranker.record import Record, add_records, read_records, write_records
-from rnnreranker.regress.method_table import settings
+from rnnreranker.regress.method_table import method_tables, settings_of
 from rnnreranker.regress.prose import Figures, apart, claim, interval, pick, short, words, write_prose
 from rnnreranker.rnn import RnnParams
 
@@ -91,10 +91,18 @@ def test_a_record_without_a_spec_is_read_again(tmp_path: Path) -> None:
 
 
 def test_settings_are_listed_with_their_limits() -> None:
-    rows = {row["flag"]: row for row in settings(RnnParams)}
-    assert (rows["--k"]["default"], rows["--k"]["expected"]) == ("10", "an integer >= 1")
-    assert (rows["--normalize"]["default"], rows["--normalize"]["expected"]) == ("none", "one of max, mean or none")
-    assert set(KINDS) == {"retriever", "reranker", "labeler", "loss", "encoder"}
+    rows = {flag: rest for flag, *rest in settings_of(RnnParams)}
+    assert rows["--k"][:2] == ["10", "an integer >= 1"]
+    assert rows["--normalize"][:2] == ["none", "one of max, mean or none"]
+
+
+def test_the_table_of_methods_has_every_kind_and_no_method_of_another_package() -> None:
+    tables = method_tables()
+    assert list(tables) == list(KINDS)
+    for kind, found in tables.items():
+        for name, about, _, _ in found.methods:
+            assert find(kind, name).__module__.startswith("rnnreranker.")
+            assert about.endswith("."), name
 
 
 def test_every_prose_page_is_its_source_filled_in() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import Run
+from rnnreranker.__main__ import COMMANDS
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.results import read_results, results_file
 from rnnreranker.regress.spec import read_spec, specs_folder
@@ -100,6 +101,10 @@ def test_figures_are_those_on_record() -> None:
         for result in read_results(results_file(specs_folder(), spec))
     ]
     assert shown in on_record
+
+
+def test_every_command_is_in_the_table() -> None:
+    assert set(re.findall(r"^\| `python -m rnnreranker\.([\w.]+)` \|", README, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

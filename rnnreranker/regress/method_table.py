@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 from rnnreranker import __name__ as PACKAGE
 from rnnreranker.method import KINDS, methods
-from rnnreranker.settings import Params, expected, flag, hints_of
+from rnnreranker.settings import Params, expected, flag, hints_of, typed_name, words
 
 
-def method_tables() -> dict[str, list[dict[str, Any]]]:
-    """Kind → its methods, each with name, about, needs and settings; those of this package, wherever it runs."""
-    return {
-        kind: [
-            {
-                "name": name,
-                "about": (found.__doc__ or "").strip().splitlines()[0],
-                "needs": ", ".join(sorted(found.needs)) or "nothing besides",
-                "settings": settings(found.Params),
-                "presets": ", ".join(found.Params.presets),
-            }
-            for name, found in methods(kind).items()
-            if found.__module__.split(".")[0] == PACKAGE
-        ]
-        for kind in KINDS
-    }
+class Kind(NamedTuple):
+    """Methods of a kind: name, what it computes, what it needs, presets; and the settings that some of them share."""
+
+    group: str  # of entry points, under which another package brings such methods
+    methods: list[tuple[str, str, str, str]]
+    settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then flag, default, limits, meaning
 
 
-def settings(params: type[Params]) -> list[dict[str, str]]:
-    """Flag, default, what is expected and meaning of every field."""
-    hints = hints_of(params)
+def method_tables() -> dict[str, Kind]:
+    """The methods of this package by kind; those of other packages would differ from machine to machine."""
+    found = {}
+    for kind, (_, group) in KINDS.items():
+        own = {name: one for name, one in methods(kind).items() if one.__module__.split(".")[0] == PACKAGE}
+        sharing: dict[type[Params], list[str]] = {}
+        for name, one in own.items():
+            sharing.setdefault(one.Params, []).append(name)
+        settings = [(names, settings_of(params)) for params, names in sharing.items()]
+        found[kind] = Kind(
+            group,
+            [(name, *_about(one)) for name, one in own.items()],
+            [(names, rows) for names, rows in settings if rows],
+        )
+    return found
+
+
+def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
+    """Flag, default, limits and meaning of every field."""
+    hints: dict[str, Any] = hints_of(params)
     return [
-        {
-            "flag": flag(field.name),
-            "default": "none"
-            if field.default is None
-            else str(field.default).lower()
-            if isinstance(field.default, bool)
-            else str(field.default),
-            "expected": expected(field, hints[field.name]),
-            "about": field.metadata.get("help", ""),
-        }
+        (flag(typed_name(field)), _default(field), expected(field, hints[field.name]), field.metadata.get("help", ""))
         for field in dataclasses.fields(params)
     ]
+
+
+def _about(method: Any) -> tuple[str, str, str]:
+    computes = (method.__doc__ or "").strip().splitlines()[0]
+    return computes, ", ".join(sorted(method.needs)), ", ".join(method.Params.presets)
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    return str(field.default).lower() if isinstance(field.default, bool) else words({field.name: field.default})[-1]
