@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -11,10 +12,24 @@ import pytest
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.errors import InputError
 from rnnreranker.labels import judged as judged_module
-from rnnreranker.labels.labelers import METHODS, make_labeler
-from rnnreranker.labels.targets import aggregated, normalized, redistributed, targets, transformed
+from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import make_labeler as labeler_of
+from rnnreranker.labels.methods.query import QueryLabeler
+from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
+from rnnreranker.method import Inputs, names
 
 PARAMS = RnnParams(k=4, context=12)
+METHODS = ("evidence", "geometric", "hard", "jaccard", "query", "uniform")
+
+
+def make_labeler(
+    method: str, source: VectorSource, queries: QueryVectors, params: Any = None, labels: Any = None, **rest: Any
+) -> Labeler:
+    return labeler_of(method, Inputs(vectors=source, query_vectors=queries), params, labels, **rest)
+
+
+def test_the_labelers_of_the_package_are_files() -> None:
+    assert set(METHODS) <= set(names("labeler"))
 
 
 def collection(tmp_path: Path, queries: int = 7, documents: int = 40) -> tuple[VectorSource, QueryVectors, Run]:
@@ -62,7 +77,7 @@ def test_every_method_gives_distributions(tmp_path: Path, method: str) -> None:
         assert np.isneginf(labels["q0"].scores[12:]).all()
         assert (labels["q0"].targets[12:] == 0).all()
     else:
-        assert labels["q1"].targets[:3].tolist() == [0.25, 0.75, 0.0]
+        assert labels["q1"].targets[:3] == pytest.approx([1 / (1 + np.e**2), np.e**2 / (1 + np.e**2), 0.0])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -95,6 +110,67 @@ def test_controls_give_positives_the_mass_of_evidence(tmp_path: Path, method: st
         rest = control["q0"].targets[1:12]
         assert rest.min() == rest.max() > 0
     assert any((one.targets != other.targets).any() for one, other in zip(evidence, control, strict=True))
+
+
+def test_hard_labels_are_a_softmax_of_the_grades(tmp_path: Path) -> None:
+    """Paper 001, Section 2.3, eq. 3: the target is the softmax of the relevance labels; here over the positives."""
+    assert of_grades(np.array([1.0, 3.0])).round(2).tolist() == [0.12, 0.88]
+    assert of_grades(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
+    assert of_grades(np.array([1000.0, 0.0])).tolist() == [1.0, 0.0]
+    source, queries, run = collection(tmp_path)
+    first, second = run.ranked("q0")[:2]
+    for method in ("hard", "uniform"):
+        rows = [("q0", first, 1), ("q0", second, 3)]
+        both = make_labeler(method, source, queries, PARAMS).infer(run, judgements(rows))["q0"].targets[:2]
+        assert both / both.sum() == pytest.approx([0.1192, 0.8808], abs=1e-4)
+        rows = [("q0", first, 2), ("q0", second, 2)]
+        both = make_labeler(method, source, queries, PARAMS).infer(run, judgements(rows))["q0"].targets[:2]
+        assert both[0] == both[1]
+
+
+def test_the_query_control_keeps_the_mass_that_its_transformations_give(tmp_path: Path) -> None:
+    """Paper 000, Section 5.2: labels from the query go through "the same transformations", not to evidence's mass."""
+    source, queries, run = collection(tmp_path)
+    found = make_labeler("query", source, queries, PARAMS).infer(run, some(run))
+    asked = make_labeler("query", source, queries, PARAMS, LabelParams(mass="own")).infer(run, some(run))
+    assert found.metadata["labels"]["mass"] == "own"
+    assert found.targets.tobytes() == asked.targets.tobytes()
+    one, real = found["q0"], np.ones((1, 12), dtype=bool)
+    by_hand = targets(one.scores[None, :12].astype(np.float64), one.positive[None, :12], real, LabelParams())
+    np.testing.assert_allclose(one.targets[:12], by_hand[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("params", [RnnParams.preset("coder-tas-b"), RnnParams(), RnnParams(scale="none", lam=0.2)])
+@pytest.mark.parametrize("labels", [LabelParams.preset("coder-tas-b"), LabelParams()])
+def test_uniform_takes_the_mass_of_mixed_labels_with_its_parameters(
+    tmp_path: Path, params: RnnParams, labels: LabelParams
+) -> None:
+    """Paper 000, Section 5.2: uniform smoothing takes "the exact same probability weight" from the positives."""
+    source, queries, run = collection(tmp_path)
+    mixed = make_labeler("evidence", source, queries, params, labels).infer(run, some(run))
+    uniform = make_labeler("uniform", source, queries, params, labels).infer(run, some(run))
+    assert uniform.metadata["labels"]["mass"] == "evidence"
+    for one, other in zip(mixed, uniform, strict=True):
+        assert other.targets[other.positive].sum() == pytest.approx(one.targets[one.positive].sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["geometric", "query"])
+def test_scale_none_leaves_inner_products_as_they_are(tmp_path: Path, method: str) -> None:
+    """Paper 000, Section 3.1: geometric similarity is the inner product itself."""
+    source, queries, run = collection(tmp_path)
+    raw = RnnParams(k=4, context=12, scale="none")
+    one = make_labeler(method, source, queries, raw).infer(run, some(run))["q0"]
+    vectors = source.fetch(source.rows(one.docids[:12])).astype(np.float64)
+    probe = queries.vectors[0] if method == "query" else vectors[0]
+    np.testing.assert_allclose(one.scores[:12], vectors @ probe, rtol=1e-5)
+    mapped = make_labeler(method, source, queries, PARAMS).infer(run, some(run))["q0"].scores[:12]
+    assert (mapped.min(), mapped.max()) == (0.0, 1.0)
+
+
+def test_presets_are_those_of_the_tables() -> None:
+    """Paper 000, Table 6: n_max 4 and 32; TripClick's values are in no table, so there is no preset of them."""
+    found = {name: (one.n_max, one.normalization, round(one.boost, 3)) for name, one in LabelParams.presets.items()}
+    assert found == {"coder-tas-b": (4, "maxmin", 1.222), "coder-cocondenser": (32, "std", 1.525)}
 
 
 def test_lambda_at_its_ends_is_geometric_and_jaccard(tmp_path: Path) -> None:
@@ -182,10 +258,14 @@ def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
     source, queries, run = collection(tmp_path)
     with pytest.raises(InputError, match="no judgement has a grade of 1 or more"):
         make_labeler("evidence", source, queries, PARAMS).infer(run, judgements([("q0", "d00", 0)]))
-    with pytest.raises(InputError, match="method evidense: not known; did you mean evidence"):
+    with pytest.raises(InputError, match="labeler evidense: no such labeler; did you mean evidence"):
         make_labeler("evidense", source, queries)
-    with pytest.raises(InputError, match="needs the vectors"):
-        make_labeler("query", None, None)
+    with pytest.raises(InputError, match="method query: needs query vectors and vectors, which were not given"):
+        labeler_of("query", Inputs())
+    with pytest.raises(InputError, match=r"mass=evidence: .* method hard has not; expected own"):
+        make_labeler("hard", source, queries, None, LabelParams(mass="evidence"))
+    with pytest.raises(InputError, match="method query: got LabelParams, expected RnnParams"):
+        QueryLabeler(Inputs(vectors=source, query_vectors=queries), LabelParams())
     few = QueryVectors(queries.qids[1:], queries.vectors[1:])
     with pytest.raises(InputError, match="1 queries of the run have no vector"):
         make_labeler("evidence", source, few, PARAMS).infer(run, some(run))

@@ -184,7 +184,7 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
         patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             make_labels(out, work, run, judged, queries, shard_size=7)
-    other = Work("evidence", work.vectors, work.params, LabelParams(boost=3.0), 1)
+    other = Work("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
     metadata = make_labels(out, other, run, judged, queries, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")

@@ -10,7 +10,8 @@ from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make
 
 from rnnreranker.errors import InputError
 from rnnreranker.labels import LabelParams, SoftLabels
-from rnnreranker.labels.labelers import make_labeler
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train import trainer
 from rnnreranker.train.batches import Collator
@@ -37,7 +38,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
 
 
 def made(source: VectorSource, method: str = "evidence") -> SoftLabels:
-    return make_labeler(method, source, make_queries(), RNN, LABELS).infer(make_run(), make_qrels())
+    return make_labeler(method, Inputs(vectors=source, query_vectors=make_queries()), RNN, LABELS).infer(
+        make_run(), make_qrels()
+    )
 
 
 @pytest.mark.parametrize("method", ["evidence", "hard", "uniform", "query"])
@@ -75,7 +78,9 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
         from rnnreranker.runs import Run
 
         query = QueryVectors((qid,), vectors[place : place + 1])
-        again = make_labeler(method, source, query, RNN, LABELS).infer(Run.from_dict({qid: by_hand}), own)
+        again = make_labeler(method, Inputs(vectors=source, query_vectors=query), RNN, LABELS).infer(
+            Run.from_dict({qid: by_hand}), own
+        )
         targets = dict(zip(again.docids.tolist(), again.targets.tolist(), strict=True))
         assert found.targets[line, : len(rows)] == pytest.approx([targets[f"d{row}"] for row in wanted], abs=1e-5)
         assert found.positive[line].sum() == 2

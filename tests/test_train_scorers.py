@@ -14,7 +14,8 @@ from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.encode.model_folder import is_scorer
 from rnnreranker.errors import InputError
 from rnnreranker.labels import SoftLabels
-from rnnreranker.labels.labelers import make_labeler
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.scorer.model import CandidateScorer
@@ -49,9 +50,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> VectorSource:
 
 def made(source: VectorSource) -> SoftLabels:
     queries = make_queries(source.dimension)
-    return make_labeler("evidence", source, queries, RnnParams(context=10, k=4, k_exp=2)).infer(
-        make_run(), make_qrels()
-    )
+    return make_labeler(
+        "evidence", Inputs(vectors=source, query_vectors=queries), RnnParams(context=10, k=4, k_exp=2)
+    ).infer(make_run(), make_qrels())
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -11,7 +11,8 @@ import numpy as np
 from rnnreranker.bench.figures import in_pairs, judged, quartiles
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.labels.judged import JudgedBatch
-from rnnreranker.labels.labelers import EvidenceLabeler
+from rnnreranker.labels.methods.evidence import EvidenceLabeler
+from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.chunks import one_blas_thread
 from rnnreranker.train.candidates import VectorTable
@@ -33,7 +34,7 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
             list(range(count)), vectors, np.full(count, n), np.ones((count, 1)), np.ones((count, n), dtype=bool)
         )
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
-        labeler = EvidenceLabeler(_Nothing(), queries, RnnParams(context=n), threads=1)  # type: ignore[arg-type]
+        labeler = EvidenceLabeler(Inputs(vectors=_Nothing(), query_vectors=queries), RnnParams(context=n), threads=1)
         product = np.empty((n + 1, n + 1), dtype=np.float32)
 
         def gram(vectors: np.ndarray = vectors, product: np.ndarray = product) -> None:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from rnnreranker import command
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
-from rnnreranker.labels.labelers import METHODS
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
-from rnnreranker.rnn import RnnParams
-from rnnreranker.settings import is_file_name, sections_of
+from rnnreranker.method import find, names
+from rnnreranker.settings import Params, is_file_name, sections_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
@@ -45,23 +44,26 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import check_dimension
 
+    needs = find("labeler", args.method).needs
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = read_first_stage(args.run).head(args.depth)
-    topics = _topics(args)
+    wanted = [qid for qid in run if qid in judged]
+    topics = _topics(args, needs, wanted)
     index = open_index(args.index) if args.index else None
     begun = time.perf_counter()
-    queries = _queries(args, index, topics, [qid for qid in run if qid in judged])
-    if index is not None and queries is not None:
+    queries = None
+    if index is not None and "query vectors" in needs:
+        queries = _queries(args, index, topics, wanted)
         check_dimension(queries, index, args.encoded_queries or args.encoder)
     encoded = time.perf_counter()
-    vectors = index.dense if index is not None and args.method != "hard" else None
-    work = Work(args.method, vectors, params, label_params, args.relevant)
+    of_index = index.dense if index is not None and needs & {"vectors", "texts"} else None
     metadata = make_labels(
         args.output,
-        work,
+        Work(args.method, of_index, params, label_params, args.relevant),
         run,
         judged,
         queries,
+        topics if "topics" in needs else None,
         backend=args.backend,
         jobs=args.jobs,
         cluster=args.cluster,
@@ -84,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
     parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
-    parser.add_argument("--method", choices=METHODS, default="evidence", help="default: evidence")
+    parser.add_argument("--method", choices=names("labeler"), default="evidence", help="default: evidence")
     parser.add_argument("--index", help="where vectors come from: folder, `pydoc`, prebuilt index (not for hard)")
     parser.add_argument("--topics", help="query texts: file (qid<TAB>text), ir_datasets id, `pydoc` or `pydoc/train`")
     parser.add_argument(
@@ -104,9 +106,9 @@ def _parser() -> argparse.ArgumentParser:
         "--label-preset", help=f"published values ({', '.join(sorted(LabelParams.presets))}) or a YAML file"
     )
     command.add_dataclass_flags(labels, LabelParams)
-    similarity = parser.add_argument_group("similarity")
+    similarity = parser.add_argument_group("parameters of the method")
     similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
-    command.add_dataclass_flags(similarity, RnnParams)
+    command.add_method_flags(similarity, "labeler")
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
     speed.add_argument("--backend", choices=BACKENDS, default="threads", help="default: threads")
@@ -131,10 +133,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems = []
-    if args.method != "hard" and not args.index:
-        problems.append(f"--method {args.method} needs --index (where vectors come from)")
-    if args.method != "hard" and not (args.topics or args.encoded_queries):
+    problems, needs = [], find("labeler", args.method).needs
+    if (from_index := sorted(needs & {"vectors", "texts"}, reverse=True)) and not args.index:
+        problems.append(f"--method {args.method} needs --index (where {' and '.join(from_index)} come from)")
+    if "topics" in needs and not args.topics:
+        problems.append(f"--method {args.method} needs --topics (texts of the queries)")
+    elif "query vectors" in needs and not (args.topics or args.encoded_queries):
         problems.append(f"--method {args.method} needs --topics or --encoded-queries (vectors of the queries)")
     if (args.listwise or args.audit) and not args.topics:
         problems.append("--listwise and --audit need --topics (texts of the queries)")
@@ -160,40 +164,39 @@ def _check(args: argparse.Namespace) -> None:
             check_writable(path)
 
 
-def _params(args: argparse.Namespace) -> tuple[RnnParams, LabelParams]:
-    """Flag before preset before default."""
+def _params(args: argparse.Namespace) -> tuple[Params, LabelParams]:
+    """Of the method and of the labels: flag before preset before default."""
     in_file = args.preset and is_file_name(args.preset) and "labels" in sections_of(args.preset)
     labels = args.label_preset or (args.preset if in_file else None)
-    return command.chosen(args, RnnParams, args.preset), command.chosen(args, LabelParams, labels)
+    [params] = command.method_params(args, "labeler", [args.method], args.preset)
+    return params, command.chosen(args, LabelParams, labels)
 
 
-def _topics(args: argparse.Namespace) -> dict[str, str]:
+def _topics(args: argparse.Namespace, needs: frozenset[str], wanted: Sequence[str]) -> dict[str, str]:
+    """The texts of the topics; all that are to be labelled are there where the method reads or encodes them."""
     if not args.topics:
         return {}
     from rnnreranker.data.topics import load_topics
 
-    return load_topics(args.topics)
+    topics = load_topics(args.topics)
+    lost = [qid for qid in wanted if qid not in topics]
+    if lost and ("topics" in needs or ("query vectors" in needs and not args.encoded_queries)):
+        raise InputError(
+            f"{args.topics}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
+            f"{', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    return topics
 
 
-def _queries(
-    args: argparse.Namespace, index: Index | None, topics: Mapping[str, str], wanted: Sequence[str]
-) -> QueryVectors | None:
-    """The vectors of the queries to label; None for the method `hard`."""
-    if index is None or args.method == "hard":
-        return None
+def _queries(args: argparse.Namespace, index: Index, topics: Mapping[str, str], chosen: Sequence[str]) -> QueryVectors:
+    """The vectors of the queries to label; rows of a file without ids are in the order of the topics."""
     from rnnreranker.search.queries import encode_topics
     from rnnreranker.vectors.queries import load_encoded_queries
 
     if args.encoded_queries:
         return load_encoded_queries(args.encoded_queries, tuple(topics) or None)
-    lost = [qid for qid in wanted if qid not in topics]
-    if lost:
-        raise InputError(
-            f"{args.topics}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
-            f"{', '.join(lost[:3])}); give the topics that the run was made from"
-        )
     typed = command.chosen(args, EncoderParams).given()
-    return encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, typed, args.jobs)
+    return encode_topics(index, {qid: topics[qid] for qid in chosen}, args.encoder, typed, args.jobs)
 
 
 def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, str], index: Index | None) -> None:

@@ -63,6 +63,7 @@ class JudgedContext:
 
     @property
     def size(self) -> int:
+        """Candidates that take part: the first of `docids`."""
         return len(self.rows)
 
 

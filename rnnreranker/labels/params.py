@@ -45,13 +45,12 @@ class LabelParams(Params):
     include_level: float | None = setting(None, "values below it get no probability")
     temperature: float = setting(1.0, "of the softmax: values are divided by it", above=0)
     mass: Literal["own", "evidence"] | None = setting(
-        None, "probability that positives keep: by the method itself, or as evidence gives (uniform, query: evidence)"
+        None, "probability that positives keep: by the method itself, or as evidence gives (default of uniform alone)"
     )
     compat: Literal["paper", "coder"] = setting("paper", "the paper's order of steps, or that of the published models")
 
 
-LabelParams.presets = {  # paper 000, Table 6, with the digits of the published training settings
+LabelParams.presets = {  # paper 000, Table 6, b with the digits of the published settings
     "coder-tas-b": LabelParams(boost=1.2217071730607665, n_max=4, include_level=0.1, compat="coder"),
-    "coder-cocondenser": LabelParams(normalization="std", boost=1.525, n_max=34, include_level=0.1, compat="coder"),
-    "tripclick": LabelParams(boost=4.075, n_max=81, include_level=0.1, compat="coder"),
+    "coder-cocondenser": LabelParams(normalization="std", boost=1.525, n_max=32, include_level=0.1, compat="coder"),
 }

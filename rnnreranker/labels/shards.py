@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,10 +23,11 @@ from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.labelers import make_labeler
+from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import described, write_joined
-from rnnreranker.rnn import RnnParams
+from rnnreranker.method import Inputs
+from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -40,12 +41,12 @@ SHARD = 2048  # queries
 class Work:
     """What all shards of one job share.
 
-    vectors: the folder or file of the vectors, opened by whoever makes a shard; None for the method `hard`.
+    index: the folder or file of vectors and texts, opened by whoever makes a shard; None for a method without.
     """
 
     method: str
-    vectors: Path | None
-    params: RnnParams
+    index: Path | None
+    params: Params
     label_params: LabelParams
     relevant: int
 
@@ -58,6 +59,7 @@ class Shard:
     run: Run
     judged: Judged
     queries: QueryVectors | None
+    topics: Mapping[str, str] | None = None
 
 
 def make_labels(
@@ -66,6 +68,7 @@ def make_labels(
     run: Run,
     judged: Judged,
     queries: QueryVectors | None,
+    topics: Mapping[str, str] | None = None,
     *,
     backend: Literal["threads", "loky", "dask", "ray"] = "threads",
     jobs: int | None = None,
@@ -82,7 +85,8 @@ def make_labels(
         work: what to compute.
         run: candidates.
         judged: positives by query, see `judged.positives_of`.
-        queries: a vector for every query to label; None for the method `hard`.
+        queries: a vector for every query to label; None for a method that needs none.
+        topics: a text for every query to label; None for a method that needs none.
         backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must
             see the same files.
         jobs: shards made at the same time; None = one per core.
@@ -90,7 +94,7 @@ def make_labels(
         shard_size: queries a shard; the file does not depend on it.
 
     Raises:
-        InputError: queries without candidates in common with the judgements, or as `VectorLabeler.infer`.
+        InputError: queries without candidates in common with the judgements, or as the labeler's `infer`.
         MissingDependencyError: a backend that is not installed.
     """
     output = Path(output)
@@ -102,11 +106,11 @@ def make_labels(
             f"{', '.join(list(judged)[:3])}); give the judgements of these queries"
         )
     base = _describe(work)
-    name = fingerprint(base, *_contents(run, judged, queries))
+    name = fingerprint(base, *_contents(run, judged, queries, topics))
     folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
     folder.mkdir(parents=True, exist_ok=True)
     shards = [
-        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries)
+        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries, topics)
         for number, first in enumerate(range(0, len(chosen), shard_size))
     ]
     missing = [shard for shard in shards if not shard.path.is_file()]
@@ -124,14 +128,25 @@ def make_labels(
 
 def make_shard(work: Work, shard: Shard) -> int:
     """The number of labelled queries, after writing the file of a shard."""
-    vectors = _opened(work.vectors) if work.vectors is not None else None
-    labeler = make_labeler(
-        work.method, vectors, shard.queries, work.params, work.label_params, relevant=work.relevant, threads=1
-    )
-    labels, without = labeler.infer_from(shard.run, shard.judged)
+    positives = (docid for pairs in shard.judged.values() for docid, _ in pairs)
+    docids = [*shard.run.docids.tolist(), *positives]
+    labels, without = _labeler(work, shard.queries, shard.topics, docids).infer_from(shard.run, shard.judged)
     found = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=found).write(shard.path)
     return len(labels)
+
+
+def _labeler(
+    work: Work, queries: QueryVectors | None, topics: Mapping[str, str] | None, docids: Sequence[str]
+) -> Labeler:
+    """The labeler of a job, with what its method needs of these queries and documents."""
+    from rnnreranker.index.texts import texts_of
+
+    index, of_index = work.index, {}
+    if index is not None:
+        of_index = {"vectors": lambda: _opened(index), "texts": lambda: texts_of(index, docids)}
+    inputs = Inputs(query_vectors=queries, topics=topics, **of_index)
+    return make_labeler(work.method, inputs, work.params, work.label_params, relevant=work.relevant, threads=1)
 
 
 def _make(work: Work, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
@@ -183,7 +198,14 @@ def _backend(backend: str, cluster: str | None) -> Iterator[str]:
         yield "threading" if backend == "threads" else backend
 
 
-def _shard(path: Path, run: Run, places: Sequence[int], judged: Judged, queries: QueryVectors | None) -> Shard:
+def _shard(
+    path: Path,
+    run: Run,
+    places: Sequence[int],
+    judged: Judged,
+    queries: QueryVectors | None,
+    topics: Mapping[str, str] | None,
+) -> Shard:
     """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors
@@ -199,7 +221,8 @@ def _shard(path: Path, run: Run, places: Sequence[int], judged: Judged, queries:
         where = {qid: row for row, qid in enumerate(queries.qids)}
         there = [qid for qid in qids if qid in where]
         vectors = QueryVectors(tuple(there), queries.vectors[[where[qid] for qid in there]])
-    return Shard(path, part, {qid: judged[qid] for qid in qids}, vectors)
+    texts = {qid: topics[qid] for qid in qids if qid in topics} if topics is not None else None
+    return Shard(path, part, {qid: judged[qid] for qid in qids}, vectors, texts)
 
 
 def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> None:
@@ -215,20 +238,22 @@ def _describe(work: Work) -> dict[str, Any]:
     """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
     from rnnreranker.vectors import QueryVectors
 
-    vectors = _opened(work.vectors) if work.vectors is not None else None
-    nobody = QueryVectors((), np.empty((0, vectors.dimension), dtype=np.float32)) if vectors is not None else None
-    labeler = make_labeler(work.method, vectors, nobody, work.params, work.label_params, relevant=work.relevant)
-    described = labeler.describe()
+    nobody = QueryVectors((), np.empty((0, 0), dtype=np.float32))
+    described = _labeler(work, nobody, {}, ()).describe()
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
 
-def _contents(run: Run, judged: Judged, queries: QueryVectors | None) -> Iterator[Any]:
+def _contents(
+    run: Run, judged: Judged, queries: QueryVectors | None, topics: Mapping[str, str] | None
+) -> Iterator[Any]:
     yield [list(run.qids), run.docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
     yield run.offsets.tobytes()
     yield run.rows.tobytes()
     if queries is not None:
         yield list(queries.qids)
         yield queries.vectors.tobytes()
+    if topics is not None:
+        yield dict(topics)
 
 
 @lru_cache(maxsize=2)

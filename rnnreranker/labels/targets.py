@@ -46,6 +46,17 @@ def redistributed(
     return np.where(others, given[:, None] * shares, (1.0 - params.rho) * grades)
 
 
+def of_grades(grades: np.ndarray) -> np.ndarray:
+    """Hard targets of positives with these grades, float64, the last axis sums to 1: their softmax (001, eq. 3).
+
+    >>> of_grades(np.array([1.0, 3.0])).round(2).tolist()
+    [0.12, 0.88]
+    """
+    odds = np.exp(grades - grades.max(axis=-1, keepdims=True))
+    found: np.ndarray = odds / odds.sum(axis=-1, keepdims=True)
+    return found
+
+
 def targets(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
     """(B, N) float32 probabilities, rows sum to 1; 0 for padding and for what the parameters cut.
 

@@ -13,15 +13,14 @@ def check_labels(options: dict[str, Any]) -> None:
     Raises:
         InputError: the options that it does not have, or values out of range.
     """
-    from rnnreranker.labels.labelers import METHODS
     from rnnreranker.labels.params import LabelParams
+    from rnnreranker.method import find
     from rnnreranker.rnn import RnnParams
 
     rest = dict(options)
     method, depth = rest.pop("method", "evidence"), rest.pop("depth", 1000)
     relevant = rest.pop("relevant", 1)
-    if method not in METHODS:
-        raise InputError(f"labels method {method}; {nearest(str(method), METHODS)}")
+    find("labeler", str(method))
     for name, value in (("depth", depth), ("relevant", relevant)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"labels {name}: {value!r}; expected an integer >= 1")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.files import fingerprint, write_json
+from rnnreranker.method import Inputs
 from rnnreranker.study.arms import Arm
 from rnnreranker.study.tasks import Task
 
@@ -103,16 +104,17 @@ def _base(setting: Setting, task: Task) -> dict[str, Any]:
 
 def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
     from rnnreranker.encode.encoder import load_encoder
-    from rnnreranker.labels.labelers import make_labeler
+    from rnnreranker.labels.methods.base import make_labeler
     from rnnreranker.train.recipe import train_encoder
     from rnnreranker.vectors import QueryVectors
 
     index = _open(setting.index)
     source = index.vectors
-    training = make_labeler(arm.method, source, setting.queries, setting.rnn, setting.labels, threads=1).infer(
+    inputs = Inputs(vectors=source, query_vectors=setting.queries, topics=task.topics)
+    training = make_labeler(arm.method, inputs, setting.rnn, setting.labels, threads=1).infer(
         setting.run, task.part(validation=False)
     )
-    checked = make_labeler("hard", None, None).infer(setting.run, task.part(validation=True))
+    checked = make_labeler("hard", inputs).infer(setting.run, task.part(validation=True))
     with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
         out = Path(folder) / "encoder"
         trained = train_encoder(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, find
 from rnnreranker.train.batches import Batch, Collator, encode
 from rnnreranker.train.candidates import Sample, read_samples, renumber
 
@@ -170,21 +171,18 @@ def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
 
 def _labeler(labels: SoftLabels, source: VectorSource, queries: Any) -> Any:
     """The labeler that a label file was made by; without `queries` it is only looked whether there is one."""
-    from rnnreranker.labels.labelers import METHODS, make_labeler
+    from rnnreranker.labels.methods.base import make_labeler
     from rnnreranker.labels.params import LabelParams
-    from rnnreranker.rnn import RnnParams
     from rnnreranker.vectors import QueryVectors
 
     said = labels.metadata
-    method = said.get("method")
     try:
-        if method not in METHODS:
-            raise TypeError(f"method {method}")
-        if method == "hard":
-            return make_labeler("hard", None, None)
+        kind = find("labeler", said["method"])
+        params = kind.Params(**said.get(kind.Params.section or "params", {}))
         queries = queries or QueryVectors((), np.empty((0, source.dimension), dtype=np.float32))
-        return make_labeler(method, source, queries, RnnParams(**said["rnn"]), LabelParams(**said["labels"]))
-    except (KeyError, TypeError) as missing:
+        inputs = Inputs(vectors=source, query_vectors=queries)
+        return make_labeler(said["method"], inputs, params, LabelParams(**said.get("labels", {})))
+    except (InputError, KeyError, TypeError) as missing:
         raise InputError(
             f"the labels do not say how they were made ({missing}); to make them again while training "
             "(--refresh-every) give a file of python -m rnnreranker.labels"

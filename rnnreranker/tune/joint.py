@@ -15,6 +15,7 @@ from rnnreranker.command import progress
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import deepest_cutoff
 from rnnreranker.files import fingerprint
+from rnnreranker.method import Inputs
 from rnnreranker.tune.heldout import HeldOut, held_out_of
 from rnnreranker.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.tune.joint_space import Joint, JointSpace
@@ -71,20 +72,19 @@ class Trainings:
 
     def train(self, joint: Joint, output: Path, report: Report | None = None) -> Trained:
         """Make labels, train on them, and write the encoder."""
-        from rnnreranker.labels.labelers import make_labeler
+        from rnnreranker.labels.methods.base import make_labeler
         from rnnreranker.train.recipe import train_encoder
 
         judged = self.qrels[self.qrels["relevance"] >= self.relevant]
+        inputs = Inputs(vectors=self.source, query_vectors=self.queries)
         labels, checked = (
             labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
             for labeler, chosen in (
                 (
-                    make_labeler(
-                        self.method, self.source, self.queries, joint.rnn, joint.labels, relevant=self.relevant
-                    ),
+                    make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant),
                     self.training,
                 ),
-                (make_labeler("hard", None, None, relevant=self.relevant), self.validation),
+                (make_labeler("hard", inputs, relevant=self.relevant), self.validation),
             )
         )
         seen = 0

@@ -12,7 +12,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.labels import LabelParams
-from rnnreranker.labels.labelers import METHODS
+from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import sections_of
 from rnnreranker.tables import print_table
@@ -118,7 +118,9 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)")
     what.add_argument("--encoder", help="that is trained (default: the one that made the index)")
     what.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
-    what.add_argument("--method", choices=METHODS, default="evidence", help="of the labels (default: evidence)")
+    what.add_argument(
+        "--method", choices=names("labeler"), default="evidence", help="of the labels (default: evidence)"
+    )
     held = parser.add_argument_group("held out")
     held.add_argument("--validation-share", type=float, default=0.25, help="of the queries (default: 0.25)")
     held.add_argument("--test-share", type=float, default=0.25, help="of the queries (default: 0.25)")

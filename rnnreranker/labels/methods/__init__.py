@@ -1,0 +1,1 @@
+"""The ways of making soft labels: every file here but `base` is one."""

@@ -1,0 +1,223 @@
+"""What a labeler is: a run and sparse judgements in, soft labels out; a subclass says how relevant candidates are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.labels import smooth, targets
+from rnnreranker.labels.judged import (
+    Judged,
+    JudgedBatch,
+    JudgedContext,
+    batches,
+    check_queries,
+    contexts_of,
+    positives_of,
+)
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.method import Inputs, find
+from rnnreranker.rnn import RnnParams
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+
+Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # place of a context, its scores, its targets
+
+
+class Labeler(ABC):
+    """Makes labels of every query's positives and first candidates: `params.context` in all, or all without such.
+
+    Args:
+        inputs: what `needs` names.
+        params: of the class `Params`; None = the defaults.
+        label_params: from scores to targets; None = the defaults.
+        relevant: grades from here on are positive.
+        threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
+
+    Raises:
+        InputError: parameters of another method, inputs that lack what the method needs, the mass of evidence asked of
+            a method without vectors.
+
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    Params: ClassVar[type[settings.Params]] = settings.Params
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        params: Any = None,
+        label_params: LabelParams | None = None,
+        *,
+        relevant: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        if lost := sorted(need for need in self.needs if not inputs.has(need)):
+            raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
+        self.inputs = inputs
+        self.params = params if params is not None else self.Params()
+        self.label_params = label_params if label_params is not None else LabelParams()
+        self.relevant = relevant
+        self.threads = threads
+        if self.label_params.mass == "evidence" and not isinstance(self, VectorLabeler):
+            raise InputError(
+                f"mass=evidence: takes rNN similarities, which the method {self.name} has not; expected own"
+            )
+
+    @abstractmethod
+    def scores(self, one: JudgedContext) -> np.ndarray:
+        """(n,): how relevant each of the n = `one.size` candidates of a query is, larger = more."""
+
+    def infer(self, run: Run, qrels: pandas.DataFrame) -> SoftLabels:
+        """The labels of the queries of a run that have a positive, in the order of the run.
+
+        Candidates beyond the context follow with score -inf and target 0.
+
+        Raises:
+            InputError: no positives at all, and what the inputs raise that lack a query or candidate.
+        """
+        return self.infer_from(run, positives_of(qrels, self.relevant))[0]
+
+    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
+        """The labels, and how many positives were left out for want of a vector."""
+        vectors = self.inputs.vectors if "vectors" in self.needs else None
+        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), vectors)
+        scores: list[Any] = [None] * len(contexts)
+        found: list[Any] = [None] * len(contexts)
+        for place, raw, given in self._labelled(contexts):
+            scores[place], found[place] = raw, given
+        return _assembled(contexts, scores, found, self.describe()), without
+
+    def describe(self) -> dict[str, Any]:
+        """What goes into the metadata of the labels."""
+        found: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
+        if self.params.to_dict():
+            found[self.Params.section or "params"] = self.params.to_dict()
+        if "vectors" in self.needs:
+            found["index"] = self.inputs.vectors.fingerprint
+        return found | {"labels": self.label_params.to_dict() | {"mass": "own"}}
+
+    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        for place, one in enumerate(contexts):
+            found = np.asarray(self.scores(one), dtype=np.float64)
+            if found.shape != (one.size,) or not np.isfinite(found).all():
+                shape = f"scores of shape {found.shape}, expected {one.size} finite ones"
+                raise InputError(f"method {self.name}: query {one.qid}: {shape}")
+            every = np.broadcast_to(found, (1, len(one.grades), one.size))
+            real = np.ones((1, one.size), dtype=bool)
+            raw, given = smooth.from_scores(every, one.grades[None], real, self.label_params)
+            yield place, raw[0], given[0]
+
+
+class VectorLabeler(Labeler):
+    """Base of the labelers that look at vectors, several queries at once; a subclass writes `similarities`.
+
+    The first `params.context` candidates take part, positives included.
+    """
+
+    needs = frozenset({"vectors", "query vectors"})
+    Params = RnnParams
+    params: RnnParams
+
+    @property
+    def takes_mass(self) -> bool:
+        """Whether positives get the share of probability that evidence would give them."""
+        return self.label_params.mass == "evidence"
+
+    @abstractmethod
+    def similarities(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: every candidate against every positive."""
+
+    def scores(self, one: JudgedContext) -> np.ndarray:
+        """Not used: `similarities` says more."""
+        raise NotImplementedError
+
+    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
+        """The labels, and how many positives were left out for want of a vector.
+
+        Raises:
+            InputError: queries or candidates without a vector, vectors of another dimension.
+        """
+        check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
+        return super().infer_from(run, judged)
+
+    def describe(self) -> dict[str, Any]:
+        """What goes into the metadata of the labels."""
+        found = super().describe()
+        found["labels"]["mass"] = "evidence" if self.takes_mass else "own"
+        return found
+
+    def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and targets of a batch: (B, N) float32 each."""
+        raw, found = self.own_targets(batch)
+        if self.takes_mass:
+            whole = smooth.mixed(batch.vectors, batch.grades.shape[1], self.params, batch.lengths, self.threads)
+            _, evidence = smooth.from_scores(whole, batch.grades, batch.real, self.label_params)
+            found = targets.with_mass_of(found, evidence, batch.positive & batch.real)
+        return raw, found
+
+    def own_targets(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and targets of a batch before the mass of evidence is taken: (B, N) float32 each."""
+        return smooth.from_scores(self.similarities(batch), batch.grades, batch.real, self.label_params)
+
+    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        for batch in batches(contexts, self.inputs.vectors, self.inputs.query_vectors):
+            raw, given = self.label(batch)
+            for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
+                yield place, raw[row, :length], given[row, :length]
+
+
+def make_labeler(
+    name: str,
+    inputs: Inputs,
+    params: Any = None,
+    label_params: LabelParams | None = None,
+    *,
+    relevant: int = 1,
+    threads: int | None = None,
+) -> Labeler:
+    """The labeler of a name, of this package or of another one; the arguments are those of `Labeler`.
+
+    Parameters of another class are left out: so the rNN parameters of a study go to all labelers that have such.
+
+    Raises:
+        InputError: no such method, and what its constructor raises.
+    """
+    kind = find("labeler", name)
+    own = params if isinstance(params, kind.Params) else None
+    made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads)
+    return made
+
+
+def _assembled(
+    contexts: Sequence[JudgedContext],
+    scores: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    metadata: dict[str, Any],
+) -> SoftLabels:
+    """Labels over all candidates: those that took no part get score -inf and target 0."""
+    lengths = [len(context.docids) for context in contexts]
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    all_scores = np.full(offsets[-1], -np.inf, dtype=np.float32)
+    all_targets = np.zeros(offsets[-1], dtype=np.float32)
+    for start, one, given in zip(offsets[:-1].tolist(), scores, found, strict=True):
+        all_scores[start : start + len(one)] = one
+        all_targets[start : start + len(given)] = given
+    docids = np.empty(offsets[-1], dtype=object)
+    docids[:] = [docid for context in contexts for docid in context.docids]
+    positive = np.concatenate([np.zeros(0, dtype=bool), *(context.positive for context in contexts)])
+    qids = tuple(context.qid for context in contexts)
+    return SoftLabels(qids, offsets, docids, all_scores, all_targets, positive, metadata)

@@ -1,0 +1,19 @@
+"""Labels by the inner product with the positives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.labels import smooth
+from rnnreranker.labels.judged import JudgedBatch
+from rnnreranker.labels.methods.base import VectorLabeler
+
+
+class GeometricLabeler(VectorLabeler):
+    """The inner product of candidate and positive alone, scaled as `params` says: evidence with lambda = 1."""
+
+    name = "geometric"
+
+    def similarities(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: s."""
+        return smooth.geometric(batch.vectors, np.arange(1, batch.grades.shape[1] + 1), self.params, batch.lengths)

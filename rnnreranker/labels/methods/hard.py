@@ -1,0 +1,33 @@
+"""Hard labels: the judgements as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.labels import targets
+from rnnreranker.labels.judged import JudgedContext
+from rnnreranker.labels.methods.base import Labeler, Labelled
+
+
+class HardLabeler(Labeler):
+    """The positives share all probability: the softmax of their grades (paper 001, eq. 3), alike where those are equal.
+
+    Needs no vectors, and takes no label parameters.
+    """
+
+    name = "hard"
+
+    def scores(self, one: JudgedContext) -> np.ndarray:
+        """The grades of the positives, which stand first."""
+        return one.grades
+
+    def describe(self) -> dict[str, Any]:
+        """What goes into the metadata of the labels."""
+        return {"method": self.name, "relevant": self.relevant}
+
+    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        for place, one in enumerate(contexts):
+            yield place, self.scores(one).astype(np.float32), targets.of_grades(one.grades).astype(np.float32)

@@ -1,0 +1,20 @@
+"""Labels by reciprocal neighbours in common with the positives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.labels import smooth
+from rnnreranker.labels.judged import JudgedBatch
+from rnnreranker.labels.methods.base import VectorLabeler
+
+
+class JaccardLabeler(VectorLabeler):
+    """The Jaccard similarity J of candidate and positive alone (paper 000, eq. 11): evidence with lambda = 0."""
+
+    name = "jaccard"
+
+    def similarities(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: J."""
+        probes = np.arange(1, batch.grades.shape[1] + 1)
+        return smooth.jaccard(batch.vectors, probes, self.params, batch.lengths, self.threads)

@@ -1,0 +1,20 @@
+"""Labels by similarity to the query: the control that distils the encoder into itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.labels import smooth
+from rnnreranker.labels.judged import JudgedBatch
+from rnnreranker.labels.methods.base import VectorLabeler
+
+
+class QueryLabeler(VectorLabeler):
+    """The inner product of candidate and query, transformed as the scores of evidence are (paper 000, Section 5.2)."""
+
+    name = "query"
+
+    def similarities(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N): the same for every positive; grades weigh it as they weigh evidence."""
+        near = smooth.geometric(batch.vectors, np.zeros(1, dtype=np.int64), self.params, batch.lengths)
+        return np.broadcast_to(near, (len(near), batch.grades.shape[1], near.shape[2]))
