@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.errors import require
-from rnnreranker.files import write_atomically
+from rnnreranker.train.plots import save_figure
 from rnnreranker.tune.study import Study
 from rnnreranker.tune.sweeps import WHOLE, Rows
 
@@ -42,15 +41,16 @@ def write_plots(
     """
     require("matplotlib", "plots", "'rnnreranker[plots]'")
     drawn = {"context": _context, "lambda": _lambda, "grid": _grid, "ablations": _ablations}
+    Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
     for name, rows in sweeps.items():
         figure, axes = _figure()
         drawn[name](axes, rows, measure)
-        written.append(_save(figure, Path(folder) / f"{name}.svg"))
+        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
     if study is not None:
         figure, axes = _figure()
         _history(axes, study, searched or f"{measure} on the topics searched")
-        written.append(_save(figure, Path(folder) / "trials.svg"))
+        written.append(save_figure(figure, Path(folder) / "trials.svg"))
     return written
 
 
@@ -137,15 +137,3 @@ def _figure() -> tuple[Figure, Axes]:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    import matplotlib
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    with write_atomically(path) as stream:
-        stream.write(content.getvalue())
-    return path
