@@ -1,4 +1,4 @@
-"""Scorers of candidate sets: the order of candidates and padding change nothing, training, the folder, rescoring."""
+"""Scorers of candidate sets: the order of candidates and padding change nothing, training, the folder, reranking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rnnreranker.encode.model_folder import is_scorer
 from rnnreranker.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.method import Inputs
+from rnnreranker.method import Inputs, make_params
+from rnnreranker.rerank import Reranker, make_reranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.scorer.model import CandidateScorer
@@ -26,7 +27,6 @@ from rnnreranker.train.batches import Collator, score, token_states
 from rnnreranker.train.candidates import VectorTable, read_samples
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.recipe import train_encoder
-from rnnreranker.train.rescore import Model, main, rescore
 from rnnreranker.train.start import start_encoder
 from rnnreranker.vectors import VectorSource
 
@@ -36,6 +36,11 @@ PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key
 
 def small(kind: str, **others: object) -> ScorerParams:
     return ScorerParams(kind, heads=2, width=16, scorer_rate=1e-2, **others)  # type: ignore[arg-type]
+
+
+def reranker(model: Path, source: VectorSource, topics: dict[str, str], **values: object) -> Reranker:
+    params = make_params("reranker", "scorer", {"scorer_model": str(model), **values})
+    return make_reranker("scorer", Inputs(topics=topics, vectors=source), params)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +149,7 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     model, tokens = loaded.model, loaded.tokens
     assert model.scorer.head[1].weight.abs().max() > 0  # type: ignore[union-attr, operator]
     run = make_run()
-    reranked, latency = rescore(run, topics, source, Model(str(out)))
+    reranked = reranker(out, source, topics).rerank(run)
     samples, _, _ = read_samples(labels, source, 1000)
     place = 3
     qid = run.qids[place]
@@ -154,8 +159,6 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     with torch.no_grad():
         wanted = score(model, VectorTable(source.fetch(np.arange(60))), batch)[0].tolist()
     assert dict(reranked[qid]) == pytest.approx(dict(zip(docids, wanted, strict=True)), abs=1e-4)
-    assert latency.queries == 24
-    assert min(latency.load, latency.encode, latency.score) > 0
 
 
 def test_a_killed_training_of_a_scorer_goes_on_exactly(
@@ -193,20 +196,19 @@ def test_the_order_and_the_other_queries_of_a_run_change_no_score(
         made(source), source, make_topics(), str(tiny), tmp_path / "out", params, pooling="mean",
         scorer=small("encoder", residual=False), checkpoints=False,
     )  # fmt: skip
-    model, topics = Model(str(tmp_path / "out")), make_topics()
-    run = make_run()
-    whole, _ = rescore(run, topics, source, model)
+    run, model = make_run(), reranker(tmp_path / "out", source, make_topics())
+    whole = model.rerank(run)
     turned = Run.from_dict({"q7": {docid: -value for docid, value in run["q7"]}})
-    alone, _ = rescore(turned, topics, source, model)
-    assert alone["q7"] == whole["q7"]
-    cut, _ = rescore(run, topics, source, model, depth=5)
+    assert model.rerank(turned)["q7"] == whole["q7"]
+    cut = reranker(tmp_path / "out", source, make_topics(), context=5).rerank(run)
     assert [docid for docid, _ in cut["q7"]][5:] == [docid for docid, _ in run["q7"]][5:]
     assert {docid for docid, _ in cut["q7"][:5]} == {docid for docid, _ in run["q7"][:5]}
 
 
-def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     """M_F = a run that has nothing to do with the vectors; labels on it (M_C); vectors of the index (M_D)."""
     from rnnreranker.labels.__main__ import main as label
+    from rnnreranker.search.__main__ import main as search
     from rnnreranker.train.__main__ import main as train
 
     (tmp_path / "index").mkdir()
@@ -230,13 +232,9 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path, capsys: pyt
     record = json.loads((tmp_path / "dense" / "training.json").read_text())
     assert record["refresh_every"] == 1
     assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
-    for name in ("dense", "scorer"):
-        out, timings = tmp_path / f"{name}.txt", tmp_path / f"{name}.json"
-        argv = [*inputs, *first_stage, "--model", str(tmp_path / name), "--output", str(out), "--timings", str(timings)]
-        assert main(argv) == 0
-        assert "load" in capsys.readouterr().err
-        told = json.loads(timings.read_text())["milliseconds"]
-        assert set(told) == {"open", "load", "encode", "score", "queries"}
+    for name, how in (("dense", ["encoder", "--encoder"]), ("scorer", ["scorer", "--scorer-model"])):
+        out = tmp_path / f"{name}.txt"
+        assert search([*inputs, *first_stage, "--rerank", *how, str(tmp_path / name), "--output", str(out)]) == 0
         reranked = Run.read(out)
         assert {qid: {d for d, _ in reranked[qid]} for qid in reranked} == {q: {d for d, _ in run[q]} for q in run}
     query = load_encoder(str(tmp_path / "dense")).encode([topics["q5"]])[0]
@@ -260,10 +258,12 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer --scorer-model .*out$"):
         load_encoder(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
-        rescore(make_run(), {}, source, Model(str(tmp_path / "out")))
+        reranker(tmp_path / "out", source, {}).check(make_run())
     (tmp_path / "narrow").mkdir()
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
-        rescore(make_run(), make_topics(), make_source(tmp_path / "narrow", 20), Model(str(tmp_path / "out")))
+        reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())
+    with pytest.raises(InputError, match=r"rerank scorer: which\? give --scorer-model FOLDER"):
+        make_reranker("scorer", source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))

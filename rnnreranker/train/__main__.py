@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         help="make candidates and labels again from the encoder as it then is; 0 = never (default: 0)",
     )
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
-    scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for train.rescore")
+    scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for search --rerank scorer")
     command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer", "residual"))
     text = "add the inner product of query and candidate, so that training begins at it (default: yes)"
     scorers.add_argument("--residual", action=argparse.BooleanOptionalAction, default=None, help=text)

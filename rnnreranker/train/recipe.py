@@ -84,7 +84,7 @@ def train_encoder(
         pooling, normalize: where they differ from what the model's files say.
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
         dynamic: when candidates and labels of the training queries are made again; None = never.
-        scorer: what scores the candidates, trained with the encoder; `output` is then a folder for `rescore`.
+        scorer: what scores the candidates, trained with the encoder; `output` is then a folder for rerank/scorer.py.
             None = their inner product with the query.
         other_index: labels whose metadata name another index than `source` are taken, as in a cascade whose candidates
             and targets another model made.
