@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker import Run
+from rnnreranker import Run, SoftLabels
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -96,3 +96,24 @@ def test_an_encoder_makes_an_index_and_its_queries(command: Command, collection:
     assert wrong.returncode == 0  # what counts of the settings is the encoder's affair
     unknown = command("index", "--documents", collection / "documents.jsonl", "--encoder", "hashd", "--output", "x")
     assert (unknown.returncode, "did you mean hashed?" in unknown.stderr) == (2, True)
+
+
+def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
+    assert "shared-words" in command("labels", "--help").stdout
+    (collection / "qrels.txt").write_text("q1 0 d3 1\n")
+    argv = ["--index", made_index(collection), "--topics", collection / "topics.tsv", "--run", collection / "run.txt"]
+    argv += ["--qrels", collection / "qrels.txt", "--output", collection / "labels.parquet", "--normalization", "none"]
+    done = command("labels", "--method", "shared-words", *argv, "--of-query", "0.25", "--context", "3")
+    assert done.returncode == 0, done.stderr
+    labels = SoftLabels.read(collection / "labels.parquet")
+    assert (labels["q1"].docids, labels["q1"].scores.tolist()) == (["d3", "d1", "d2"], [1.75, 1.0, 1.0])
+    assert labels.metadata["params"] == {"of_query": 0.25, "context": 3}
+    foreign = command("labels", "--method", "evidence", *argv, "--of-query", "0.5")
+    said = "error: --of-query is for labeler shared-words: not with evidence\n"
+    assert (foreign.returncode, foreign.stderr) == (2, said)
+    without = command("labels", "--method", "shared-words", *argv[4:])
+    said = "error: --method shared-words needs --index (where texts come from); "
+    assert (without.returncode, without.stderr) == (
+        2,
+        f"{said}--method shared-words needs --topics (texts of the queries)\n",
+    )
