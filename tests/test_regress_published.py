@@ -7,47 +7,49 @@ import os
 import shutil
 import subprocess
 import sys
+from math import log2
 from pathlib import Path
 
 import pytest
 
 from rnnreranker.errors import InputError
 from rnnreranker.papers.matrix import Matrix
+from rnnreranker.record import add_records, read_records
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.published_runs import find_runs, measure_run, on_record, record, records_file
-from rnnreranker.regress.recipe import Recipe, read_recipe
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.regress.checks import find_spec
+from rnnreranker.regress.published import find_runs, measure_published
+from rnnreranker.regress.records import records_file
+from rnnreranker.regress.spec import QuerySet, Spec, specs_folder
+from rnnreranker.runs import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 
-RECIPE = """\
-schema: 2
+SPEC = """\
+schema: 3
 name: small
-title: A small recipe
+title: A small spec
 about: Nothing much.
-topics: topics.tsv
-qrels: QRELS
-protocols: [trec, lenient, strict]
+query_sets:
+  some: {topics: topics.tsv, qrels: QRELS, protocols: [trec, lenient, strict], runs: "*small*"}
 measures: [RR@2, nDCG@2, R@100]
-runs: "*small*"
 indexes:
-  - {id: words, prebuilt: msmarco-v1-passage}
+  words: {prebuilt: msmarco-v1-passage, parts: {bm25: {}}}
 conditions:
-  - {id: bm25, title: BM25, retrieve: bm25, index: words, runs: ["*bm25.run", "*bm25*"]}
-  - {id: later, title: later, planned: a method that is not there, runs: ["*later*"]}
-  - {id: nowhere, title: nowhere, retrieve: bm25, index: words, runs: ["*nowhere*"]}
+  bm25: {title: BM25, retrieve: {bm25: {}}, runs: ["*bm25.run", "*bm25*"]}
+  later: {title: later, planned: a method that is not there, runs: ["*later*"]}
+  nowhere: {title: nowhere, retrieve: {bm25: {}}, runs: ["*nowhere*"]}
 """
 PAPER = """\
-schema: 1
+schema: 3
 name: paper-009
 title: A paper
 tables:
   - table: "1"
     caption: A table
     columns:
-      - {dataset: Small, measures: [RR@2 x100], decimals: 1, spec: small}
-      - {dataset: Small lenient, measures: [RR@2], decimals: 3, spec: small, protocol: lenient}
-      - {dataset: Small, measures: [RR@2], decimals: 2, spec: small, queries: [q1, q2]}
+      - {dataset: Small, measures: [RR@2 x100], decimals: 1, query_set: some}
+      - {dataset: Small lenient, measures: [RR@2], decimals: 3, query_set: some, protocol: lenient}
+      - {dataset: Small, measures: [RR@2], decimals: 2, query_set: some, queries: [q1, q2]}
       - {dataset: time, measures: [ms], decimals: 1, latency: true}
     rows:
       - row: BM25
@@ -60,7 +62,7 @@ tables:
   - table: "2"
     caption: The same again
     columns:
-      - {dataset: Small, measures: [RR@2], decimals: 1, spec: small}
+      - {dataset: Small, measures: [RR@2], decimals: 1, query_set: some}
     rows:
       - row: BM25
         condition: bm25
@@ -76,14 +78,15 @@ def specs(tmp_path: Path) -> Path:
     folder = tmp_path / "specs"
     (folder / "papers").mkdir(parents=True)
     (tmp_path / "qrels.txt").write_text(QRELS)
-    (folder / "small.yaml").write_text(RECIPE.replace("QRELS", str(tmp_path / "qrels.txt")))
+    (folder / "small.yaml").write_text(SPEC.replace("QRELS", str(tmp_path / "qrels.txt")))
     (folder / "papers" / "paper-009.yaml").write_text(PAPER)
     return folder
 
 
 @pytest.fixture
-def recipe(specs: Path) -> Recipe:
-    return read_recipe(specs / "small.yaml")
+def asked(specs: Path) -> list[tuple[Spec, QuerySet]]:
+    spec, query_sets = find_spec("small", specs)
+    return [(spec, query_set) for query_set in query_sets]
 
 
 @pytest.fixture
@@ -96,44 +99,53 @@ def runs(tmp_path: Path) -> Path:
 
 
 class TestWhichFile:
-    def test_by_data_set_and_system_without_regard_to_case(self, runs: Path, recipe: Recipe) -> None:
-        (found,) = find_runs(runs, [recipe])
-        assert (found.spec, found.condition, found.path.name, found.others) == ("small", "bm25", "Theirs-BM25.txt", ())
+    def test_by_data_set_and_system_without_regard_to_case(
+        self, runs: Path, asked: list[tuple[Spec, QuerySet]]
+    ) -> None:
+        (found,) = find_runs(runs, asked)
+        assert (found.spec.name, found.query_set.id, found.condition) == ("small", "some", "bm25")
+        assert (found.path.name, found.others) == ("Theirs-BM25.txt", ())
 
-    def test_earlier_patterns_come_first_and_others_are_named(self, runs: Path, recipe: Recipe) -> None:
+    def test_earlier_patterns_come_first_and_others_are_named(
+        self, runs: Path, asked: list[tuple[Spec, QuerySet]]
+    ) -> None:
         (runs / "Small-set" / "zz-bm25.run").write_text(RUN)
         (runs / "other").mkdir()
         (runs / "other" / "bm25.run").write_text(RUN)
-        (found,) = find_runs(runs, [recipe])
+        (found,) = find_runs(runs, asked)
         assert (found.path.name, found.others) == ("zz-bm25.run", ("Theirs-BM25.txt",))
 
-    def test_the_folder_of_one_data_set_may_be_given(self, runs: Path, recipe: Recipe) -> None:
-        (found,) = find_runs(runs / "Small-set", [recipe])
+    def test_the_folder_of_one_data_set_may_be_given(self, runs: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
+        (found,) = find_runs(runs / "Small-set", asked)
         assert found.path.name == "Theirs-BM25.txt"
 
-    def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, recipe: Recipe) -> None:
+    def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
         with pytest.raises(InputError, match="nowhere: no such folder of runs"):
-            find_runs(tmp_path / "nowhere", [recipe])
+            find_runs(tmp_path / "nowhere", asked)
         (tmp_path / "empty").mkdir()
         with pytest.raises(InputError, match=r"empty: no run files in this folder; their names end in \.txt"):
-            find_runs(tmp_path / "empty", [recipe])
+            find_runs(tmp_path / "empty", asked)
 
 
 class TestWhatItScores:
-    def test_under_every_protocol_and_beside_what_is_published(self, specs: Path, runs: Path, recipe: Recipe) -> None:
-        (found,) = find_runs(runs, [recipe])
-        entry = measure_run(found, recipe, runs, queries=[("trec", "RR@2")])
+    def test_under_every_protocol_and_beside_what_is_published(
+        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
+    ) -> None:
+        (found,) = find_runs(runs, asked)
+        (record,), errors = measure_published([found], runs, {("some", "bm25"): {("trec", "RR@2")}})
+        assert errors == []
+        outcome = record.outcome
         # trec: relevant from grade 2 on, so q2 finds nothing; lenient: d2 counts, at rank 2
-        assert {protocol: values["RR@2"] for protocol, values in entry.values.items()} == pytest.approx(
+        assert {protocol: values["RR@2"] for protocol, values in outcome["values"].items()} == pytest.approx(
             {"trec": 0.5, "lenient": 0.75, "strict": 0.5}
         )
-        assert all("R@100" not in values for values in entry.values.values())  # the lists have two documents
-        assert (entry.depth, entry.topics, entry.file) == (2, 2, "Small-set/Theirs-BM25.txt")
-        assert entry.sha256 == hashlib.sha256(RUN.encode()).hexdigest()
-        assert entry.queries == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
+        assert all("R@100" not in values for values in outcome["values"].values())  # the lists have two documents
+        assert (outcome["depth"], outcome["topics"], outcome["file"]) == (2, 2, "Small-set/Theirs-BM25.txt")
+        assert record.inputs == {"run": hashlib.sha256(RUN.encode()).hexdigest()}
+        assert outcome["queries"] == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
         shown = [
             (cell["table"], cell["dataset"], cell["protocol"], cell["published"], cell["measured"], cell["state"])
-            for cell in Matrix(specs, measured=[entry]).cells
+            for cell in Matrix(specs, measured=[record]).cells
             if cell["measured"] is not None
         ]
         assert shown == [
@@ -144,20 +156,48 @@ class TestWhatItScores:
             ("2", "Small", "trec", 0.5, 0.5, "reproduced"),
         ]
 
-    def test_goes_on_record_in_place_of_the_same_content(self, specs: Path, runs: Path, recipe: Recipe) -> None:
-        path = records_file(specs)
-        (found,) = find_runs(runs, [recipe])
-        first = measure_run(found, recipe, runs)
-        record(path, [first])
-        record(path, [first])
-        assert on_record(path) == [first]
-        found.path.write_text(RUN.replace("q1 Q0 d1 1 9", "q1 Q0 d7 1 9"))
-        second = measure_run(found, recipe, runs)
-        record(path, [second])
-        assert on_record(path) == [first, second]
-        path.write_text("[]")
-        with pytest.raises(InputError, match="not a file of measured runs"):
-            on_record(path)
+    def test_goes_on_record_in_place_of_the_same_content(
+        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
+    ) -> None:
+        path = records_file(specs, "small")
+        found = find_runs(runs, asked)
+        first, _ = measure_published(found, runs)
+        add_records(path, first)
+        add_records(path, first)
+        assert read_records(path) == first
+        found[0].path.write_text(RUN.replace("q1 Q0 d1 1 9", "q1 Q0 d7 1 9"))
+        second, _ = measure_published(found, runs)
+        add_records(path, second)
+        assert read_records(path) == [*first, *second]
+
+    def test_runs_of_a_query_set_are_compared_topic_by_topic(self, specs: Path, tmp_path: Path) -> None:
+        from scipy.stats import ttest_rel
+
+        ranks = {"bm25": [1, 2, 4, 2], "later": [1, 1, 1, 2]}
+        (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 d0 2\n" for n in range(4)))
+        (specs / "small.yaml").write_text(
+            (specs / "small.yaml").read_text().replace("[RR@2, nDCG@2, R@100]", "[RR@5, nDCG@5]")
+        )
+        folder = tmp_path / "small"
+        folder.mkdir()
+        for name, places in ranks.items():
+            entries = {
+                f"q{n}": {f"x{rank}" if rank != place else "d0": -float(rank) for rank in range(1, 6)}
+                for n, place in enumerate(places)
+            }
+            Run.from_dict(entries).write(folder / f"{name}.txt")
+        spec, (query_set,) = find_spec("small", specs)
+        found, _ = measure_published(find_runs(folder, [(spec, query_set)]), folder)
+        gains = {"RR@5": lambda place: 1 / place, "nDCG@5": lambda place: 1 / log2(1 + place)}
+        p = {
+            name: ttest_rel(*([gain(place) for place in places] for places in ranks.values())).pvalue
+            for name, gain in gains.items()
+        }
+        pairs = [pair for pair in found[0].outcome["pairs"] if pair["protocol"] == "trec"]
+        assert [(pair["condition"], pair["sha256"]) for pair in pairs] == [("later", found[1].inputs["run"])] * 2
+        for pair in pairs:  # Holm: the smaller of two p doubled, the larger never below that
+            assert pair["p_holm"] == pytest.approx(max(2 * min(p.values()), p[pair["measure"]]), abs=1e-6)
+        assert {pair["condition"] for pair in found[1].outcome["pairs"]} == {"bm25"}
 
 
 class TestTheCommand:
@@ -168,13 +208,13 @@ class TestTheCommand:
         argv = ["--specs", str(specs), "--runs", str(runs)]
         assert main(["paper-009", *argv]) == 0
         shown = capsys.readouterr()
-        assert "small\tbm25\tlenient\tRR@2\t0.7500\n" in shown.out
+        assert "some\tbm25\tlenient\tRR@2\t0.7500\n" in shown.out
         # table 1 and 2 print one value of one run: four cells within half a unit, three distinct
         assert "reproduced\t4\t3\n" in shown.out
         assert "changed\t2\t2\n" in shown.out
         assert "external\t1\t1\n" in shown.out
         assert "Later" not in shown.out
-        assert not records_file(specs).exists()
+        assert not records_file(specs, "small").exists()
         assert Matrix(specs).summary()[0] == ["reproduced", 0, 0]
         assert main([*argv, "--record"]) == 0
         matrix = Matrix(specs)
@@ -200,7 +240,7 @@ class TestTheCommand:
         assert main([*argv, "--only", "nowhere"]) == 2
         assert "no run file of these conditions; looked for *small*" in capsys.readouterr().err
         for more, message in (
-            (["smal"], r"smal: no such spec or paper in .*; did you mean small\?"),
+            (["smal"], r"smal: no such spec, query set or paper in .*; did you mean small\?"),
             (["--only", "bm52"], r"--only bm52: no such condition in small; did you mean bm25\?"),
             (["paper-009", "--table", "3"], r"table 3: no such table in paper-009; known: 1, 2"),
         ):

@@ -1,94 +1,245 @@
-"""What the runs of a plan score, each reranked one against its base."""
+"""What runs score: values under every protocol, reranked runs against their base, published runs against each other."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.data.qrels import load_qrels
-from rnnreranker.evaluate import compare, evaluate
-from rnnreranker.evaluate.comparison import holm
-from rnnreranker.regress.plan import Plan, index_name
-from rnnreranker.regress.spec import QuerySet
-from rnnreranker.runs import Run
+from rnnreranker.errors import RnnrerankerError
+from rnnreranker.files import fingerprint
+from rnnreranker.regress.needs import count_documents
+from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, make_plan
+from rnnreranker.regress.spec import QuerySet, Spec
+from rnnreranker.regress.stale import read_stamp
+from rnnreranker.regress.state import State, failed, skipped
 
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.evaluate.scores import Scores
+    from rnnreranker.record import Record
+    from rnnreranker.runs import Run
 
-@dataclass(frozen=True)
+Key = tuple[str, str]  # query set, name of a run
+PRECISION = 6  # digits of p in pairs of published runs
+
+
 class Measured:
-    """The values of a query set's runs.
-
-    Attributes:
-        values: condition id → measure → mean over the judged topics.
-        differences: reranked condition id → measure → difference, low, high, p, p_holm, win, tie, loss.
-        topics: judged topics.
-        judged: judgements.
-        unjudgeable: judgements whose document is not in the collection.
-    """
-
-    values: dict[str, dict[str, float]]
-    differences: dict[str, dict[str, dict[str, Any]]]
-    topics: int
-    judged: int
-    unjudgeable: int
-
-
-def measure(plan: Plan, query_set: QuerySet, conditions: Collection[str]) -> Measured:
-    """The measured values of the conditions whose runs were made.
+    """The scores of runs on a query set.
 
     Args:
-        plan: where the run files are.
-        query_set: with which judgements.
-        conditions: ids, of those in the spec.
+        spec, query_set: with which judgements and measures.
+        runs: by name.
+        hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look
+            deeper are left out.
+
+    Raises:
+        RnnrerankerError: judgements that cannot be had.
     """
-    qrels = load_qrels(query_set.qrels)
-    wanted = [condition for condition in plan.spec.conditions if condition.id in conditions]
-    runs = {condition.id: Run.read(plan.run_file(condition.id, query_set.id)) for condition in wanted}
-    scores = evaluate(runs, qrels, plan.spec.measures, query_set.protocol)
-    values = {
-        run: {measure: float(scores.means[r, m]) for m, measure in enumerate(plan.spec.measures)}
-        for r, run in enumerate(scores.runs)
-    }
-    pairs = [(condition.id, condition.base) for condition in wanted if condition.base in runs]
-    return Measured(
-        values=values,
-        differences=_differences(plan, query_set, runs, qrels, pairs),
-        topics=len(scores.topics),
-        judged=len(qrels),
-        unjudgeable=_lacking(plan, qrels),
-    )
 
+    def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run], hits: int = 0) -> None:
+        from rnnreranker.data.qrels import load_qrels
+        from rnnreranker.evaluate import evaluate
+        from rnnreranker.evaluate.measures import cutoff_of
 
-def _differences(
-    plan: Plan, query_set: QuerySet, runs: dict[str, Run], qrels: pandas.DataFrame, pairs: list[tuple[str, str]]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Every reranked run against its own base; Holm's family is all of them in all compared measures."""
-    found = []
-    for reranked, base in pairs:
-        both = evaluate({base: runs[base], reranked: runs[reranked]}, qrels, plan.spec.compare, query_set.protocol)
-        found += compare(both)
-    corrected = holm([comparison.p for comparison in found])
-    differences: dict[str, dict[str, dict[str, Any]]] = {}
-    for comparison, p_holm in zip(found, corrected, strict=True):
-        differences.setdefault(comparison.run, {})[comparison.measure] = {
-            "difference": comparison.difference,
-            "low": comparison.low,
-            "high": comparison.high,
-            "p": comparison.p,
-            "p_holm": p_holm,
-            "win": comparison.wins,
-            "tie": comparison.ties,
-            "loss": comparison.losses,
+        self.spec, self.query_set = spec, query_set
+        self.qrels = load_qrels(query_set.qrels)
+        self.errors: dict[str, RnnrerankerError] = {}
+        self.depths = {name: int((run.offsets[1:] - run.offsets[:-1]).max(initial=0)) for name, run in runs.items()}
+        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
+        asked = spec.measures_of(query_set)
+        for name, run in runs.items():
+            measures = [one for one in asked if cutoff_of(one) <= (hits or self.depths[name])]
+            try:
+                for protocol in query_set.protocols if measures else ():
+                    scores = evaluate({name: run}, self.qrels, measures, protocol)
+                    self.scores.setdefault(protocol, {})[name] = scores
+            except RnnrerankerError as error:
+                self.errors[name] = error
+
+    def outcome(self, name: str, queries: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
+        """What a record says of a run; with values per query for each protocol and measure in `queries`."""
+        mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
+        outcome: dict[str, Any] = {
+            "query_set": self.query_set.id,
+            "depth": self.depths[name],
+            "topics": max((len(scores.topics) for scores in mine.values()), default=0),
+            "values": {
+                protocol: dict(zip(scores.measures, map(float, scores.means[0]), strict=True))
+                for protocol, scores in mine.items()
+            },
         }
-    return differences
+        single: dict[str, dict[str, dict[str, float]]] = {}
+        for protocol, measure in sorted(queries):
+            if protocol in mine and measure in mine[protocol].measures:
+                values = map(float, mine[protocol].per_topic(measure))
+                single.setdefault(protocol, {})[measure] = dict(zip(mine[protocol].topics, values, strict=True))
+        return {**outcome, **({"queries": single} if single else {})}
+
+    def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
+        """Run → measure → its difference from its base in the first protocol; Holm's family is all of them.
+
+        Args:
+            pairs: a run and its base.
+        """
+        from rnnreranker.evaluate import compare
+        from rnnreranker.evaluate.comparison import holm
+
+        found: dict[str, dict[str, Any]] = {}
+        scores = self.scores.get(self.query_set.protocols[0], {})
+        tested = [(one, base) for one, base in pairs if one in scores and base in scores]
+        compared = [entry for one, base in tested for entry in compare(self._both(scores[base], scores[one]))]
+        for entry, p_holm in zip(compared, holm([entry.p for entry in compared]), strict=True):
+            found.setdefault(entry.run, {})[entry.measure] = {
+                **{name: getattr(entry, name) for name in ("baseline", "difference", "low", "high", "p")},
+                **{"p_holm": p_holm, "win": entry.wins, "tie": entry.ties, "loss": entry.losses},
+            }
+        return found
+
+    def _both(self, base: Scores, run: Scores) -> Scores:
+        """Two runs' scores as one, in the measures that are compared."""
+        import numpy as np
+
+        wanted = [name for name in run.measures if name in (self.spec.compare or run.measures)]
+        columns = [run.measures.index(name) for name in wanted]
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(base, name), getattr(run, name)]) for name in ("judged", "missing")
+        }
+        values = np.concatenate([base.values, run.values])[:, :, columns]
+        means = np.concatenate([base.means, run.means])[:, columns]
+        return replace(run, runs=base.runs + run.runs, measures=tuple(wanted), values=values, means=means, **joined)
+
+    def pairs(self, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Run → the others of `names` that it was tested against: paired t-test, Holm's family all of a protocol."""
+        from rnnreranker.evaluate.comparison import holm, paired_t_test
+
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        for protocol, scores in self.scores.items():
+            tested = [
+                (one, other, measure)
+                for one, other in combinations([name for name in names if name in scores], 2)
+                for measure in scores[one].measures
+                if measure in scores[other].measures
+            ]
+            p = [
+                paired_t_test(scores[one].per_topic(measure), scores[other].per_topic(measure))
+                for one, other, measure in tested
+            ]
+            for (one, other, measure), corrected in zip(tested, holm(p), strict=True):
+                about = {"protocol": protocol, "measure": measure, "p_holm": round(corrected, PRECISION)}
+                found[one].append({"condition": other, **about})
+                found[other].append({"condition": one, **about})
+        return found
 
 
-def _lacking(plan: Plan, qrels: pandas.DataFrame) -> int:
-    """The number of judgements whose document the index does not hold."""
+def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
+    """What the runs of a plan score, and the state of those that cannot be measured.
+
+    Args:
+        plan: whose steps were taken.
+        blocked: output of a step that could not be taken → why.
+    """
+    from rnnreranker.runs import Run
+
+    records: list[Record] = []
+    states: dict[Key, State] = {}
+    for query_set in plan.query_sets:
+        files = {
+            name: path
+            for condition in plan.conditions
+            for name, path in zip(condition.run_names, plan.run_files(condition, query_set), strict=False)
+        }
+        states |= {(query_set.id, name): blocked[path] for name, path in files.items() if path in blocked}
+        there = {name: path for name, path in files.items() if path not in blocked and path.exists()}
+        try:
+            runs = {name: Run.read(path) for name, path in there.items()}
+            measured = Measured(plan.spec, query_set, runs, plan.spec.hits)
+            records += _records(plan, query_set, measured, there)
+        except RnnrerankerError as error:
+            states |= {(query_set.id, name): _state_of(error) for name in there}
+        else:
+            states |= {(query_set.id, name): _state_of(error) for name, error in measured.errors.items()}
+    return records, states
+
+
+def _state_of(error: RnnrerankerError) -> State:
+    from rnnreranker.errors import MissingDependencyError, UnavailableError
+
+    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
+
+
+def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping[str, Path]) -> list[Record]:
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.record import made_here
+
+    steps = {step.output: step for step in plan.steps}
+    shown = make_plan(plan.spec, PASTE_FOLDER, plan.conditions, plan.query_sets, plan.works).steps
+    pasted = {step.output: other.command() for step, other in zip(plan.steps, shown, strict=True)}
+    bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
+    differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
+    judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}
+    inputs = {
+        "topics": fingerprint(load_topics(query_set.topics)),
+        "judgements": fingerprint(sorted(map(list, measured.qrels.itertuples(index=False)))),
+    }
+    records = []
+    for name, path in files.items():
+        if name in measured.errors:
+            continue
+        chain = chain_of(path, steps)
+        commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        outcome = {**measured.outcome(name), **judged, "sha256": digest}
+        if name in differences:
+            outcome["differences"] = differences[name]
+        seconds = sum(entry["seconds"] for entry in commands)
+        used = {**_indexes(plan, chain), **inputs}
+        records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, commands=commands, seconds=seconds))
+    return records
+
+
+def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
+    """The steps that a file is made by, each once, in their order."""
+    found: dict[Path, Step] = {}
+
+    def visit(output: Path) -> None:
+        if output in steps and output not in found:
+            for before in steps[output].inputs:
+                visit(before)
+            found[output] = steps[output]
+
+    visit(path)
+    return list(found.values())
+
+
+def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
+    """Index → the fingerprint of its documents and encoder, or the name of a prebuilt one."""
+    from rnnreranker.data import pydoc
+    from rnnreranker.data.names import BUILT_IN
+    from rnnreranker.index.build import describe
+
+    found = {}
+    used = {step.value("--index") for step in chain}
+    for index in plan.spec.indexes:
+        name = plan.index_name(index)
+        if name in used:
+            built_in = pydoc.fingerprint() if index.documents in BUILT_IN else ""
+            found[f"index {index.id}"] = built_in or str(describe(Path(name)).get("fingerprint", name))
+    return found
+
+
+def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
+    """The number of documents, and of judgements of others, where a spec counts its documents."""
     from rnnreranker.search.indexes import open_index
 
-    source = open_index(index_name(plan.spec, plan.folder)).vectors
-    return int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
+    for index in plan.spec.indexes:
+        name = plan.index_name(index)
+        if index.count and "dense" in index.parts and any(step.value("--index") == name for step in plan.steps):
+            source = open_index(name).vectors
+            lacking = int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
+            return {"documents": count_documents(index, name), "unjudgeable": lacking}
+    return {}

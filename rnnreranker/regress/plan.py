@@ -1,100 +1,312 @@
-"""The plan of a spec: the steps, as argv of our own commands. The runner runs it and the page prints it."""
+"""The plan of a spec: every command from documents to measures; the runner runs it and pages print it."""
 
 from __future__ import annotations
 
+import importlib
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.regress.spec import Condition, QuerySet, Spec
-from rnnreranker.settings import flag
+from rnnreranker.method import find
+from rnnreranker.regress.methods import arguments
+from rnnreranker.regress.needs import needs_of, needs_text
+from rnnreranker.regress.spec import MODULES, Condition, Index, Model, QuerySet, Spec, Use, Work, planned
+from rnnreranker.regress.stale import module_of
+from rnnreranker.settings import words
+
+PASTE_FOLDER = Path("runs")  # where printed commands put their files
+QUERY_SETTINGS = ("encoder", "pooling", "l2_norm", "max_length", "query_prompt")  # of a dense part, for its queries too
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command: `python -m rnnreranker.<module> <argv>`."""
+    """One command: `python -m rnnreranker.<module> <argv>`; what it makes, from which files of other steps."""
 
-    module: str  # index, search
+    module: str
     argv: tuple[str, ...]
-    output: Path  # the folder or run file it makes
-    condition: str = ""  # the condition whose run it makes, "" for an index
-    query_set: str = ""
+    output: Path
+    inputs: tuple[Path, ...] = ()
+    needs: dict[str, Any] = field(default_factory=dict)
 
     def command(self) -> str:
         """The line to paste into a shell."""
         return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
 
+    def value(self, flag: str) -> str:
+        """What follows a flag, or an empty text."""
+        return self.argv[self.argv.index(flag) + 1] if flag in self.argv else ""
+
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a spec, in an order in which they can be run; all files lie in one folder."""
+    """The steps of conditions on query sets, in an order in which they can be taken; each once."""
 
     spec: Spec
     folder: Path
+    conditions: tuple[Condition, ...]
+    query_sets: tuple[QuerySet, ...]
+    works: tuple[Work, ...]
     steps: tuple[Step, ...]
 
-    def run_file(self, condition: str, query_set: str) -> Path:
-        """Where the run of a condition on a query set is written."""
-        return self.folder / f"{condition}.{query_set}.txt"
+    def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
+        """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
+        if query_set.id not in (condition.query_sets or (query_set.id,)):
+            return []
+        return run_files(self.spec, self.folder, condition, query_set)
 
-    def evaluation(self, query_set: QuerySet) -> str:
-        """The line that prints the measured values of all runs on a query set."""
-        runs = [str(step.output) for step in self.steps if step.query_set == query_set.id]
-        judged = ["--qrels", query_set.qrels, "--protocol", query_set.protocol]
-        measures = ["--measures", " ".join(self.spec.measures)]
-        return shlex.join(["python", "-m", "rnnreranker.evaluate", *runs, *judged, *measures])
+    def outputs(self) -> list[Path]:
+        """All that the plan is for: the run files of its conditions and the records of its works."""
+        runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
+        return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
+
+    def index_name(self, index: Index) -> str:
+        """What `--index` is given."""
+        return index_name(index, self.folder)
+
+    def evaluations(self) -> list[str]:
+        """The lines that print the measured values of all runs, one for each query set and protocol."""
+        made = {step.output for step in self.steps}
+        lines = []
+        for query_set in self.query_sets:
+            paths = [path for condition in self.conditions for path in self.run_files(condition, query_set)]
+            runs = [str(path) for path in paths if path in made]  # nothing makes the runs of what is planned
+            measures = " ".join(self.spec.measures_of(query_set))
+            for protocol in query_set.protocols if runs else ():
+                judged = ["--qrels", query_set.qrels, "--protocol", protocol, "--measures", measures]
+                lines.append(shlex.join(["python", "-m", "rnnreranker.evaluate", *runs, *judged]))
+        return lines
+
+    def lines(self) -> list[str]:
+        """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
+        sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
+        lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
+        for folder in dict.fromkeys(step.output.parent for step in self.steps if step.output.name != "bm25"):
+            lines.append(shlex.join(["mkdir", "-p", str(folder)]))
+        for number, step in enumerate(self.steps, 1):
+            needs = f": {needs_text(step.needs)}" if step.needs else ""
+            lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
+        lines += self.evaluations()
+        lacking = {entry.id: planned(self.spec, entry) for entry in self.conditions}
+        return [*lines, *(f"# {name}: planned: {text}" for name, text in lacking.items() if text)]
+
+    def needs(self) -> dict[str, Any]:
+        """What the plan needs in all."""
+        return needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
 
 
-def make_plan(spec: Spec, folder: Path, only: str | None = None) -> Plan:
-    """The plan of a spec with all files under `folder`.
+def run_files(spec: Spec, folder: Path, condition: Condition, query_set: QuerySet) -> list[Path]:
+    """Where the runs of a condition on a query set are written."""
+    return [folder / spec.name / f"{name}.{query_set.id}.txt" for name in condition.run_names]
+
+
+def work_file(spec: Spec, folder: Path, work: Work) -> Path:
+    """Where the records of a study, a tuning, … are written."""
+    return folder / spec.name / f"{work.id}.json"
+
+
+def index_name(index: Index, folder: Path) -> str:
+    """What `--index` is given: a prebuilt or built-in name, or the folder of the index step."""
+    if index.prebuilt or index.documents in BUILT_IN:
+        return index.prebuilt or index.documents
+    return str(folder / "indexes" / f"{_word(index.documents)}.{index.id}")
+
+
+def make_plan(
+    spec: Spec,
+    folder: Path = PASTE_FOLDER,
+    conditions: Sequence[Condition] | None = None,
+    query_sets: Sequence[QuerySet] | None = None,
+    works: Sequence[Work] = (),
+) -> Plan:
+    """The plan of these conditions and those they need, all files under `folder`.
+
+    Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`.
 
     Args:
         spec: what to reproduce.
-        folder: where the index and the runs go; relative folders give a page that can be pasted anywhere.
-        only: the id of one condition; the steps are those it needs.
-
-    Raises:
-        InputError: `only` names no condition.
+        folder: relative ones give commands that can be pasted anywhere.
+        conditions: those asked for; None = all.
+        query_sets: those asked for; None = all.
+        works: studies and the like.
     """
-    chosen = spec.conditions if only is None else _needed(spec, only)
-    steps = list(_index_steps(spec, folder, chosen))
-    plan = Plan(spec, folder, ())
-    for query_set in spec.query_sets:
-        for condition in chosen:
-            argv = ["--index", index_name(spec, folder), "--topics", query_set.topics]
-            if condition.retrieve is not None:
-                argv += ["--retriever", condition.retrieve, "--rerank", "none"]
-            else:
-                argv += ["--run", str(plan.run_file(str(condition.base), query_set.id))]
-                argv += ["--rerank", str(condition.rerank)]
-                argv += ["--preset", condition.preset] if condition.preset else []
-                argv += [word for name, value in condition.params.items() for word in (flag(name), str(value))]
-            output = plan.run_file(condition.id, query_set.id)
-            argv += ["--hits", str(spec.hits), "--tag", condition.id, "--output", str(output)]
-            steps.append(Step("search", tuple(argv), output, condition.id, query_set.id))
-    return Plan(spec, folder, tuple(steps))
+    query_sets = spec.query_sets if query_sets is None else query_sets
+    conditions = spec.conditions if conditions is None else conditions
+    maker = _Maker(spec, folder)
+    for query_set in query_sets:
+        for condition in conditions:
+            if query_set.id in (condition.query_sets or (query_set.id,)):
+                maker.condition(condition, query_set)
+    for work in works:
+        maker.work(work)
+    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), tuple(maker.steps))
 
 
-def index_name(spec: Spec, folder: Path) -> str:
-    """What `--index` is given: the built-in name, or the folder of the index step."""
-    return spec.documents if spec.documents in BUILT_IN else str(folder / "index")
+class _Maker:
+    def __init__(self, spec: Spec, folder: Path) -> None:
+        self.spec = spec
+        self.folder = folder
+        self.steps: list[Step] = []
+        self._there: set[Path] = set()
+        self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
+
+    def _add(self, module: str, argv: list[str], output: Path, inputs: list[Path], needs: dict[str, Any]) -> None:
+        if output not in self._there:
+            self._there.add(output)
+            self.steps.append(Step(module, tuple(argv), output, tuple(inputs), needs))
+
+    def index(self, index: Index, part: str = "") -> tuple[str, list[Path]]:
+        """What `--index` is given, and the files that must be made before.
+
+        Dense vectors first, then BM25: without Java the first still stand.
+        """
+        name = index_name(index, self.folder)
+        if index.prebuilt or index.documents in BUILT_IN:
+            return name, []
+        output = Path(name)
+        argv = ["--documents", index.documents, "--output", name]
+        made = [output]
+        if "dense" in index.parts:
+            argv += words(index.parts["dense"])
+            self._add("index", argv, output, [], index.needs)
+        else:
+            argv.append("--no-dense")
+            self._add("index", [*argv, "--bm25"], output, [], index.needs)
+        if part == "bm25" and "dense" in index.parts:
+            self._add("index", [*argv, "--bm25"], output / "bm25", made, {})
+            made = [output / "bm25"]
+        return name, made
+
+    def first_needs(self, index: Index) -> dict[str, Any]:
+        """What the step that reads a prebuilt index first needs for it; others nothing."""
+        if not index.prebuilt or index.prebuilt in self._read:
+            return {}
+        self._read.add(index.prebuilt)
+        return index.needs
+
+    def model(self, model: Model) -> Path:
+        """The folder of a trained encoder, after the steps that make it."""
+        output = self.folder / "models" / model.id
+        if output in self._there:
+            return output
+        index = self.spec.index(model.index)
+        name, index_files = self.index(index)
+        run = self.candidates(model, model.topics)
+        labels = self.folder / "models" / f"{model.id}.parquet"
+        argv = ["--run", str(run), "--index", name, "--topics", model.topics, "--qrels", model.qrels]
+        argv += [*_encoder(index), "--method", model.labels.name, *arguments(model.labels), "--output", str(labels)]
+        self._add("labels", argv, labels, [run, *index_files], self.first_needs(index))
+
+        start = self.model(self.spec.model(model.start)) if model.start else None
+        argv = ["--labels", str(labels), "--index", name, "--topics", model.topics]
+        inputs = [labels, *index_files, *([start] if start else [])]
+        if model.validation:
+            validation = self.candidates(model, model.validation["topics"])
+            inputs.append(validation)
+            argv += ["--validation-run", str(validation)]
+            argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
+        argv += ["--encoder", str(start)] if start else _encoder(index)
+        self._add("train", [*argv, *arguments(model.train), "--output", str(output)], output, inputs, model.needs)
+        return output
+
+    def candidates(self, model: Model, topics: str) -> Path:
+        """The run that a model's candidates for some topics are taken from."""
+        index = self.spec.index(model.candidates or model.index)
+        name, index_files = self._index_for(model.first, index)
+        settings = "".join(f".{key}-{value}" for key, value in model.first.params.items())
+        file = f"{_word(topics)}.{_word(index.prebuilt or index.documents)}.{index.id}{settings}.txt"
+        run = self.folder / "models" / file
+        argv = ["--index", name, "--topics", topics, *self._retrieval(model.first, _encoder(index))]
+        self._add("search", [*argv, "--hits", "1000", "--output", str(run)], run, index_files, self.first_needs(index))
+        return run
+
+    def _index_for(self, use: Use, index: Index) -> tuple[str, list[Path]]:
+        return self.index(index, "bm25" if "words" in find("retriever", use.name).needs else "")
+
+    def _retrieval(self, use: Use, encoder: list[str]) -> list[str]:
+        needs = find("retriever", use.name).needs
+        queries = encoder if "query vectors" in needs else []
+        return [*queries, "--retriever", use.name, "--rerank", "none", *arguments(use)]
+
+    def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
+        """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
+        if planned(self.spec, condition):
+            return []
+        paths = run_files(self.spec, self.folder, condition, query_set)
+        if set(paths) <= self._there:
+            return paths
+        last = ["--hits", str(self.spec.hits), "--tag", condition.id]
+        before = [self.condition(self.spec.condition(name), query_set)[0] for name in condition.of]
+        if condition.fuse:
+            argv = [*map(str, before), "--method", condition.fuse.name, *words(condition.fuse.params), *last]
+            self._add("fuse", [*argv, "--output", str(paths[0])], paths[0], before, {})
+            return paths
+        index = self.spec.index(condition.index)
+        name, inputs = self._index_for(condition.retrieve, index) if condition.retrieve else self.index(index)
+        encoder = _encoder(index)
+        if condition.model:
+            trained = self.model(self.spec.model(condition.model))
+            encoder, inputs = ["--encoder", str(trained)], [*inputs, trained]
+        argv = ["--index", name, "--topics", query_set.topics]
+        if condition.retrieve:
+            argv += self._retrieval(condition.retrieve, encoder)
+        else:
+            argv += [*encoder, "--run", str(before[0]), *_reranking(condition.rerank)]
+        for output, context in zip(paths, condition.contexts or [None], strict=True):
+            swept = ["--context", str(context)] if context is not None else []
+            words_ = [*argv, *swept, *last, "--output", str(output)]
+            self._add("search", words_, output, [*inputs, *before], self.first_needs(index))
+        return paths
+
+    def work(self, work: Work) -> None:
+        """The step of a study, a tuning, …: its options in flags, with the files of the entries that they name."""
+        options, inputs, argv = dict(work.options), [], []
+        if "query_set" in options:
+            query_set = self.spec.query_set(options.pop("query_set"))
+            if "of" in options:
+                paths = self.condition(self.spec.condition(options.pop("of")), query_set)
+                argv, inputs = ["--run", str(paths[0])], [*paths[:1]]
+            argv += ["--topics", query_set.topics, "--qrels", query_set.qrels]
+        if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
+            name, files = self.index(self.spec.index(options.pop("index")))
+            argv, inputs = ["--index", name, *argv], [*inputs, *files]
+        output = work_file(self.spec, self.folder, work)
+        argv += [word for key, value in options.items() for word in _option(key, value)]
+        argv += [record_flag(MODULES[work.kind]), str(output)]
+        self._add(MODULES[work.kind], argv, output, inputs, work.needs)
 
 
-def _index_steps(spec: Spec, folder: Path, conditions: tuple[Condition, ...]) -> list[Step]:
-    """Dense vectors first, then BM25 where a condition retrieves with it: without Java the first still stands."""
-    if spec.documents in BUILT_IN:
-        return []
-    output = folder / "index"
-    argv = ("--documents", spec.documents, "--output", str(output), "--encoder", spec.encoder)
-    steps = [Step("index", argv, output)]
-    if any(condition.retrieve in ("bm25", "hybrid") for condition in conditions):
-        steps.append(Step("index", (*argv, "--bm25"), output / "bm25"))
-    return steps
+def record_flag(module: str) -> str:
+    """The flag of a command that names the file for its records."""
+    parser = importlib.import_module(module_of(module))._parser()
+    return "--record" if "--record" in parser._option_string_actions else "--output"
 
 
-def _needed(spec: Spec, only: str) -> tuple[Condition, ...]:
-    chain = [spec.condition(only)]
-    while chain[0].base is not None:
-        chain.insert(0, spec.condition(chain[0].base))
-    return tuple(chain)
+def _option(name: str, value: Any) -> Iterator[str]:
+    """An option of a command: a list stands behind its flag word by word."""
+    if isinstance(value, list):
+        yield from (f"--{name.replace('_', '-')}", *map(str, value))
+    else:
+        yield from words({name: value})
+
+
+def _reranking(uses: Sequence[Use]) -> list[str]:
+    """Rerankers in their order, then the settings that they share, each once."""
+    found = [word for use in uses for word in ("--rerank", use.name)]
+    preset = next((use.preset for use in uses if use.preset), "")
+    params = {name: value for use in uses for name, value in use.params.items()}
+    return [*found, *arguments(Use("", params, preset))]
+
+
+def _word(name: str) -> str:
+    """The name of a data set or file as part of a file name."""
+    return name.replace("/", "-").replace(":", "-").strip("-.")
+
+
+def _encoder(index: Index) -> list[str]:
+    """How queries are encoded; nothing where it is the encoder that commands take without being told."""
+    dense = index.parts.get("dense") or {}
+    found = {name: dense[name] for name in QUERY_SETTINGS if name in dense}
+    return words(found) if found != {"encoder": "minilm"} else []

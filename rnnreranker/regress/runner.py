@@ -1,181 +1,131 @@
-"""The runner: takes the steps of a plan, each once, and measures what they made."""
+"""The runner: takes those steps whose output is not there from the same inputs, each once, in a process of its own."""
 
 from __future__ import annotations
 
-import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
+from rnnreranker import command
 from rnnreranker.command import say
-from rnnreranker.data.names import BUILT_IN
-from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.files import cache_home, fingerprint, read_text
-from rnnreranker.index.build import describe
-from rnnreranker.record import commit, machine, versions
-from rnnreranker.regress.measure import measure
-from rnnreranker.regress.plan import Plan, Step, make_plan
-from rnnreranker.regress.results import Result
-from rnnreranker.regress.spec import Spec
+from rnnreranker.regress.needs import memory_gb, obstacles
+from rnnreranker.regress.plan import Plan, Step
+from rnnreranker.regress.stale import PACKAGE, Keys, read_stamp, stale_steps, write_stamp
+from rnnreranker.regress.state import State, failed, skipped
+from rnnreranker.regress.step import UNAVAILABLE
+
+TOGETHER = 2  # steps at a time, where none of them says what it needs
 
 
-def run_spec(spec: Spec, folder: Path | None = None, only: str | None = None) -> Result:
-    """What a spec measures here and now.
+def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
+    """Take the steps of a plan; output of a step that could not be taken → why.
+
+    A step whose output is there from the same command, the same inputs and the same code is not taken again, so that a
+    plan that was killed goes on where it stopped.
 
     Args:
-        spec: what to run.
-        folder: where index and runs are kept; default: in the cache folder, under the name of the spec.
-        only: the id of one condition; those it needs are run with it.
-
-    Returns:
-        The result; conditions that cannot be run here are in `left_out` with the reason.
-
-    Raises:
-        UnavailableError: no condition can be run: documents, topics or judgements cannot be had, or the collection has
-            another number of documents than the spec states.
-        InputError: `only` names no condition.
+        plan: of a spec.
+        jobs: steps at a time; None = two, or one where a step says that it needs much.
     """
+    keys = Keys(plan)
+    steps = stale_steps(plan, keys)
+    blocked = obstacles(plan, steps)
+    steps = [step for step in steps if step.output not in blocked]
+    _say_sizes(steps)
+    jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
+    return {**blocked, **_take(steps, jobs, keys)}
+
+
+def _say_sizes(steps: list[Step]) -> None:
+    """What is about to be downloaded and written, and whether the memory may be too small."""
+    sizes = {key: sum(float(step.needs.get(key, 0)) for step in steps) for key in ("download_gb", "disk_gb")}
+    if any(sizes.values()):
+        count = command.counted(len(steps), "step")
+        say(f"{count}: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+    wanted, here = max((float(step.needs.get("ram_gb", 0)) for step in steps), default=0.0), memory_gb()
+    if wanted > here > 0:
+        say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
+
+
+def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
+    """Take steps, each after those that make its inputs; output: why it is not there."""
+    lost: dict[Path, State] = {}
+    waiting = list(steps)
+    running: dict[Future[State | None], Step] = {}
+    to_come = {step.output for step in steps}
+    with ThreadPoolExecutor(jobs) as pool:
+        while waiting or running:
+            for step in list(waiting):
+                reason = next((lost[path] for path in step.inputs if path in lost), None)
+                if reason:
+                    lost[step.output] = reason
+                    waiting.remove(step)
+                    to_come.discard(step.output)
+                elif to_come.isdisjoint(step.inputs) and len(running) < jobs:
+                    running[pool.submit(_run, step, keys)] = step
+                    waiting.remove(step)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                step = running.pop(future)
+                reason = future.result()
+                if reason:
+                    lost[step.output] = reason
+                to_come.discard(step.output)
+    return lost
+
+
+def _run(step: Step, keys: Keys) -> State | None:
+    """Take a step; why its output is not there, or None."""
+    say(step.command())
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    stamp = {"key": keys.of(step), "inputs": keys.inputs(step), "command": step.command()}
+    same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
+    if read_stamp(step).get(same) not in (None, stamp[same]):
+        _remove(step.output)
+    write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
-    folder = folder if folder is not None else cache_home() / "regress" / spec.name
-    plan = make_plan(spec, folder, only)
-    documents = _count(spec, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    left_out = _take_steps(plan)
-    done = {step.condition for step in plan.steps if step.condition} - left_out.keys()
-    if not done:
-        reasons = "; ".join(dict.fromkeys(left_out.values()))
-        raise UnavailableError(f"{spec.name}: no condition can be run here ({reasons})")
-
-    measured = {query_set.id: measure(plan, query_set, done) for query_set in spec.query_sets}
-    return Result(
-        fingerprint=_fingerprint(spec, folder),
-        documents=documents,
-        commit=commit(),
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=machine(),
-        versions=versions(),
-        values={name: entry.values for name, entry in measured.items()},
-        differences={name: entry.differences for name, entry in measured.items()},
-        topics={name: entry.topics for name, entry in measured.items()},
-        unjudgeable={name: entry.unjudgeable for name, entry in measured.items()},
-        judged={name: entry.judged for name, entry in measured.items()},
-        left_out=left_out,
-        seconds=round(time.perf_counter() - started, 1),
-    )
+    code, last = _process(step)
+    if code:
+        reason = last.removeprefix("error: ")
+        return skipped(reason) if code == UNAVAILABLE else failed(reason)
+    write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
+    return None
 
 
-def _count(spec: Spec, folder: Path) -> int:
-    """The number of documents, which must be what the spec states: a sample never passes for the collection."""
-    from rnnreranker.data.documents import load_documents
-
-    described = {} if spec.documents in BUILT_IN else describe(folder / "index")
-    count = int(described["count"]) if "count" in described else sum(1 for _ in load_documents(spec.documents))
-    fewest, most = spec.count
-    if not fewest <= count <= most:
-        stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
-        raise UnavailableError(
-            f"{spec.name}: {spec.documents} has {count:,} documents here, the spec is for {stated}: another collection"
-        )
-    return count
+def _remove(output: Path) -> None:
+    """Remove an output of other inputs, and what is left of an interrupted one."""
+    for path in (output, *(output.with_name(output.name + ending) for ending in (".partial", ".checkpoints"))):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
-def _take_steps(plan: Plan) -> dict[str, str]:
-    """Run every step whose output is not there from the same inputs; condition id: why it was left out.
+def _process(step: Step) -> tuple[int, str]:
+    """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
+    argv = [sys.executable, "-m", "rnnreranker.regress.step", step.module, *step.argv]
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        tails = {"out": b"", "err": b""}
 
-    Raises:
-        UnavailableError, InputError: the vectors that all conditions need cannot be made.
-    """
-    left_out: dict[str, str] = {}
-    no_bm25 = ""  # why there is no BM25 index
-    conditions = {condition.id: condition for condition in plan.spec.conditions}
-    for number, step in enumerate(plan.steps, 1):
-        condition = conditions.get(step.condition)
-        if condition and condition.base in left_out:
-            left_out[condition.id] = f"skipped: its base {condition.base} was left out"
-            continue
-        if condition and no_bm25 and condition.retrieve in ("bm25", "hybrid"):
-            left_out[condition.id] = no_bm25
-            continue
-        try:
-            if _is_current(plan, step):
-                continue
-            say(f"[{number}/{len(plan.steps)}] {step.command()}")
-            _main_of(step.module)(step.argv)
-            _mark_current(plan, step)
-        except RnnrerankerError as error:
-            if not condition and "--bm25" not in step.argv:
-                raise
-            kind = "skipped" if isinstance(error, (UnavailableError, MissingDependencyError)) else "error"
-            say(f"{kind}: {error}")
-            if condition:
-                left_out[condition.id] = f"{kind}: {error}"
-            else:
-                no_bm25 = f"{kind}: {error}"
-    return left_out
+        def pass_on(name: str, stream: Any) -> None:
+            while chunk := stream.read1(4096):  # progress bars come in pieces of a line
+                sys.stderr.write(chunk.decode("utf-8", "replace"))
+                sys.stderr.flush()
+                tails[name] = (tails[name] + chunk)[-4096:]
 
-
-def _main_of(module: str) -> Callable[[Sequence[str]], int]:
-    if module == "index":
-        from rnnreranker.index.__main__ import main
-    else:
-        from rnnreranker.search.__main__ import main
-    return main
-
-
-def _is_current(plan: Plan, step: Step) -> bool:
-    """Whether a run file is there and was made by this code from the same inputs; an index looks after itself."""
-    stamp = _stamp(step)
-    return step.condition != "" and step.output.is_file() and stamp.is_file() and read_text(stamp) == _key(plan, step)
-
-
-def _mark_current(plan: Plan, step: Step) -> None:
-    if step.condition:
-        _stamp(step).write_text(_key(plan, step), encoding="utf-8")
-
-
-def _stamp(step: Step) -> Path:
-    return step.output.with_name(f".{step.output.name}.inputs")
-
-
-def _key(plan: Plan, step: Step) -> str:
-    """Names everything that a run depends on: the command, the documents, the topics, the base run, the code."""
-    from rnnreranker.data.topics import load_topics
-
-    topics = load_topics(_after(step.argv, "--topics"))
-    base = Path(_after(step.argv, "--run")) if "--run" in step.argv else None
-    base_content = base.read_bytes() if base is not None and base.is_file() else b""
-    return fingerprint(list(step.argv), _collection(plan.spec, plan.folder), topics, base_content, _code())
-
-
-def _after(argv: Sequence[str], word: str) -> str:
-    return argv[argv.index(word) + 1]
-
-
-def _collection(spec: Spec, folder: Path) -> str:
-    """The fingerprint of documents and encoder."""
-    if spec.documents in BUILT_IN:
-        from rnnreranker.data import pydoc
-
-        return pydoc.fingerprint()
-    return str(describe(folder / "index").get("fingerprint", ""))
-
-
-def _code() -> str:
-    """The fingerprint of the package's own source."""
-    root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _fingerprint(spec: Spec, folder: Path) -> str:
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
-
-    judged = [
-        [load_topics(query_set.topics), sorted(map(list, load_qrels(query_set.qrels).itertuples(index=False)))]
-        for query_set in spec.query_sets
-    ]
-    return fingerprint(_collection(spec, folder), spec.encoder, judged)
+        threads = [
+            threading.Thread(target=pass_on, args=entry) for entry in (("out", process.stdout), ("err", process.stderr))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
+    return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

@@ -1,59 +1,140 @@
-"""Specs: what a regression runs on and under which conditions, read strictly from YAML."""
+"""Specs: collections with their indexes, query sets, models and conditions, and what is studied on them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.method import make_params, names
-from rnnreranker.regress.strict import Document, Place
-from rnnreranker.search.retrieve import RETRIEVERS
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.regress.reading import Document
+
+
+@dataclass(frozen=True)
+class Use:
+    """A method with its settings, as `{rnn: {preset: tas-b, lam: 0.5}}` in YAML."""
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)  # before those of the preset
+    preset: str = ""
+
+
+@dataclass(frozen=True)
+class Index:
+    """A prebuilt index of Pyserini, or documents with the parts that are made of them."""
+
+    id: str
+    prebuilt: str = ""
+    documents: str = ""
+    count: tuple[int, int] | None = None  # fewest and most documents; another count is another collection
+    parts: dict[str, Any] = field(default_factory=dict)  # dense: encoder and its settings; bm25
+    needs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class QuerySet:
-    """Topics with their judgements."""
+    """Topics with their judgements; its id is unique over all specs."""
 
     id: str
     topics: str
     qrels: str
-    protocol: str = "trec"
+    title: str = ""
+    about: str = ""
+    protocols: tuple[str, ...] = ("trec",)
+    measures: tuple[str, ...] = ()  # those of the spec where there are none
+    runs: str = ""  # pattern of the folder or file names of published runs for these topics
+    needs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A query encoder trained against the vectors of an index: candidates, labels, training."""
+
+    id: str
+    index: str
+    labels: Use  # a labeler, with options of `python -m rnnreranker.labels`
+    train: Use  # the kind of model, with options of `python -m rnnreranker.train`
+    topics: str
+    qrels: str
+    first: Use = field(default_factory=lambda: Use("dense"))  # retrieves the candidates of the training queries
+    candidates: str = ""  # the index that it retrieves from; "" = the model's own
+    validation: dict[str, Any] = field(default_factory=dict)  # topics and qrels with their original labels
+    start: str = ""  # the model that the training starts at; "" = the encoder of the index
+    needs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One row of the table: a retriever, or a reranking of another condition's run."""
+    """One system: a retrieval, a fusion of other conditions' runs, or a reranking of one."""
 
     id: str
     title: str
-    retrieve: str | None = None  # dense, bm25, hybrid
-    base: str | None = None  # the id of the condition that is reranked
-    rerank: str | None = None  # a name of rnnreranker.rerank, such as rnn
-    preset: str | None = None  # published parameters
-    params: dict[str, Any] = field(default_factory=dict)  # fields of that reranker's parameters, before the preset's
+    retrieve: Use | None = None
+    fuse: Use | None = None
+    rerank: tuple[Use, ...] = ()  # one after the other
+    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is reranked
+    index: str = ""  # of the retrieval, and of the vectors of a reranking
+    model: str = ""  # encodes the queries; "" = the encoder of the index
+    contexts: tuple[int, ...] = ()  # a sweep: a run for each number of reranked candidates
+    query_sets: tuple[str, ...] = ()  # none = all
+    planned: str = ""  # what the toolkit lacks
+    runs: tuple[str, ...] = ()  # name patterns of published run files of this system
+    figure: str = ""  # of the paper that the sweep draws
+    note: str = ""
+
+    @property
+    def run_names(self) -> list[str]:
+        """The names of its runs: its id, or one for each context of a sweep."""
+        return [f"{self.id}-{context}" for context in self.contexts] or [self.id]
+
+    @property
+    def base(self) -> str:
+        """The condition that is reranked; empty for a retrieval or a fusion."""
+        return self.of[0] if self.rerank else ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One command that is no search: a study, a tuning, a recovery, a diagnosis or a benchmark."""
+
+    id: str
+    kind: str  # of the record that it makes
+    options: dict[str, Any]  # of the command; `index`, `of` and `query_set` name entries of the spec
+    needs: dict[str, Any] = field(default_factory=dict)
+
+
+WORKS = {  # key of a spec: kind of record; the command has the kind's name, or the one given
+    "studies": "study",
+    "tunings": "tuning",
+    "recoveries": "recovery",
+    "diagnoses": "diagnosis",
+    "benchmarks": "benchmark",
+}
+MODULES = {"study": "study", "tuning": "tune", "recovery": "recover", "diagnosis": "diagnose", "benchmark": "bench"}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A regression: documents, query sets, measures and conditions."""
+    """What is measured on a collection."""
 
     schema: int
     name: str
     title: str
     about: str
-    documents: str
-    count: tuple[int, int]  # fewest and most documents; another count is another collection
-    query_sets: tuple[QuerySet, ...]
-    measures: tuple[str, ...]
-    conditions: tuple[Condition, ...]
+    query_sets: tuple[QuerySet, ...] = ()
+    measures: tuple[str, ...] = ()
     compare: tuple[str, ...] = ()  # the measures in which reranked runs are compared with their base; none = all
-    encoder: str = "minilm"
-    hits: int = 1000
     tolerance: float = 0.0005  # absolute, on every measure
+    hits: int = 1000
     notes: str = ""  # printed under the results
+    parts: tuple[str, ...] = ()  # names in `parts/`, whose entries come first
+    indexes: tuple[Index, ...] = ()
+    models: tuple[Model, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    works: tuple[Work, ...] = ()
+    expected: dict[str, Any] = field(default_factory=dict)  # query set: run: protocol: measure: value
+    needs: dict[str, Any] = field(default_factory=dict)
     source: str = ""  # the file it was read from
 
     def condition(self, name: str) -> Condition:
@@ -62,11 +143,41 @@ class Spec:
         Raises:
             InputError: no such condition (with the nearest ids).
         """
-        for condition in self.conditions:
-            if condition.id == name:
-                return condition
-        known = [condition.id for condition in self.conditions]
-        raise InputError(f"{name}: no such condition in {self.name}; {nearest(name, known)}")
+        return _named(self.conditions, name, "condition", self.name)
+
+    def index(self, name: str) -> Index:
+        """The index of that id."""
+        return _named(self.indexes, name, "index", self.name)
+
+    def model(self, name: str) -> Model:
+        """The model of that id."""
+        return _named(self.models, name, "model", self.name)
+
+    def query_set(self, name: str) -> QuerySet:
+        """The query set of that id."""
+        return _named(self.query_sets, name, "query set", self.name)
+
+    def measures_of(self, query_set: QuerySet) -> tuple[str, ...]:
+        """What is measured on a query set."""
+        return query_set.measures or self.measures
+
+    def conditions_of(self, query_set: QuerySet) -> tuple[Condition, ...]:
+        """The conditions that are measured on a query set."""
+        return tuple(entry for entry in self.conditions if query_set.id in (entry.query_sets or (query_set.id,)))
+
+
+def _named(entries: Sequence[Any], name: str, kind: str, where: str) -> Any:
+    for entry in entries:
+        if entry.id == name:
+            return entry
+    known = [entry.id for entry in entries]
+    raise InputError(f"{name}: no such {kind} in {where}; {nearest(name, known) if known else 'there are none'}")
+
+
+def planned(spec: Spec, condition: Condition) -> str:
+    """What the toolkit lacks for a condition or one that it needs; empty when every step is there."""
+    lacking = (planned(spec, spec.condition(name)) for name in condition.of)
+    return condition.planned or next(filter(None, lacking), "")
 
 
 def specs_folder(named: str | None = None) -> Path:
@@ -90,96 +201,19 @@ def spec_names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def read_spec(name: str, folder: Path) -> Spec:
-    """The spec of a name, or of a YAML file's path.
+def query_set_names(folder: Path) -> dict[str, str]:
+    """Query set → the spec that it stands in, for all specs of a folder.
 
     Raises:
-        InputError: no such spec (with the nearest names), or everything that is wrong with it, each with file:line.
+        InputError: an id that two specs have, or that is the name of another spec.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    if not path.is_file():
-        raise InputError(f"{name}: no such spec in {folder}; {nearest(name, spec_names(folder))}")
-    return _Checker(path).spec()
-
-
-class _Checker(Document):
-    """Turns parsed YAML into a Spec and gathers every problem with its line."""
-
-    def entries(self, kind: Any, key: str) -> list[tuple[Place, Any]]:
-        """The good entries of a list with their places; ids stand once."""
-        found: list[tuple[Place, Any]] = []
-        for number, content in enumerate(self.sequence(self.content, key)):
-            values = self.fields(kind, content, (key, number))
-            if values is None:
-                continue
-            if any(entry.id == values["id"] for _, entry in found):
-                self.problem((key, number), f"id {values['id']} stands here a second time")
-            found.append(((key, number), kind(**values)))
-        return found
-
-    def spec(self) -> Spec:
-        """The spec.
-
-        Raises:
-            InputError: all problems.
-        """
-        content = self.content
-        if content.get("schema") != 1:
-            self.problem(("schema",), f"schema {content.get('schema')!r}; this version reads schema 1")
-        values = self.fields(Spec, content, (), skip=("source",)) or {}
-        values["count"] = self.count(content.get("count"))
-        query_sets = self.entries(QuerySet, "query_sets")
-        conditions = self.entries(Condition, "conditions")
-        values["query_sets"] = tuple(entry for _, entry in query_sets)
-        values["conditions"] = tuple(entry for _, entry in conditions)
-        values["measures"] = tuple(map(str, self.sequence(content, "measures")))
-        compared = self.sequence(content, "compare") if "compare" in content else content.get("measures", ())
-        values["compare"] = tuple(map(str, compared))
-        self.known_measures(values["measures"], values["compare"])
-        for place, query_set in query_sets:
-            if query_set.protocol not in PROTOCOLS:
-                self.problem(
-                    (*place, "protocol"), f"protocol {query_set.protocol}; {nearest(query_set.protocol, PROTOCOLS)}"
-                )
-        earlier: list[str] = []
-        for place, condition in conditions:
-            self.condition(condition, place, earlier)
-            earlier.append(condition.id)
-        self.finish()
-        return Spec(**values, source=self.source)
-
-    def count(self, value: Any) -> tuple[int, int]:
-        bounds = value if isinstance(value, list) else [value, value]
-        if len(bounds) != 2 or not all(isinstance(bound, int) and bound > 0 for bound in bounds):
-            self.problem(("count",), f"count: {value!r}; expected a number of documents, or [fewest, most]")
-            return (0, 0)
-        return (bounds[0], bounds[1])
-
-    def known_measures(self, measures: tuple[str, ...], compare: tuple[str, ...]) -> None:
-        """Notes measures that ir-measures does not know, and compared ones that are not measured."""
-        try:
-            parse_measures(measures)
-        except RnnrerankerError as error:
-            self.problem(("measures",), str(error))
-        for name in set(compare) - set(measures):
-            self.problem(("compare",), f"compare {name}: not among the measures; {nearest(name, measures)}")
-
-    def condition(self, condition: Condition, path: Place, earlier: list[str]) -> None:
-        if (condition.retrieve is None) == (condition.base is None):
-            self.problem(path, f"{condition.id}: give either `retrieve` or `base` with `rerank`")
-        if condition.retrieve is not None and condition.retrieve not in RETRIEVERS:
-            hint = nearest(condition.retrieve, RETRIEVERS)
-            self.problem((*path, "retrieve"), f"retrieve {condition.retrieve}; {hint}")
-        if condition.base is not None and condition.base not in earlier:
-            hint = nearest(condition.base, earlier) if earlier else "no condition stands before it"
-            self.problem((*path, "base"), f"base {condition.base}: no such condition above; {hint}")
-        if condition.base is not None and condition.rerank not in names("reranker"):
-            hint = nearest(str(condition.rerank), names("reranker"))
-            self.problem((*path, "rerank"), f"rerank {condition.rerank}; {hint}")
-        elif condition.base is not None:
-            try:
-                make_params("reranker", str(condition.rerank), condition.params, condition.preset)
-            except RnnrerankerError as error:
-                self.problem((*path, "params"), str(error))
-        elif condition.params or condition.preset:
-            self.problem(path, f"{condition.id}: `params` and `preset` are for a reranking, with `base` and `rerank`")
+    found: dict[str, str] = {}
+    names = spec_names(folder)
+    for spec in names:
+        content = Document(folder / f"{spec}.yaml").content.get("query_sets")
+        for name in content if isinstance(content, dict) else ():
+            other = found.get(name) or (name if name in names and name != spec else "")
+            if other:
+                raise InputError(f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id")
+            found[name] = spec
+    return found

@@ -1,0 +1,111 @@
+"""Methods as specs name them: checked through their own settings, and written as words of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.method import find, make_params
+from rnnreranker.regress.spec import Index, Use
+from rnnreranker.settings import Params, hints_of, plain, words
+
+PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25"}  # what a method needs → part of an index
+LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
+
+
+def arguments(use: Use) -> list[str]:
+    """The settings of a method as words of a command line.
+
+    >>> arguments(Use("rnn", {"lam": 0.5, "normalize": None}, "tas-b"))
+    ['--preset', 'tas-b', '--lam', '0.5', '--normalize', 'none']
+    """
+    return [*(["--preset", use.preset] if use.preset else []), *words(use.params)]
+
+
+def check_use(kind: str, use: Use, index: Index | None = None) -> None:
+    """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
+
+    Args:
+        kind: retriever, reranker or fusion.
+        use: the method.
+        index: where there is one.
+
+    Raises:
+        InputError: no such method, settings it does not take, an index without the part that it reads.
+    """
+    if kind == "fusion":
+        from rnnreranker.runs.fuse import FuseParams
+
+        _check_fields("fuse", use.params | {"fuse": use.name}, FuseParams)
+        return
+    make_params(kind, use.name, use.params, use.preset or None)
+    parts = {PARTS[need] for need in find(kind, use.name).needs if need in PARTS}
+    if index is not None and (lacking := sorted(parts - set(index.parts))):
+        raise InputError(f"{kind} {use.name}: index {index.id} has no part {' and no part '.join(lacking)}")
+
+
+def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:
+    """Nothing, when one search command can take all these rerankers one after the other.
+
+    Raises:
+        InputError: as `check_use`; two of them that need different values of the same flag; a sweep over contexts of
+            rerankers that have none, or that states one.
+    """
+    for use in uses:
+        check_use("reranker", use, index)
+    made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
+    for name in dict.fromkeys(name for use in uses for name in use.params):
+        values = {one: getattr(params, name) for one, params in made.items() if hasattr(params, name)}
+        if len(set(values.values())) > 1:
+            shown = ", ".join(f"{value} of {one}" for one, value in values.items())
+            raise InputError(f"{name}: {shown}; one command has one value of it: make two conditions")
+    if len({use.preset for use in uses if find("reranker", use.name).Params.presets}) > 1:
+        raise InputError("preset: the rerankers have different ones; one command has one: make two conditions")
+    if sweep and any("context" in use.params for use in uses):
+        raise InputError("context: stands here, and contexts too; leave one out")
+    if sweep and not any("context" in hints_of(find("reranker", use.name).Params) for use in uses):
+        raise InputError(f"contexts: {', '.join(made)} has no context")
+
+
+def check_labels(use: Use) -> None:
+    """Nothing, when `python -m rnnreranker.labels` takes these options.
+
+    Raises:
+        InputError: no such method, options that it does not have, values out of range.
+    """
+    from rnnreranker.labels.params import LabelParams
+
+    params = find("labeler", use.name).Params
+    rest = dict(use.params)
+    for name, value in LABEL_OPTIONS.items():
+        value = rest.pop(name, value)
+        if type(value) is not int or value < 1:
+            raise InputError(f"labels {name}: {value!r}; expected an integer >= 1")
+    if "label_preset" in rest:
+        LabelParams.preset(rest.pop("label_preset"))
+    own = {name: rest.pop(name) for name in list(rest) if name in hints_of(params)}
+    _check_fields("labels", rest, LabelParams)
+    make_params("labeler", use.name, own, use.preset or None)
+
+
+def check_training(use: Use) -> None:
+    """Nothing, when `python -m rnnreranker.train` takes these options.
+
+    Raises:
+        InputError: no such kind of model, options that it does not have, values out of range.
+    """
+    from rnnreranker.train.params import training_settings
+
+    if use.name != "coder":
+        raise InputError(f"train {use.name}; {nearest(use.name, ['coder'])}")
+    training_settings(use.params, use.preset or None)
+
+
+def _check_fields(what: str, values: dict[str, Any], kind: type[Params]) -> None:
+    hints = hints_of(kind)
+    if unknown := [
+        f"{what} {name}: no such option; {nearest(str(name), hints)}" for name in values if name not in hints
+    ]:
+        raise InputError("; ".join(unknown))
+    kind(**{name: plain(value, hints[name]) for name, value in values.items()})

@@ -1,0 +1,189 @@
+"""The Markdown page of a spec: what it measures, published beside measured values, and the plan to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.pages import render, row
+from rnnreranker.record import Record
+from rnnreranker.regress.needs import UNITS, needs_text
+from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.records import is_run
+from rnnreranker.regress.spec import QuerySet, Spec, planned
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published cell that a condition of a spec obtains, as its page shows it."""
+
+    query_set: str
+    condition: str
+    paper: str
+    where: str  # paper, table, row, query
+    measure: str
+    protocol: str
+    published: str
+    measured: str
+    difference: str
+    state: str
+    note: str
+    tuned: bool  # the paper chose parameters on the set that it reports
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values of one protocol on a query set, each run once.
+
+    Attributes:
+        lines: condition, a text for each measure, and the run file where published ones were measured.
+        differences: a reranked run, then the difference, p and topics won, tied, lost for each compared measure.
+        tested: pairs of published runs with their p.
+        made: when, where, at which commit and with which versions, each once.
+        judged: what is known of the judgements' documents.
+    """
+
+    query_set: QuerySet
+    protocol: str
+    topics: int
+    measures: tuple[str, ...]
+    lines: list[list[str]]
+    compared: list[str]
+    differences: list[list[str]]
+    tested: list[list[str]]
+    made: list[str]
+    judged: str
+    files: bool
+
+
+def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
+    """The Markdown page of a spec.
+
+    Args:
+        spec: what the page is about.
+        records: all that is on record of it, oldest first.
+        printed: the published cells that it obtains.
+        counts: how many of them are in which state, in words.
+    """
+    plan = make_plan(spec, works=spec.works)
+    shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
+    in_papers = {cell.condition for cell in printed}
+    measured = {record.name for record in records if record.kind == "run"}
+    lacking = {entry.id: planned(spec, entry) for entry in spec.conditions}
+    return render(
+        "regress",
+        "spec.md.j2",
+        spec=spec,
+        row=row,
+        needs=_needs(plan.needs()),
+        counts=counts,
+        papers=list(dict.fromkeys(cell.paper for cell in printed)),
+        lines=_lines(spec, printed),
+        changed=[(cell.where, cell.measure, cell.note) for cell in printed if cell.state == "changed" and cell.note],
+        tuned=any(cell.tuned for cell in printed),
+        tables=[table for query_set in spec.query_sets for table in _tables(spec, query_set, records)],
+        others=[
+            entry
+            for entry in spec.conditions
+            if entry.id not in in_papers and not lacking[entry.id] and not set(entry.run_names) & measured
+        ],
+        planned=[(entry, lacking[entry.id]) for entry in spec.conditions if lacking[entry.id]],
+        plan=shown.lines(),
+    )
+
+
+def _needs(needs: dict[str, Any]) -> list[str]:
+    """Amounts on one line, then what must be had first, each on its own."""
+    numbers = needs_text({key: needs[key] for key in UNITS if key in needs})
+    texts = [value for key in ("agreement", "files") for value in str(needs.get(key, "")).split("; ") if value]
+    return [text for text in (numbers, *texts) if text]
+
+
+def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
+    """The table of published values, in the order of the spec's query sets and conditions."""
+    sets = {entry.id: place for place, entry in enumerate(spec.query_sets)}
+    order = {condition.id: place for place, condition in enumerate(spec.conditions)}
+    several = {entry.id: len(entry.protocols) > 1 for entry in spec.query_sets}
+    lines = []
+    for cell in printed:
+        measure = cell.measure + (f", {cell.protocol}" if several[cell.query_set] else "")
+        line = [f"`{cell.condition}`", cell.query_set, cell.where, measure, cell.published, cell.measured]
+        lines.append(((sets[cell.query_set], order[cell.condition]), [*line, cell.difference, cell.state]))
+    return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
+
+
+def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[Table]:
+    """The tables of a query set: one for each protocol, and for each time that a run of other inputs was measured."""
+    layers: list[dict[str, Record]] = []
+    for record in (entry for entry in records if is_run(entry, query_set.id)):
+        layer = next((layer for layer in layers if record.name not in layer), None)
+        if layer is None:
+            layers.append(layer := {})
+        layer[record.name] = record
+    return [
+        _table(spec, query_set, protocol, layer)
+        for layer in reversed(layers)
+        for protocol in query_set.protocols
+        if any(protocol in record.outcome["values"] for record in layer.values())
+    ]
+
+
+def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Record]) -> Table:
+    titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
+    order = [name for entry in spec.conditions for name in entry.run_names]
+    mine = [layer[name] for name in sorted(layer, key=lambda name: order.index(name) if name in order else len(order))]
+    mine = [record for record in mine if protocol in record.outcome["values"]]
+    measures = spec.measures_of(query_set)
+    files = any("file" in record.outcome for record in mine)
+    lines, differences = [], []
+    compared = [name for name in measures if name in (spec.compare or measures)]
+    for record in mine:
+        values = record.outcome["values"][protocol]
+        cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
+        lines.append(
+            [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
+        )
+        if (found := record.outcome.get("differences")) and protocol == query_set.protocols[0]:
+            texts = [text for name in compared for text in _difference(found.get(name))]
+            differences.append([titles.get(record.name, record.name), *texts])
+    facts = mine[0].outcome
+    judged = f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else ""
+    topics = max(record.outcome["topics"] for record in mine)
+    tested = _tested(mine, protocol)
+    made = list(dict.fromkeys(_made(record) for record in mine))
+    return Table(query_set, protocol, topics, measures, lines, compared, differences, tested, made, judged, files)
+
+
+def _difference(found: dict[str, Any] | None) -> list[str]:
+    """Difference with its interval, p, topics won, tied and lost."""
+    if found is None:
+        return ["", "", ""]
+    interval = f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+    return [interval, _p(found["p_holm"]), f"{found['win']}/{found['tie']}/{found['loss']}"]
+
+
+def _p(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _tested(records: Sequence[Record], protocol: str) -> list[list[str]]:
+    """Pairs of published runs with their p, each pair once."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for record in records:
+        for pair in record.outcome.get("pairs", ()):
+            if pair["protocol"] == protocol:
+                one, other = record.name, str(pair["condition"])
+                key = (min(one, other), max(one, other), str(pair["measure"]))
+                found.setdefault(key, [f"`{one}`, `{other}`", key[2], _p(float(pair["p_holm"]))])
+    return list(found.values())
+
+
+def _made(record: Record) -> str:
+    """When, at which commit and where a run was measured; with which documents and inputs."""
+    documents = record.outcome.get("documents")
+    about = [f"{documents:,} documents" if documents else "", f"measured on {record.date[:10]}" if record.date else ""]
+    about += [f"at commit `{record.commit}`" if record.commit else "", record.machine]
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    indexes = ", ".join(f"{name} `{value}`" for name, value in record.inputs.items() if name.startswith("index"))
+    return "; ".join(filter(None, (" ".join(filter(None, about[1:3])), about[0], about[3], versions, indexes)))

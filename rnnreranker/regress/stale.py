@@ -1,0 +1,201 @@
+"""Which steps are stale: their output depends on the command, the files it reads, the steps before it, and the code."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.files import fingerprint, read_bytes, read_text, write_json
+from rnnreranker.method import KINDS
+
+if TYPE_CHECKING:
+    from rnnreranker.regress.plan import Plan, Step
+
+PACKAGE = Path(__file__).resolve().parents[1]
+INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
+NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name
+
+
+class Keys:
+    """Names of what the output of each step depends on.
+
+    They follow from the plan alone, so that it is known before the first step which outputs are stale. A plan in
+    another folder has the same ones.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._steps = {step.output: step for step in plan.steps}
+        self._folder = plan.folder
+        self._known: dict[Path, str] = {}
+
+    def of(self, step: Step) -> str:
+        """16 hexadecimal digits."""
+        if step.output not in self._known:
+            before = [self.of(self._steps[path]) for path in step.inputs if path in self._steps]
+            self._known[step.output] = fingerprint(self.inputs(step), before, code_of(step.module))
+        return self._known[step.output]
+
+    def inputs(self, step: Step) -> str:
+        """16 hexadecimal digits that do not depend on the code: of the command and of the files outside the plan."""
+        words = [_within(word, self._folder) for word in step.argv]
+        read = [_content(step.value(flag), self._folder) for flag in INPUTS]
+        read += filter(None, (_content(word, self._folder) for word in _others(step)))
+        return fingerprint(step.module, words, read)
+
+
+def stale_steps(plan: Plan, keys: Keys) -> list[Step]:
+    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need."""
+    by_output = {step.output: step for step in plan.steps}
+    wanted: set[Path] = set()
+
+    def visit(path: Path) -> None:
+        step = by_output.get(path)
+        if step is not None and path not in wanted and not is_current(step, keys):
+            wanted.add(path)
+            for before in step.inputs:
+                visit(before)
+
+    for path in plan.outputs():
+        visit(path)
+    return [step for step in plan.steps if step.output in wanted]
+
+
+def is_current(step: Step, keys: Keys) -> bool:
+    """Whether the output of a step is there, whole, and from its present inputs."""
+    stamp = read_stamp(step)
+    return step.output.exists() and stamp.get("key") == keys.of(step) and "seconds" in stamp
+
+
+def read_stamp(step: Step) -> dict[str, Any]:
+    """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
+    path = _stamp(step)
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(read_text(path))
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_stamp(step: Step, stamp: dict[str, Any]) -> None:
+    """Note that a step was begun or ended."""
+    write_json(_stamp(step), stamp)
+
+
+def _stamp(step: Step) -> Path:
+    return step.output.with_name(f".{step.output.name}.inputs")
+
+
+def _within(word: str, folder: Path) -> str:
+    """A path under the folder of the plan relative to it; other words as they are."""
+    path = Path(word)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
+
+
+def _others(step: Step) -> list[str]:
+    """Words of a command that may name what it reads, besides the values of INPUTS: every value of another flag."""
+    pairs = zip(step.argv, step.argv[1:], strict=False)
+    return [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
+
+
+def _content(name: str, folder: Path) -> str:
+    """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
+    path = Path(name).expanduser()
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.fingerprint()
+    if not name or path.is_relative_to(folder) or not os.path.exists(path):
+        return ""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(
+            f"{file.relative_to(path)}\n{_digest(file, file.stat().st_size, file.stat().st_mtime_ns)}\n".encode()
+        )
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(path: Path, size: int, changed: int) -> str:
+    """The checksum of a file's content; size and time of change tell one content from the next within a process."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@functools.cache
+def code_of(room: str) -> str:
+    """A fingerprint of the source of `python -m rnnreranker.<room>`: another room's code does not change it."""
+    return fingerprint(*(read_bytes(path) for path in sources(module_of(room))))
+
+
+def module_of(name: str) -> str:
+    """The module behind `python -m rnnreranker.NAME`: of a room its `__main__`, else the file itself.
+
+    >>> module_of("search"), module_of("fuse")
+    ('rnnreranker.search.__main__', 'rnnreranker.fuse')
+    """
+    return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
+
+
+def sources(module: str) -> list[Path]:
+    """The files of a module and of everything in the package that it imports, at any depth, also inside functions.
+
+    Methods are found by name, not imported: with any file of their folder, all of them count.
+
+    >>> "rnn" in {path.parent.name for path in sources("rnnreranker.index.__main__")}
+    False
+    """
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _file(name)
+        if path is None or name in found:
+            continue
+        found[name] = path
+        if name == PACKAGE.name:
+            continue  # it names every room for those who import it, and runs nothing of them
+        waiting += _parents(name) + list(_imports(path, path.stat().st_mtime_ns)) + _methods_beside(path)
+    return sorted(set(found.values()))
+
+
+def _file(module: str) -> Path | None:
+    """The source of a module of the package, or None for other names."""
+    parts = module.split(".")
+    if parts[0] != PACKAGE.name:
+        return None
+    path = PACKAGE.joinpath(*parts[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def _parents(module: str) -> list[str]:
+    """The packages that are imported with a module."""
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _methods_beside(path: Path) -> list[str]:
+    """The modules of a folder of methods, for any of them."""
+    folder = path.parent.relative_to(PACKAGE)
+    if folder.as_posix() not in {kind.folder for kind in KINDS.values()}:
+        return []
+    return [".".join((PACKAGE.name, *folder.parts, file.stem)) for file in sorted(path.parent.glob("*.py"))]
+
+
+@functools.cache
+def _imports(path: Path, changed: int) -> tuple[str, ...]:
+    """What a file imports: modules, and names that may be modules of a package."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(read_bytes(path))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(found)

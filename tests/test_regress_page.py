@@ -1,0 +1,141 @@
+"""The page of a spec says what is on record and prints the plan; values are compared as the states say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from rnnreranker.evaluate.comparison import holm
+from rnnreranker.record import Record
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.measure import Measured
+from rnnreranker.regress.pages import Printed, spec_page
+from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.records import compare
+from rnnreranker.regress.spec import Spec
+from rnnreranker.regress.state import State
+from rnnreranker.runs import Run
+
+SMALL = """\
+schema: 3
+name: small
+title: A small spec
+about: Nothing much.
+indexes:
+  main: {documents: corpus.jsonl, count: 3, parts: {dense: {encoder: minilm}}, needs: {download_gb: 2.5, disk_gb: 7}}
+query_sets:
+  all: {topics: topics.tsv, qrels: QRELS, protocols: [binary]}
+measures: [nDCG@10, RR@10]
+conditions:
+  dense: {title: dense, retrieve: {dense: {}}}
+  dense-rnn: {title: dense + rNN, rerank: {rnn: {k: 5, k_exp: 2}}, of: dense}
+  later: {title: Later, planned: no method for it}
+"""
+
+
+def small(folder: Path, text: str = SMALL) -> Spec:
+    (folder / "small.yaml").write_text(text.replace("QRELS", str(folder / "qrels.txt")), encoding="utf-8")
+    return read_spec(folder / "small.yaml")
+
+
+def record(name: str, ndcg: float, rr: float, **more: Any) -> Record:
+    outcome = {"query_set": "all", "topics": 3, "values": {"binary": {"nDCG@10": ndcg, "RR@10": rr}}}
+    outcome |= {"documents": 3, "judged": 9, "unjudgeable": 1, **more}
+    about = {"commit": "1234567", "date": "2026-01-02T03:04:05+00:00", "machine": "Linux, 2 cores, Python 3.11.7"}
+    return Record("run", "small", name, outcome, {"index main": "abc"}, **about, versions={"numpy": "2.0"})  # type: ignore[arg-type]
+
+
+DIFFERENCE = {"difference": 0.1, "low": 0.05, "high": 0.15, "p_holm": 0.04, "win": 2, "tie": 1, "loss": 0}
+DENSE = record("dense", 0.5, 0.25)
+RNN = record("dense-rnn", 0.6, 0.25, differences={"nDCG@10": DIFFERENCE, "RR@10": DIFFERENCE | {"difference": 0.0}})
+
+
+class TestStates:
+    def test_ok_new_and_changed_are_told_apart(self, tmp_path: Path) -> None:
+        spec = small(tmp_path)
+        assert compare(spec, DENSE, [DENSE, RNN]) == State("ok")
+        assert compare(spec, DENSE, [RNN]) == State("new")
+        near, far = record("dense", 0.5004, 0.25), record("dense", 0.5, 0.2511)
+        assert compare(spec, near, [DENSE]) == State("ok")
+        assert str(compare(spec, far, [DENSE])) == "changed: RR@10 0.2500 → 0.2511"
+        assert compare(replace(spec, tolerance=0.01), far, [DENSE]) == State("ok")
+
+    def test_other_inputs_are_new(self, tmp_path: Path) -> None:
+        other = replace(DENSE, inputs={"index main": "of another Python"})
+        assert compare(small(tmp_path), other, [DENSE]) == State("new")
+
+    def test_the_last_record_counts_and_what_the_spec_expects_before_it(self, tmp_path: Path) -> None:
+        spec, older = small(tmp_path), record("dense", 0.7, 0.25)
+        assert compare(spec, DENSE, [older, DENSE]) == State("ok")
+        expecting = replace(spec, expected={"all": {"dense": {"binary": {"nDCG@10": 0.7, "RR@10": None}}}})
+        assert str(compare(expecting, DENSE, [DENSE])) == "changed: nDCG@10 0.7000 → 0.5000"
+
+
+class TestPage:
+    def test_it_holds_the_measured_values_and_the_commands_of_the_plan(self, tmp_path: Path) -> None:
+        spec = small(tmp_path)
+        text = spec_page(spec, [DENSE, RNN])
+        for part in (
+            "- index `main`: documents `corpus.jsonl`, dense (minilm)\n",
+            "All of it takes:\n\n- 2.5 GB to download, 7 GB of disk\n",
+            "### all: 3 judged topics, protocol `binary`\n\n| condition | nDCG@10 | RR@10 |\n|---|--:|--:|\n",
+            "| dense | 0.5000 | 0.2500 |\n| dense + rNN | 0.6000 | 0.2500 |\n",
+            "corrected by Holm over the 2 comparisons of this table",
+            "| dense + rNN | +0.1000 [+0.0500, +0.1500] | 0.040 | 2/1/0 |",
+            "Judgements of documents that this collection lacks: 1 of 9.",
+            "Measured on 2026-01-02 at commit `1234567`; 3 documents; Linux, 2 cores, Python 3.11.7; numpy 2.0; ",
+            "; index main `abc`.\n",
+            "- `later` (Later): no method for it",
+        ):
+            assert part in text, part
+        assert all(step.command() in text for step in make_plan(spec).steps)
+
+    def test_runs_of_other_inputs_have_a_table_of_their_own(self, tmp_path: Path) -> None:
+        other = [
+            replace(one, inputs={"index main": "def"})
+            for one in (record("dense", 0.8, 0.8), record("dense-rnn", 0.9, 0.9))
+        ]
+        text = spec_page(small(tmp_path), [DENSE, RNN, *other])
+        assert text.count("### all: ") == 2
+        assert text.index("| dense | 0.8000") < text.index("| dense | 0.5000")  # the newest first
+
+    def test_without_records_it_says_so(self, tmp_path: Path) -> None:
+        text = spec_page(small(tmp_path), [])
+        assert "Nothing yet, here: `python -m rnnreranker.regress small --record`" in text
+        assert "- `dense-rnn`: dense + rNN" in text
+
+    def test_published_values_stand_beside_measured_ones(self, tmp_path: Path) -> None:
+        where, numbers = "009 Table 1, Dense", ("0.51†", "0.500", "-.010")
+        cell = Printed("all", "dense", "009", where, "nDCG@10", "binary", *numbers, "changed", "another version", True)
+        text = spec_page(small(tmp_path), [], [cell], "1 changed")
+        assert "1 changed. Published in [paper 009](paper-009.md);" in text
+        assert "| `dense` | all | 009 Table 1, Dense | nDCG@10 | 0.51† | 0.500 | -.010 | changed |" in text
+        assert "- 009 Table 1, Dense, nDCG@10: another version" in text
+
+    def test_published_runs_are_named_with_their_tests(self, tmp_path: Path) -> None:
+        pair = {"condition": "dense-rnn", "sha256": "x", "protocol": "binary", "measure": "nDCG@10", "p_holm": 0.0004}
+        text = spec_page(small(tmp_path), [record("dense", 0.5, 0.25, file="dl/theirs.txt", pairs=[pair])])
+        assert "| dense | 0.5000 | 0.2500 | dl/theirs.txt |" in text
+        assert "| `dense`, `dense-rnn` | nDCG@10 | <.001 |" in text
+
+
+def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
+    spec = small(tmp_path)
+    qids = [f"q{number}" for number in range(8)]
+    (tmp_path / "qrels.txt").write_text("".join(f"{qid} 0 a 1\n" for qid in qids))
+    entries = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0}
+    runs = {
+        "dense": Run.from_dict(dict.fromkeys(qids, entries)),
+        "dense-rnn": Run.from_dict({qid: {**entries, "a": 1.5 + place % 4} for place, qid in enumerate(qids)}),
+    }
+    measured = Measured(spec, spec.query_sets[0], runs, 1000)
+    assert isinstance(measured.qrels, pandas.DataFrame)
+    (found,) = measured.differences([("dense-rnn", "dense")]).values()
+    p = [found[measure]["p"] for measure in spec.measures]
+    assert len(p) > 1
+    assert [found[measure]["p_holm"] for measure in spec.measures] == pytest.approx(holm(p))
+    assert min(found[measure]["p_holm"] for measure in spec.measures) == pytest.approx(len(p) * min(p))

@@ -1,0 +1,600 @@
+"""Specs are run: each step once, stale ones alone again, what is missing told as skipped, results recorded whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.record import read_records
+from rnnreranker.regress import needs, runner, stale
+from rnnreranker.regress.__main__ import main
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.plan import Plan, Step, make_plan
+from rnnreranker.regress.running import run
+from rnnreranker.regress.spec import Spec
+from rnnreranker.regress.stale import PACKAGE, Keys, code_of, sources, stale_steps
+from rnnreranker.regress.step import UNAVAILABLE
+from rnnreranker.regress.step import main as take
+from rnnreranker.runs import Run
+
+SMALL = """\
+schema: 3
+name: small
+title: A small spec
+about: Nothing much.
+query_sets:
+  some: {topics: topics.tsv, qrels: qrels.txt, protocols: [trec, binary]}
+measures: [RR@10, nDCG@10]
+hits: 20
+indexes:
+  tiny: {documents: corpus.jsonl, parts: {dense: {encoder: ENCODER, pooling: mean}}}
+models:
+  hard:
+    index: tiny
+    labels: {hard: {}}
+    train: {coder: {batch_size: 8, epochs: 1}}
+    topics: topics.tsv
+    qrels: qrels.txt
+  soft:
+    index: tiny
+    labels: {evidence: {k: 5}}
+    train: {coder: {batch_size: 8, epochs: 2}}
+    topics: topics.tsv
+    qrels: qrels.txt
+conditions:
+  dense: {title: dense, retrieve: {dense: {}}}
+  dense-rnn: {title: dense + rNN, rerank: {rnn: {k: 5, context: 15}}, of: dense}
+  hard: {title: trained on hard labels, retrieve: {dense: {}}, model: hard}
+  soft: {title: trained on soft labels, retrieve: {dense: {}}, model: soft}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files that specs name, in which the test runs."""
+    (tmp_path / "corpus.jsonl").write_text("".join(f'{{"id": "d{n}", "text": "w{n}"}}\n' for n in range(4)))
+    (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3 w4\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(place: Path, text: str = SMALL) -> Spec:
+    (place / "small.yaml").write_text(text, encoding="utf-8")
+    return read_spec(place / "small.yaml")
+
+
+def plan_of(spec: Spec, place: Path, only: str | None = None) -> Plan:
+    conditions = spec.conditions if only is None else (spec.condition(only),)
+    return make_plan(spec, place / "work", conditions)
+
+
+def run_plan(plan: Plan, jobs: int = 1) -> dict[str, str]:
+    """Condition → why its run is not there, or `done`."""
+    lost = runner.run_plan(plan, jobs)
+    found = {}
+    for condition in plan.conditions:
+        (path,) = plan.run_files(condition, plan.query_sets[0])
+        found[condition.id] = str(lost.get(path, "done"))
+    return found
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Steps as they are taken: commands in place of the real ones, whose runs rank d0, d1, d2 for both queries."""
+    names: list[str] = []
+
+    def process(step: Step) -> tuple[int, str]:
+        names.append(step.output.name)
+        assert all(path.exists() for path in step.inputs)
+        if step.module == "search":
+            Run.from_dict({qid: {"d0": 3.0, "d1": 2.0, "d2": 1.0} for qid in ("q1", "q2")}).write(step.output)
+        else:
+            step.output.mkdir(exist_ok=True)
+        return 0, ""
+
+    monkeypatch.setattr(runner, "_process", process)
+    return names
+
+
+ALL = [
+    *("corpus.jsonl.tiny", "dense.some.txt", "dense-rnn.some.txt", "topics.tsv.corpus.jsonl.tiny.txt"),
+    *("hard.parquet", "hard", "hard.some.txt", "soft.parquet", "soft", "soft.some.txt"),
+]
+
+
+class TestWhatIsStale:
+    def test_every_step_is_taken_once_and_then_none(self, place: Path, taken: list[str]) -> None:
+        plan = plan_of(small(place), place)
+        assert run_plan(plan) == dict.fromkeys(("dense", "dense-rnn", "hard", "soft"), "done")
+        assert taken == ALL
+        run_plan(plan)
+        assert taken == ALL
+        assert stale_steps(plan, Keys(plan)) == []
+
+    @pytest.mark.parametrize(
+        ("before", "after", "stale"),
+        [
+            ("rnn: {k: 5, context: 15}", "rnn: {k: 6, context: 15}", ["dense-rnn.some.txt"]),
+            ("evidence: {k: 5", "evidence: {k: 6", ["soft.parquet", "soft", "soft.some.txt"]),
+            ("batch_size: 8, epochs: 1", "batch_size: 4, epochs: 1", ["hard", "hard.some.txt"]),
+            ("measures: [RR@10", "measures: [RR@5", []),
+            ("encoder: ENCODER", "encoder: OTHER", ALL),
+        ],
+    )
+    def test_one_parameter_makes_the_steps_stale_that_depend_on_it(
+        self, place: Path, taken: list[str], before: str, after: str, stale: list[str]
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        taken.clear()
+        assert SMALL.count(before) == 1
+        run_plan(plan_of(small(place, SMALL.replace(before, after)), place))
+        assert taken == stale
+
+    @pytest.mark.parametrize(
+        ("file", "stale"),
+        [
+            ("corpus.jsonl", ALL),
+            ("topics.tsv", ALL[1:]),
+            ("qrels.txt", ["hard.parquet", "hard", "hard.some.txt", "soft.parquet", "soft", "soft.some.txt"]),
+        ],
+    )
+    def test_the_content_of_a_file_makes_the_steps_stale_that_read_it(
+        self, place: Path, taken: list[str], file: str, stale: list[str]
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        taken.clear()
+        with (place / file).open("a") as stream:
+            stream.write("q2 0 d3 1\n" if file == "qrels.txt" else "\n")
+        run_plan(plan_of(small(place), place))
+        assert taken == stale
+
+    @pytest.mark.parametrize("kind", ["file", "folder"])
+    @pytest.mark.parametrize(
+        ("flag", "read"),
+        [
+            *((flag, True) for flag in ("--validation-labels", "--validation-topics", "--neutrality", "--index")),
+            *((flag, True) for flag in stale.INPUTS),
+            ("--tag", False),
+            ("--output", False),
+        ],
+    )
+    def test_whatever_file_a_command_names_is_in_its_key(self, place: Path, flag: str, read: bool, kind: str) -> None:
+        file = place / "extra" if kind == "file" else place / "extra" / "part"
+        file.parent.mkdir(exist_ok=True)
+        argv = ("--epochs", "1", "--in-batch-negatives", flag, "extra", "--label", "x" * 300)
+        step = Step("train", argv, place / "work" / "out")
+        plan = Plan(small(place), place / "work", (), (), (), (step,))
+        keys = []
+        for content in ("old", "new one"):
+            file.write_text(content)
+            keys.append(Keys(plan).of(step))
+        assert (keys[0] != keys[1]) == read
+        assert Keys(plan).of(step) == keys[1]
+
+    def test_the_code_of_a_command_makes_its_steps_stale_and_what_follows(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_plan(plan_of(small(place), place))
+        taken.clear()
+        monkeypatch.setattr(stale, "code_of", lambda room: "other" if room == "train" else code_of(room))
+        run_plan(plan_of(small(place), place))
+        assert taken == ["hard", "hard.some.txt", "soft", "soft.some.txt"]
+
+    def test_the_code_of_a_command_is_what_it_imports(self) -> None:
+        found = {
+            room: {path.relative_to(PACKAGE).as_posix() for path in sources(f"rnnreranker.{room}.__main__")}
+            for room in ("index", "train")
+        }
+        assert {"index/dense.py", "encode/families/transformer.py", "data/local.py", "java.py"} <= found["index"]
+        assert {"train/losses/kl.py", "labels/soft.py", "search/indexes.py"} <= found["train"]  # kl is found by name
+        assert not any(name.startswith(("train/", "labels/", "rnn/", "regress/")) for name in found["index"])
+        assert not any(name.startswith(("tune/", "regress/")) for name in found["train"])
+
+    def test_an_output_of_other_inputs_is_removed_before_it_is_made_again(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_plan(plan_of(small(place), place, "hard"))
+        (place / "work" / "models" / "hard" / "left").touch()
+        (place / "work" / "models" / "hard.checkpoints").mkdir()
+        run_plan(plan_of(small(place, SMALL.replace("batch_size: 8, epochs: 1", "batch_size: 4")), place, "hard"))
+        assert not (place / "work" / "models" / "hard" / "left").exists()
+        assert not (place / "work" / "models" / "hard.checkpoints").exists()
+
+    def test_a_step_that_was_interrupted_keeps_what_it_had(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plan = plan_of(small(place), place, "hard")
+        run_plan(plan)
+        step = next(step for step in plan.steps if step.module == "train")
+        stamp = stale._stamp(step)
+        begun = {name: value for name, value in json.loads(stamp.read_text()).items() if name != "seconds"}
+        stamp.write_text(json.dumps(begun))
+        (step.output / "left").touch()
+        (place / "work" / "small" / "hard.some.txt").unlink()
+        taken.clear()
+        run_plan(plan)
+        assert taken == ["hard", "hard.some.txt"]
+        assert (step.output / "left").exists()
+
+    def test_a_run_whose_index_is_gone_is_still_good(self, place: Path, taken: list[str]) -> None:
+        plan = plan_of(small(place), place, "dense")
+        run_plan(plan)
+        plan.steps[0].output.rmdir()
+        run_plan(plan)
+        assert taken == ["corpus.jsonl.tiny", "dense.some.txt"]
+
+    def test_keys_do_not_depend_on_the_folder(self, place: Path) -> None:
+        spec = small(place)
+        keys = []
+        for folder in (place / "a", place / "b"):
+            plan = make_plan(spec, folder)
+            keys.append([Keys(plan).of(step) for step in plan.steps])
+        assert keys[0] == keys[1]
+        assert len(set(keys[0])) == len(ALL)
+
+    def test_two_jobs_take_the_same_steps_each_after_its_inputs(self, place: Path, taken: list[str]) -> None:
+        assert set(run_plan(plan_of(small(place), place), jobs=2).values()) == {"done"}
+        assert sorted(taken) == sorted(ALL)  # that inputs are there is asserted as each is taken
+        made = {path.name: path.read_bytes() for path in (place / "work").rglob("*.txt")}
+        run_plan(make_plan(small(place), place / "again"))
+        assert {path.name: path.read_bytes() for path in (place / "again").rglob("*.txt")} == made
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+class TestWhatStandsInTheWay:
+    @pytest.fixture(autouse=True)
+    def machine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """No GPU, no network, nothing downloaded, 100 GB of disk."""
+        monkeypatch.setattr(needs, "has_gpu", lambda: False)
+        monkeypatch.setattr(needs, "network", lambda: False)
+        monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "pyserini"))
+        monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+        monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
+        monkeypatch.setattr(needs.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
+
+    def states(self, place: Path, text: str, only: str | None = None) -> dict[str, str]:
+        return run_plan(plan_of(small(place, text), place, only))
+
+    def test_a_training_that_needs_no_gpu_runs_without_one(self, place: Path, taken: list[str]) -> None:
+        big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
+        assert self.states(place, big) == {
+            **dict.fromkeys(("dense", "dense-rnn", "soft"), "done"),
+            "hard": "skipped: training takes a GPU (24 hours), and there is none here",
+        }
+        assert "soft" in taken
+        assert "hard" not in taken
+
+    def test_a_training_runs_where_there_is_a_gpu(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(needs, "has_gpu", lambda: True)
+        big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
+        assert set(self.states(place, big).values()) == {"done"}
+
+    def test_disk_is_counted_over_the_steps(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("tiny: {", "tiny: {needs: {disk_gb: 60}, ")
+        text = text.replace("epochs: 1}}", "epochs: 1}}\n    needs: {disk_gb: 60}")
+        states = self.states(place, text)
+        assert states["soft"] == "done"
+        assert states["hard"] == f"skipped: needs 60 GB of disk in {place}, 40 GB are free"
+
+    def test_a_prebuilt_index_is_downloaded_or_skipped(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 40}")
+        reason = "skipped: msmarco-v1-passage must be downloaded, and rgw.cs.uwaterloo.ca cannot be reached from here"
+        assert set(self.states(place, text).values()) == {reason}
+        assert taken == []
+        folder = place / "pyserini" / "indexes" / "lucene-inverted.msmarco-v1-passage-slim.20221004.252b5e.678876e8"
+        folder.mkdir(parents=True)
+        assert set(self.states(place, text).values()) == {reason}  # that is another index
+        folder.rename(folder.with_name("lucene-inverted.msmarco-v1-passage.20221004.252b5e.678876e8"))
+        assert set(self.states(place, text).values()) == {"done"}
+
+    def test_a_prebuilt_index_takes_its_disk_once(
+        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(needs, "network", lambda: True)
+        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 60}")
+        assert set(self.states(place, text).values()) == {"done"}
+        text = text.replace("disk_gb: 60", "disk_gb: 160")
+        (place / "work").rename(place / "other")
+        assert {state.split(" in ")[0] for state in self.states(place, text).values()} == {
+            "skipped: needs 160 GB of disk"
+        }
+
+    def test_sizes_are_said_before_the_first_step(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(needs, "network", lambda: True)
+        monkeypatch.setattr(runner, "memory_gb", lambda: 16.0)
+        large = "needs: {download_gb: 2.5, disk_gb: 60, ram_gb: 32}"
+        self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}"))
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[:2] == [
+            "9 steps: 2.5 GB to download, 60 GB of disk",
+            "a step needs about 32 GB of memory, this machine has 16: it may be slow or fail",
+        ]
+
+    @pytest.mark.parametrize(
+        ("proxy", "asked"),
+        [("", ("rgw.cs.uwaterloo.ca", 443)), ("http://proxy.example:8080", ("proxy.example", 8080))],
+    )
+    def test_the_network_is_asked_once_through_the_proxy_where_there_is_one(
+        self, monkeypatch: pytest.MonkeyPatch, proxy: str, asked: tuple[str, int]
+    ) -> None:
+        addresses: list[object] = []
+
+        def connect(address: object, timeout: float) -> object:
+            addresses.append(address)
+            raise OSError("no route")
+
+        monkeypatch.undo()
+        monkeypatch.setattr(needs.urllib.request, "getproxies", lambda: {"https": proxy} if proxy else {})
+        monkeypatch.setattr(needs.socket, "create_connection", connect)
+        needs.network.cache_clear()
+        try:
+            assert [needs.network(), needs.network()] == [False, False]
+        finally:
+            needs.network.cache_clear()
+        assert addresses == [asked]
+
+    def test_a_missing_agreement_is_told_with_how_to_get_it(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("{topics: topics.tsv, qrels", "{topics: tripclick-head-val, qrels")
+        text = text.replace("hits: 20", 'needs: {agreement: "sign it"}')
+        assert self.states(place, text, "dense") == {"dense": "skipped: sign it"}
+
+    def test_a_missing_file_is_told(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("tiny: {", 'tiny: {needs: {files: "checkpoints/x: an encoder"}, ')
+        assert set(self.states(place, text).values()) == {"skipped: needs checkpoints/x: an encoder"}
+        (place / "checkpoints" / "x").mkdir(parents=True)
+        assert set(self.states(place, text).values()) == {"done"}
+
+    def test_files_of_a_data_set_that_are_not_here_are_told(self, place: Path, taken: list[str]) -> None:
+        text = SMALL.replace("epochs: 2}}\n    topics: topics.tsv", "epochs: 2}}\n    topics: train.tsv")
+        assert self.states(place, text)["soft"] == "skipped: needs train.tsv, and there is no such file here"
+        text = text.replace("topics: train.tsv", 'topics: train.tsv\n    needs: {files: "train.tsv: make it of two"}')
+        states = self.states(place, text)
+        assert states == {
+            **dict.fromkeys(("dense", "dense-rnn", "hard"), "done"),
+            "soft": "skipped: needs train.tsv: make it of two",
+        }
+
+    def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
+        text = SMALL + "  later: {title: later, planned: a method that is not there}\n"
+        text += "  more: {title: more, rerank: {rnn: {}}, of: later}\n"
+        states = run(plan_of(small(place, text), place), place).states
+        assert str(states["some", "later"]) == str(states["some", "more"]) == "skipped: a method that is not there"
+
+
+class TestTheCommand:
+    def argv(self, place: Path, *more: str) -> list[str]:
+        return ["small", "--specs", str(place), "--output", str(place / "work"), *more]
+
+    def test_what_runs_is_measured_recorded_and_compared(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        small(place)
+        assert main(self.argv(place)) == 0
+        assert "some\tdense\ttrec\t0.4167\t0.5655\tnew\n" in capsys.readouterr().out
+        assert not (place / "results").exists()
+        assert main(self.argv(place, "--record")) == 0
+        capsys.readouterr()
+        assert main(self.argv(place)) == 0
+        assert capsys.readouterr().out.count("\tok\n") == 8
+        path = place / "results" / "small.json"
+        path.write_text(path.read_text().replace("0.41666666666666663", "0.5"))
+        assert main(self.argv(place, "--only", "dense")) == 1
+        assert "\tchanged: trec RR@10 0.5000 → 0.4167, binary RR@10 0.5000 → 0.4167\n" in capsys.readouterr().out
+
+    def test_values_that_the_spec_expects_come_before_the_record(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        small(place, SMALL + "expected: {some: {dense: {trec: {RR@10: 0.4169, nDCG@10: null}}}}\n")
+        assert main(self.argv(place, "--only", "dense")) == 0
+        assert "\tok\n" in capsys.readouterr().out
+        small(place, SMALL + "expected: {some: {dense: {trec: {RR@10: 0.4179}}}}\n")
+        assert main(self.argv(place, "--only", "dense")) == 1
+
+    def test_a_record_says_what_was_measured_how_where_and_on_what(self, place: Path, taken: list[str]) -> None:
+        small(place)
+        main(self.argv(place, "--record"))
+        records = {record.name: record for record in read_records(place / "results" / "small.json")}
+        record = records["dense-rnn"]
+        run = place / "work" / "small" / "dense-rnn.some.txt"
+        assert (record.kind, record.spec, record.outcome["query_set"]) == ("run", "small", "some")
+        assert record.outcome["sha256"] == hashlib.sha256(run.read_bytes()).hexdigest()
+        assert record.outcome["values"]["trec"]["RR@10"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+        assert (record.outcome["topics"], record.outcome["depth"], record.outcome["judged"]) == (2, 3, 2)
+        difference = record.outcome["differences"]["RR@10"]
+        assert (difference["baseline"], difference["difference"], difference["tie"]) == ("dense", 0.0, 2)
+        assert set(record.inputs) == {"index tiny", "topics", "judgements"}
+        assert {"rnnreranker", "numpy"} <= record.versions.keys()
+        assert record.machine.endswith(f"Python {platform.python_version()}")
+        assert record.date.endswith("+00:00")
+        assert record.seconds > 0
+        assert [step["command"].split(" --")[0] for step in record.commands] == [
+            "python -m rnnreranker.index",
+            "python -m rnnreranker.search",
+            "python -m rnnreranker.search",
+        ]
+        assert "--rerank rnn --k 5 --context 15 --hits 20" in record.commands[-1]["command"]
+        assert str(place) not in json.dumps([step["command"] for step in record.commands])
+        small(place, SMALL.replace("{k: 5, context: 15}", "{k: 6, context: 15}"))
+        main(self.argv(place, "--record"))
+        again = {record.name: record for record in read_records(place / "results" / "small.json")}
+        assert "--k 6 --context 15" in again["dense-rnn"].commands[-1]["command"]
+        soft = [[step["command"] for step in found["soft"].commands] for found in (again, records)]
+        assert soft[0] == soft[1]
+
+    def test_skipped_is_exit_0_while_something_ran_and_2_when_nothing_did(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(needs, "has_gpu", lambda: False)
+        gpu = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 2}")
+        small(place, gpu)
+        assert main(self.argv(place)) == 0
+        assert "skipped: training takes a GPU (2 hours), and there is none here (hard)\n" in capsys.readouterr().err
+        assert main(self.argv(place, "--only", "hard")) == 2
+        small(place, gpu.replace("tiny: {", "tiny: {needs: {gpu_hours: 1}, ").replace("ENCODER", "E"))
+        assert main([*self.argv(place)[:3], "--output", str(place / "other")]) == 2
+        reason = "skipped: encoding the documents takes a GPU (1 hours), and there is none here"
+        assert capsys.readouterr().err.splitlines()[-1] == f"small: nothing can be run here; {reason}"
+
+    def test_a_step_that_fails_is_an_error_of_those_that_need_it(
+        self, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, taken: list[str]
+    ) -> None:
+        fine = runner._process
+
+        def process(step: Step) -> tuple[int, str]:
+            if step.output.name == "hard.parquet":
+                return 2, "error: no such method"
+            if step.output.name == "soft.parquet":
+                return UNAVAILABLE, "error: the topics are not here"
+            return fine(step)
+
+        monkeypatch.setattr(runner, "_process", process)
+        small(place)
+        assert main(self.argv(place)) == 1
+        shown = capsys.readouterr()
+        assert "error: no such method (hard)\n" in shown.err
+        assert "skipped: the topics are not here (soft)\n" in shown.err
+        assert shown.out.count("\tnew\n") == 4  # dense and dense-rnn, in both protocols
+        assert main(self.argv(place, "--only", "soft")) == 2
+
+    def test_judgements_that_are_not_here_are_told(
+        self, place: Path, capsys: pytest.CaptureFixture[str], taken: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+        monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
+        small(place, SMALL.replace("qrels: qrels.txt, protocols", "qrels: tripclick-head-test-dctr, protocols"))
+        assert main(self.argv(place, "--only", "dense")) == 2
+        assert "skipped: tripclick-head-test-dctr: the qrels are not here" in capsys.readouterr().err
+
+    def test_a_dry_run_prints_what_is_run(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        spec = small(place)
+        assert main([*self.argv(place), "--dry-run"]) == 0
+        shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]
+        plan = make_plan(spec)
+        assert shown == [step.command() for step in plan.steps] + plan.evaluations()
+        assert taken == []
+
+    def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
+        small(place)
+        for argv, message in (
+            (["smal", "--specs", str(place)], r"smal: no such spec, query set or paper in .*; did you mean small\?"),
+            (self.argv(place, "--only", "dens"), r"dens: no such condition in small; did you mean dense"),
+            (self.argv(place, "--table", "3"), r"--table 3: is of a paper"),
+            (["--specs", str(place)], r"no spec named: give one or more of small"),
+        ):
+            with pytest.raises(InputError, match=message):
+                main(argv)
+        assert taken == []
+
+
+def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
+    argv = ["index", "--documents", "tripclick", "--no-dense", "--bm25", "--output", "x"]
+    assert take(argv) == UNAVAILABLE
+    assert capsys.readouterr().err.startswith("error: tripclick: the documents are not here")
+    with pytest.raises(InputError, match="no such file"):
+        take(["index", "--documents", "nowhere.jsonl", "--output", "x"])
+
+
+def test_output_of_a_step_is_shown_and_its_last_line_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = Step("index", ("--documents", "nowhere.jsonl", "--output", "x"), place / "x")
+    code, last = runner._process(step)
+    assert code == 2
+    assert last.startswith("error: nowhere.jsonl: no such file")
+    shown = capsys.readouterr()
+    assert last in shown.err
+    assert shown.out == ""
+
+
+WORDS = [f"w{number}" for number in range(40)]
+
+
+@pytest.fixture
+def tiny(place: Path) -> Path:
+    """A made-up collection in 40 words, with a BERT of two layers for it; the folder of everything."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(4, 9)))) for _ in range(48)]
+    lines = (json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(texts))
+    (place / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    topics = {f"q{number}": " ".join(texts[number].split()[:3]) for number in range(24)}
+    (place / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    (place / "qrels.txt").write_text("".join(f"q{number} 0 d{number} 1\n" for number in range(24)))
+    folder = place / "encoder"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=45, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    return place
+
+
+def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
+    tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tiny, SMALL.replace("ENCODER", str(tiny / "encoder")))
+    argv = ["small", "--specs", str(tiny), "--output", str(tiny / "work"), "--jobs", "2"]
+    # a plan in a process of its own, killed with all its children as soon as the first run is written
+    with subprocess.Popen(
+        [sys.executable, "-m", "rnnreranker.regress", *argv],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+    ) as process:
+        first = tiny / "work" / "small" / "dense.some.txt"
+        while not first.exists() and process.poll() is None:
+            time.sleep(0.02)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+    made = (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns
+
+    # the same commands go on in this process, which has loaded PyTorch already
+    monkeypatch.setattr(runner, "_process", lambda step: (take([step.module, *step.argv]), ""))
+    argv = argv[:-2]
+    assert main([*argv, "--record"]) == 0
+    assert (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns == made
+    shown = capsys.readouterr()
+    assert len([line for line in shown.out.splitlines() if line.endswith("\tnew")]) == 8
+    records = {record.name: record for record in read_records(tiny / "results" / "small.json")}
+    assert set(records) == {"dense", "dense-rnn", "hard", "soft"}
+    assert all(0 < record.outcome["values"]["trec"]["nDCG@10"] <= 1 for record in records.values())
+    assert len({record.outcome["sha256"] for record in records.values()}) == 4
+    assert [step["command"].split()[2] for step in records["soft"].commands] == [
+        *("rnnreranker.index", "rnnreranker.search", "rnnreranker.labels", "rnnreranker.train", "rnnreranker.search")
+    ]
+    assert all(step["seconds"] > 0 for record in records.values() for step in record.commands)
+    assert main(argv) == 0  # nothing is left to do
+    shown = capsys.readouterr()
+    assert len([line for line in shown.out.splitlines() if line.endswith("\tok")]) == 8
+    assert "python -m" not in shown.err

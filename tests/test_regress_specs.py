@@ -1,0 +1,365 @@
+"""Specs are read strictly, all faults at once with file:line; one parameter changes the commands that have it."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.regress.__main__ import main
+from rnnreranker.regress.checks import find_spec, read_spec
+from rnnreranker.regress.plan import Plan, make_plan
+from rnnreranker.regress.rules import cycles
+from rnnreranker.regress.running import chosen_plan
+from rnnreranker.regress.spec import query_set_names, spec_names, specs_folder
+from rnnreranker.regress.stale import module_of
+
+OWN = """\
+schema: 3
+name: own
+title: A spec
+about: Nothing much.
+parts: [common]
+query_sets:
+  dl: {topics: &dl msmarco-passage/trec-dl-2019/judged, qrels: *dl, protocols: [trec, strict]}
+  dev: {topics: msmarco-passage/dev/small, qrels: msmarco-passage/dev/small, measures: [RR@10]}
+measures: [RR@10, nDCG@10]
+needs: {download_gb: 0.1}
+conditions:
+  dense-rnn: {title: dense + rNN, rerank: {rnn: {k: 5, k_exp: 2}}, of: dense, index: vectors}
+  hybrid: {title: hybrid, fuse: {rrf: {rrf_k: 40}}, of: [bm25, dense], query_sets: [dl]}
+expected: {dl: {dense: {strict: {nDCG@10: 0.5}}}}
+"""
+COMMON = """\
+indexes:
+  words: {prebuilt: msmarco-v1-passage, parts: {bm25: {}}, needs: {disk_gb: 5, download_gb: 2}}
+  vectors: {documents: msmarco-passage, parts: {dense: {encoder: tas-b}}, needs: {disk_gb: 30, gpu_hours: 4}}
+models:
+  first:
+    index: vectors
+    candidates: words
+    first: {bm25: {b: 0.5}}
+    labels: {evidence: {k: 7}}
+    train: {coder: {preset: coder-tas-b, epochs: 2}}
+    topics: msmarco-passage/train
+    qrels: msmarco-passage/train
+    validation: {topics: msmarco-passage/dev/judged, qrels: msmarco-passage/dev/judged}
+    needs: {gpu_hours: 24}
+conditions:
+  bm25: {title: BM25, retrieve: {bm25: {k1: 0.8, b: 0.6}}, index: words}
+  dense: {title: dense, retrieve: {dense: {}}, index: vectors}
+  trained: {title: trained, retrieve: {dense: {}}, index: vectors, model: first}
+"""
+
+
+def write(folder: Path, own: str = OWN, common: str = COMMON) -> Path:
+    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "parts" / "common.yaml").write_text(common, encoding="utf-8")
+    (folder / "own.yaml").write_text(own, encoding="utf-8")
+    return folder / "own.yaml"
+
+
+def faults(folder: Path, own: str = OWN, common: str = COMMON) -> str:
+    with pytest.raises(InputError) as caught:
+        read_spec(write(folder, own, common), data=True)
+    return str(caught.value)
+
+
+def plan_of(folder: Path, own: str = OWN, common: str = COMMON, only: str = "", sets: tuple[str, ...] = ()) -> Plan:
+    spec = read_spec(write(folder, own, common))
+    conditions = (spec.condition(only),) if only else None
+    return make_plan(spec, conditions=conditions, query_sets=[spec.query_set(name) for name in sets] or None)
+
+
+class TestSchema:
+    def test_a_good_spec_has_the_entries_of_its_parts_first(self, tmp_path: Path) -> None:
+        spec = read_spec(write(tmp_path), data=True)
+        assert [entry.id for entry in spec.conditions] == ["bm25", "dense", "trained", "dense-rnn", "hybrid"]
+        assert [spec.measures_of(entry) for entry in spec.query_sets] == [("RR@10", "nDCG@10"), ("RR@10",)]
+        assert [entry.id for entry in spec.conditions_of(spec.query_set("dev"))][-1] == "dense-rnn"
+
+    def test_all_faults_come_at_once_each_with_file_and_line(self, tmp_path: Path) -> None:
+        own = OWN.replace("title: A spec", "titel: A spec").replace("trec, strict]", "trec, strikt]")
+        own = own.replace("qrels: msmarco-passage/dev/small", "qrels: msmarco-passage/dev/smal")
+        own = own.replace("measures: [RR@10, nDCG@10]", "measures: [RR@10, nDGC@10]")
+        own = own.replace("download_gb: 0.1", "downlod_gb: 0.1")
+        own = (
+            own.replace("of: dense,", "of: dens,")
+            .replace("k: 5", "k: 0")
+            .replace("expected: {dl: {dense", "expected: {dl: {dnse")
+        )
+        common = COMMON.replace("prebuilt:", "documents: x.tsv, prebuilt:").replace("evidence: {", "evidense: {")
+        common = (
+            common.replace("epochs: 2", "epoch: 2")
+            .replace("{k1: 0.8", "{k: 0.8")
+            .replace("gpu_hours: 24", "gpu_hours: a")
+        )
+        message = faults(tmp_path, own, common)
+        for part in (
+            "own.yaml:3: unknown key titel; did you mean title?",
+            "own.yaml:1: key title is missing",
+            "own.yaml:8: msmarco-passage/dev/smal: neither a file nor a data set",
+            "own.yaml:7: protocol strikt; did you mean strict?",
+            "own.yaml:9: measures: nDGC@10: no such measure; did you mean nDCG",
+            "own.yaml:10: needs downlod_gb; did you mean download_gb?",
+            "own.yaml:12: of dens: not in conditions; did you mean dense",
+            "own.yaml:12: k=0: expected an integer >= 1",
+            "own.yaml:14: expected dnse: no such condition; did you mean dense",
+            "common.yaml:2: index words: give either `prebuilt` or `documents`",
+            "common.yaml:9: labeler evidense: no such labeler; did you mean evidence?",
+            "common.yaml:10: not settings of training with the loss kl: epoch: did you mean epochs?",
+            "common.yaml:14: needs gpu_hours: 'a'; expected a number >= 0",
+            "common.yaml:16: unknown parameters of bm25: k; known: k1, b",
+        ):
+            assert part in message, f"{part!r} is not in {message}"
+        lines = [int(fault.split(":")[1]) for fault in message.split("; /") if "own.yaml" in fault]
+        assert lines == sorted(lines)
+
+    @pytest.mark.parametrize(
+        ("before", "after", "message"),
+        [
+            ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: cyclic steps: dense-rnn → dense-rnn"),
+            ("name: own", "name: other", r"own\.yaml:2: name other: this file is own\.yaml; the two must be the same"),
+            ("parts: [common]", "parts: [comon]", r"own\.yaml:5: parts comon: no such file; did you mean common\?"),
+            ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: reranker rn: no such reranker; .*rnn"),
+            ("of: dense, index: vectors", "of: dense", r"own\.yaml:12: dense-rnn: key index is missing"),
+            ("index: vectors}", "index: words}", r"own\.yaml:12: reranker rnn: index words has no part dense"),
+            ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
+            ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; expected the conditions"),
+            ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected the condition"),
+            ("rrf_k: 40", "rrf_k: -1", r"own\.yaml:13: rrf_k=-1: expected a finite number >= 0"),
+            ("rrf: {", "rrff: {", r"own\.yaml:13: fuse='rrff': expected one of rrf"),
+            ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
+            ("index: vectors}", "index: vectors, contexts: [10, no]}", r"own\.yaml:12: context False; expected an"),
+            ("k: 5,", "k: 5, k: 6,", r"own\.yaml:12: key k stands here a second time"),
+            ("k: 5,", "k: 012,", r"own\.yaml:12: 012: a number does not begin with 0"),
+            ("k: 5,", "normalise: max,", r"own\.yaml:12: unknown parameters of rnn: normalise"),
+            ("k: 5,", "normalize: median,", r"own\.yaml:12: normalize='median': expected one of max, mean or none"),
+            ("{nDCG@10: 0.5", "{nDCG@10: half", r"own\.yaml:14: nDCG@10: 'half'; expected a number"),
+            ("{strict: {", "{binary: {", r"own\.yaml:14: expected binary: no such protocol; known: strict, trec"),
+            ("expected: {dl:", "expected: {dev:", r"own\.yaml:14: expected strict: no such protocol; .*trec"),
+            ("conditions:", "conditons:", r"own\.yaml:11: unknown key conditons; did you mean conditions\?"),
+            ("schema: 3", "schema: 2", r"own\.yaml:1: schema 2; this version reads schema 3"),
+            ("schema: 3", "schema: 3\n- x", r"own\.yaml:2: not YAML"),
+        ],
+    )  # fmt: skip
+    def test_a_fault(self, tmp_path: Path, before: str, after: str, message: str) -> None:
+        assert OWN.count(before) == 1
+        with pytest.raises(InputError, match=message):
+            read_spec(write(tmp_path, OWN.replace(before, after)))
+
+    def test_none_and_null_are_values_of_settings_that_may_be_none(self, tmp_path: Path) -> None:
+        for written in ("none", "null"):
+            plan = plan_of(tmp_path, OWN.replace("k: 5,", f"normalize: {written},"), only="dense-rnn")
+            step = plan.steps[-1]
+            assert step.value("--normalize") == "none"
+            parser = importlib.import_module("rnnreranker.search.__main__")._parser()
+            assert parser.parse_args(step.argv).normalize == "none"
+
+    def test_rerankers_of_one_condition_share_their_flags(self, tmp_path: Path) -> None:
+        both = OWN.replace("rerank: {rnn: {k: 5, k_exp: 2}}", "rerank: [{encoder: {}}, {rnn: {k: 5, k_exp: 2}}]")
+        argv = plan_of(tmp_path, both, only="dense-rnn").steps[-1].argv
+        assert argv[argv.index("--rerank") :][:8] == (
+            "--rerank",
+            "encoder",
+            "--rerank",
+            "rnn",
+            "--k",
+            "5",
+            "--k-exp",
+            "2",
+        )
+        for settings in ("[{encoder: {context: 20}}, {rnn: {context: 30}}]", "[{encoder: {context: 20}}, {rnn: {}}]"):
+            other = OWN.replace("{rnn: {k: 5, k_exp: 2}}", settings)
+            with pytest.raises(
+                InputError, match=r"own\.yaml:12: context: 20 of encoder, .* of rnn; one command has one"
+            ):
+                read_spec(write(tmp_path, other))
+
+    def test_a_cycle_is_found_on_every_way(self, tmp_path: Path) -> None:
+        first, second = COMMON.index("  first:\n"), COMMON.index("conditions:")
+        entry = COMMON[first:second]
+        both = entry + "    start: second\n" + entry.replace("  first:\n", "  second:\n") + "    start: first\n"
+        message = faults(tmp_path, OWN, COMMON[:first] + both + COMMON[second:])
+        assert message.endswith("common.yaml:5: cyclic steps: first → second → first")
+
+    def test_cycles(self) -> None:
+        assert cycles({"a": ["x", "b"], "x": [], "b": ["x", "a"]}) == [["a", "b", "a"]]
+        assert cycles({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) == []
+        assert cycles({"a": ["b"], "b": ["c"], "c": ["b"]}) == [["b", "c", "b"]]
+
+    def test_local_data_sets_and_files_are_known_without_being_there(self, tmp_path: Path) -> None:
+        own = OWN.replace(
+            "topics: msmarco-passage/dev/small, qrels: msmarco-passage/dev/small", "topics: TOPICS, qrels: a/b.txt"
+        )
+        good = read_spec(write(tmp_path, own.replace("TOPICS", "tripclick-head-val")), data=True)
+        assert good.query_set("dev").qrels == "a/b.txt"
+        wrong = own.replace("TOPICS", "tripclick-head-dev")
+        assert "own.yaml:8: tripclick-head-dev: expected tripclick, or tripclick-GROUP-SPLIT" in faults(tmp_path, wrong)
+
+    def test_a_name_is_of_a_spec_or_of_one_of_its_query_sets(self, tmp_path: Path) -> None:
+        write(tmp_path)
+        assert [entry.id for entry in find_spec("own", tmp_path)[1]] == ["dl", "dev"]
+        assert [entry.id for entry in find_spec("dev", tmp_path)[1]] == ["dev"]
+        assert find_spec(str(tmp_path / "own.yaml"), specs_folder())[0].name == "own"
+        with pytest.raises(InputError, match=r"ow: no such spec in .*; did you mean own\?"):
+            find_spec("ow", tmp_path)
+        (tmp_path / "second.yaml").write_text(OWN.replace("name: own", "name: second"), encoding="utf-8")
+        with pytest.raises(InputError, match=r"second\.yaml: query set dl stands in own too; choose another id"):
+            find_spec("own", tmp_path)
+        (tmp_path / "second.yaml").write_text("a: [1\nb: 2\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"second\.yaml:2: not YAML"):
+            find_spec("second", tmp_path)
+
+
+class TestPlan:
+    @pytest.mark.parametrize(
+        ("before", "after", "changed"),
+        [
+            ("k: 5", "k: 6", ["runs/own/dense-rnn.dl.txt", "runs/own/dense-rnn.dev.txt"]),
+            ("k1: 0.8", "k1: 0.9", ["runs/own/bm25.dl.txt", "runs/own/bm25.dev.txt"]),
+            ("rrf_k: 40", "rrf_k: 60", ["runs/own/hybrid.dl.txt"]),
+            ("k: 7", "k: 8", ["runs/models/first.parquet"]),
+            ("epochs: 2", "epochs: 3", ["runs/models/first"]),
+            ("RR@10, nDCG", "RR@5, nDCG", []),
+        ],
+    )
+    def test_one_parameter_changes_one_command(
+        self, tmp_path: Path, before: str, after: str, changed: list[str]
+    ) -> None:
+        shown = {str(step.output): step.command() for step in plan_of(tmp_path).steps}
+        assert (OWN + COMMON).count(before) == 1
+        plan = plan_of(tmp_path, OWN.replace(before, after), COMMON.replace(before, after))
+        others = {str(step.output): step.command() for step in plan.steps}
+        assert sorted(name for name in shown if shown[name] != others[name]) == sorted(changed)
+        for name in changed:
+            assert after.split(": ")[1] in shlex.split(others[name])
+
+    def test_the_commands_of_a_plan_make_what_later_ones_read(self, tmp_path: Path) -> None:
+        plan = plan_of(tmp_path, sets=("dl",))
+        made: set[Path] = set()
+        for step in plan.steps:
+            assert made.issuperset(step.inputs)
+            assert step.value("--output") == str(step.output)
+            made.add(step.output)
+        assert [step.output.name for step in plan.steps] == [
+            *("bm25.dl.txt", "msmarco-passage.vectors", "dense.dl.txt"),
+            "msmarco-passage-train.msmarco-v1-passage.words.b-0.5.txt",
+            *("first.parquet", "msmarco-passage-dev-judged.msmarco-v1-passage.words.b-0.5.txt", "first"),
+            *("trained.dl.txt", "dense-rnn.dl.txt", "hybrid.dl.txt"),
+        ]
+        train = plan.steps[6]
+        assert train.value("--validation-run") == str(plan.steps[5].output)
+        assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
+        assert plan.steps[7].value("--encoder") == "runs/models/first"
+        hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf --rrf-k 40 --hits 1000 --tag hybrid"
+        assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
+
+    def test_steps_of_several_query_sets_share_indexes_and_models(self, tmp_path: Path) -> None:
+        outputs = [step.output for step in plan_of(tmp_path).steps]
+        assert len(outputs) == len(set(outputs))
+        assert Path("runs/own/trained.dev.txt") in outputs
+        assert Path("runs/own/hybrid.dev.txt") not in outputs  # is measured on dl alone
+
+    def test_needs_are_added_up_with_a_prebuilt_index_once(self, tmp_path: Path) -> None:
+        assert plan_of(tmp_path).needs() == {"download_gb": 2.1, "disk_gb": 35, "gpu_hours": 28}
+        assert plan_of(tmp_path, only="bm25").needs() == {"download_gb": 2.1, "disk_gb": 5}
+
+    def test_a_sweep_has_a_run_for_each_context(self, tmp_path: Path) -> None:
+        own = OWN.replace("of: dense, index: vectors}", "of: dense, index: vectors, contexts: [10, 20]}")
+        plan = plan_of(tmp_path, own, only="dense-rnn", sets=("dl",))
+        assert [(step.output.name, step.value("--context")) for step in plan.steps[-2:]] == [
+            ("dense-rnn-10.dl.txt", "10"),
+            ("dense-rnn-20.dl.txt", "20"),
+        ]
+
+    def test_dense_vectors_are_made_before_words_which_only_bm25_needs(self, tmp_path: Path) -> None:
+        spec = read_spec(specs_folder() / "cranfield.yaml")
+        steps = make_plan(spec, conditions=[spec.condition("bm25")]).steps
+        assert [step.output.name for step in steps] == ["cranfield.main", "bm25", "bm25.cranfield.txt"]
+        assert "--bm25" in steps[1].argv
+        assert [s.output.name for s in make_plan(spec, conditions=[spec.condition("dense")]).steps] == [
+            *("cranfield.main", "dense.cranfield.txt")
+        ]
+
+    def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
+        spec = read_spec(specs_folder() / "pydoc.yaml")
+        plan = chosen_plan(spec, spec.query_sets, "hybrid-rnn", tmp_path)
+        assert [entry.id for entry in plan.conditions] == ["bm25", "dense", "hybrid", "hybrid-rnn"]
+        assert [step.module for step in plan.steps] == ["search", "search", "fuse", "search"]
+        with pytest.raises(InputError, match=r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
+            chosen_plan(spec, spec.query_sets, "hybrid-rn", tmp_path)
+
+    def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
+        works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
+        works += "frozen_layers: 4}\n"
+        works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
+        spec = read_spec(write(tmp_path, OWN + works))
+        plan = chosen_plan(spec, spec.query_sets, "labels", Path("runs"))
+        assert [step.module for step in plan.steps] == ["index", "study"]
+        assert plan.steps[-1].argv[:6] == (
+            *("--index", "runs/indexes/msmarco-passage.vectors"),
+            *("--topics", "msmarco-passage/trec-dl-2019/judged", "--qrels", "msmarco-passage/trec-dl-2019/judged"),
+        )
+        assert "--learning-rates 1e-4 3e-4 --epochs 4 --frozen-layers 4" in plan.steps[-1].command()
+        recover = chosen_plan(spec, spec.query_sets, "hidden", Path("runs")).steps[-1]
+        assert recover.value("--run") == "runs/own/dense.dl.txt"
+        assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, None, Path("runs")).steps].count(
+            ".json"
+        ) == 0
+
+    def test_what_is_printed_says_needs_and_what_is_planned(self, tmp_path: Path) -> None:
+        own = OWN.replace("expected:", "  later: {title: later, planned: a thing that is lacking}\nexpected:")
+        lines = plan_of(tmp_path, own, sets=("dl",)).lines()
+        assert lines[1] == "# needs in all: 2.1 GB to download, 35 GB of disk, 28 hours of a GPU"
+        assert "# 7 of 10: 24 hours of a GPU" in lines
+        assert lines[-1] == "# later: planned: a thing that is lacking"
+        assert not any("later.dl.txt" in line for line in lines)
+
+
+class TestTheProjectsOwn:
+    def test_all_specs_are_good_and_know_their_data(self) -> None:
+        folder = specs_folder()
+        for name in spec_names(folder):
+            assert read_spec(folder / f"{name}.yaml", data=True).name == name
+
+    def test_the_names_that_were_specs_are_still_names(self) -> None:
+        sets = query_set_names(specs_folder())
+        assert {"msmarco-dev", "msmarco-dev-small", "dl19", "dl20"} == {
+            k for k, v in sets.items() if v == "msmarco-passage"
+        }
+        assert {"dl21-passage", "msmarco-v2-dev1"} == {k for k, v in sets.items() if v == "msmarco-v2-passage"}
+        groups = {f"tripclick-{group}{part}" for group in ("head", "torso", "tail") for part in ("", "-val")}
+        assert groups | {"tripclick-head-raw", "tripclick-head-val-raw"} == {
+            k for k, v in sets.items() if v == "tripclick"
+        }
+
+    def test_every_command_of_every_plan_is_taken_by_its_parser(self) -> None:
+        parsers = {}
+        for name in spec_names(specs_folder()):
+            spec = read_spec(specs_folder() / f"{name}.yaml")
+            for step in make_plan(spec, works=spec.works).steps:
+                if step.module not in parsers:
+                    parsers[step.module] = importlib.import_module(module_of(step.module))._parser()
+                args = parsers[step.module].parse_args(step.argv)
+                assert str(step.output) in (args.output, getattr(args, "record", None), f"{args.output}/bm25")
+
+    def test_indexes_and_models_of_one_name_are_made_by_one_command(self) -> None:
+        found: dict[str, str] = {}
+        for name in spec_names(specs_folder()):
+            for step in make_plan(read_spec(specs_folder() / f"{name}.yaml")).steps:
+                assert found.setdefault(str(step.output), step.command()) == step.command()
+
+    def test_a_dry_run_of_a_query_set_is_the_plan_of_it_alone(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["dl19", "--only", "r-tas-b", "--dry-run"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("# TREC Deep Learning 2019")
+        assert [line for line in lines if line.startswith("python -m rnnreranker.evaluate")] == [
+            "python -m rnnreranker.evaluate runs/msmarco-passage/tas-b.dl19.txt runs/msmarco-passage/r-tas-b.dl19.txt "
+            f"--qrels msmarco-passage/trec-dl-2019/judged --protocol {protocol} "
+            "--measures 'RR@10 nDCG@10 R@10 AP@10 R@1000'"
+            for protocol in ("trec", "strict", "lenient")
+        ]
