@@ -95,22 +95,16 @@ def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
     from rnnreranker.bench.parts import cell, missed
     from rnnreranker.regress.method_table import method_tables
-    from rnnreranker.regress.study_table import KINDS, picture, study_table
+    from rnnreranker.regress.study_table import KINDS, against, differences, picture, rises, study_table
 
-    bound = {name: getattr(figures, name) for name in ("record", "records", "value", "gain")}
-    plain = (fixed, signed, interval, short, words, pick, each, less, apart, claim)
-    studies = {"study_kinds": KINDS, "study_table": study_table, "picture": picture}
-    return (
-        bound
-        | {function.__name__: function for function in plain}
-        | studies
-        | {
-            "cell": cell,
-            "missed": lambda parts: missed({part["title"]: part for part in parts.values()}),
-            "method_tables": method_tables,
-            "zip": zip,
-        }
-    )
+    def over(parts: Mapping[str, Row]) -> list[str]:
+        """The rows of a benchmark that missed their bounds, under the titles of their parts."""
+        return missed({part["title"]: dict(part) for part in parts.values()})
+
+    own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
+    own += [pick, each, less, apart, claim, cell, over, method_tables]
+    own += [study_table, against, differences, rises, picture]
+    return {function.__name__: function for function in own} | {"study_kinds": KINDS}
 
 
 def fixed(value: float, digits: int = 4) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.record import Record
@@ -27,6 +27,25 @@ def study_table(study: Mapping[str, Any], group: str) -> tuple[list[str], list[l
             line.append(_difference(others[0] if others else None))
         lines.append(line)
     return header, lines
+
+
+def against(
+    study: Mapping[str, Any], other: str, group: str = "all", measure: str = "nDCG@10"
+) -> dict[str, Mapping[str, float]]:
+    """Arm → its difference to another arm, of those that are compared with it."""
+    rows = [row for row in study["rows"] if (row["group"], row["measure"]) == (group, measure)]
+    return {row["arm"]: row["against"][other] for row in rows if other in row["against"]}
+
+
+def differences(found: Mapping[str, Mapping[str, float]], arms: Sequence[str]) -> list[float]:
+    """The differences of some arms, in their order."""
+    return [found[arm]["difference"] for arm in arms]
+
+
+def rises(study: Mapping[str, Any]) -> dict[str, float]:
+    """Arm → by how much nDCG@10 of validation rose from the first step to the last."""
+    curves = {arm: curve["nDCG@10"] for arm, curve in study["curves"].items()}
+    return {arm: values[-1] - values[0] for arm, values in curves.items() if not arm.endswith(", hparam")}
 
 
 def picture(study: Record, name: str = "") -> str:
