@@ -19,7 +19,7 @@ from rnnreranker.regress.prose import Figures
 from rnnreranker.regress.study_table import study_table
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
-from rnnreranker.study.report import curves, positives, study_rows
+from rnnreranker.study.report import by_query, curves, positives, study_rows
 from rnnreranker.study.run import choose_rates
 from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
 from rnnreranker.train.params import TrainParams
@@ -133,6 +133,9 @@ def test_rows_average_seeds_before_comparing() -> None:
     found = rows["CODER + mixed", "all"]["against"]["CODER"]
     assert found["low"] == pytest.approx(0.0)
     assert found["high"] == pytest.approx(0.2)
+    single = by_query(records)
+    assert list(single) == ["base", "CODER", "CODER + mixed"]
+    assert single["CODER"] == {"nDCG@10": {"a": 0.6, "b": 0.4}}
     with pytest.raises(InputError, match="not tested on the same queries"):
         study_rows([*records, record("other", 0, {"a": 1.0})])
 
@@ -226,6 +229,10 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     again = found("again.json")
     assert again.outcome["rows"] == first.outcome["rows"]
     assert again.outcome["curves"] == first.outcome["curves"]
+    for row in first.outcome["rows"]:
+        if row["group"] == "all":
+            single = first.outcome["queries"][row["arm"]][row["measure"]]
+            assert np.mean(list(single.values())) == pytest.approx(row["value"], abs=1e-4)
     (made,) = first.commands
     assert made["command"].startswith("python -m rnnreranker.study --index ")
     assert str(collection / "work") not in made["command"]

@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
-    from rnnreranker.study.report import chosen_steps, curves, positives, study_rows
+    from rnnreranker.study.report import by_query, chosen_steps, curves, positives, study_rows
     from rnnreranker.study.run import choose_rates, run_arms
 
     work = Path(args.work or f"{args.output}.trials")
@@ -93,6 +93,7 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
         "labels": setting.labels.to_dict(),
         "rates": rates,
         "rows": study_rows(records, loaded.groups),
+        "queries": by_query(records),
         "curves": curves(records),
         "positives": positives(records),
         "steps": chosen_steps(records),

@@ -112,6 +112,14 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     return found
 
 
+def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
+    """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (arm, measure), values in _per_query(records).items():
+        found.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in values.items()}
+    return found
+
+
 def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
     """(arm, measure) → query → mean over the seeds."""
     gathered: dict[tuple[str, str], dict[str, list[float]]] = {}
