@@ -15,8 +15,9 @@ import pytest
 from rnnreranker import Run
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.regress.results import read_results, results_file
-from rnnreranker.regress.spec import read_spec, specs_folder
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.records import last_run, recorded
+from rnnreranker.regress.spec import specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,16 +92,14 @@ def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.Capture
 
 def test_figures_are_those_on_record() -> None:
     (block,) = [block for block in blocks("") if "Judged@10" in block]
-    spec = read_spec("pydoc", specs_folder())
-    shown = {line[8:33].strip(): line[33:].split() for line in block.splitlines()[1:]}
-    on_record = [
-        {
-            condition.title: [f"{result.values['test'][condition.id][measure]:.4f}" for measure in spec.measures]
-            for condition in spec.conditions
-        }
-        for result in read_results(results_file(specs_folder(), spec))
-    ]
-    assert shown in on_record
+    spec = read_spec(specs_folder() / "pydoc.yaml")
+    records = recorded(specs_folder(), ["pydoc"])
+    for condition in spec.conditions:
+        record = last_run(records, "pydoc", condition.id)
+        assert record is not None
+        values = " ".join(f"{record.outcome['values']['trec'][measure]:.4f}" for measure in spec.measures)
+        (line,) = [" ".join(line.split()) for line in block.splitlines() if f" {condition.title}  " in line]
+        assert values in line
 
 
 def test_every_command_is_in_the_table() -> None:

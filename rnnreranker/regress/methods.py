@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import find, make_params
-from rnnreranker.regress.spec import Index, Use
+from rnnreranker.regress.spec import MODULES, Index, Use, Work
+from rnnreranker.regress.stale import module_of
 from rnnreranker.settings import Params, hints_of, plain, words
 
 PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25"}  # what a method needs → part of an index
@@ -100,6 +103,27 @@ def check_training(use: Use) -> None:
     if use.name != "coder":
         raise InputError(f"train {use.name}; {nearest(use.name, ['coder'])}")
     training_settings(use.params, use.preset or None)
+
+
+@functools.cache
+def flags_of(module: str) -> frozenset[str]:
+    """The flags of `python -m rnnreranker.<module>`."""
+    return frozenset(importlib.import_module(module_of(module))._parser()._option_string_actions)
+
+
+def check_work(work: Work) -> None:
+    """Nothing, when the command of a study, a tuning, … has these options.
+
+    Raises:
+        InputError: options that it does not have, a condition without a query set.
+    """
+    flags = flags_of(MODULES[work.kind])
+    known = [name.removeprefix("--").replace("-", "_") for name in flags] + ["query_set", "of"]
+    unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
+    if unknown:
+        raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
+    if "of" in work.options and "query_set" not in work.options:
+        raise InputError("of: needs the query set of the run; give query_set")
 
 
 def _check_fields(what: str, values: dict[str, Any], kind: type[Params]) -> None:

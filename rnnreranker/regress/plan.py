@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +10,10 @@ from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.method import find
-from rnnreranker.regress.methods import arguments
+from rnnreranker.regress.methods import arguments, flags_of
 from rnnreranker.regress.needs import needs_of, needs_text
 from rnnreranker.regress.spec import MODULES, Condition, Index, Model, QuerySet, Spec, Use, Work, planned
-from rnnreranker.regress.stale import module_of
-from rnnreranker.settings import words
+from rnnreranker.settings import flag, words
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 QUERY_SETTINGS = ("encoder", "pooling", "l2_norm", "max_length", "query_prompt")  # of a dense part, for its queries too
@@ -263,31 +261,27 @@ class _Maker:
     def work(self, work: Work) -> None:
         """The step of a study, a tuning, …: its options in flags, with the files of the entries that they name."""
         options, inputs, argv = dict(work.options), [], []
+        module = MODULES[work.kind]
         if "query_set" in options:
             query_set = self.spec.query_set(options.pop("query_set"))
             if "of" in options:
                 paths = self.condition(self.spec.condition(options.pop("of")), query_set)
                 argv, inputs = ["--run", str(paths[0])], [*paths[:1]]
-            argv += ["--topics", query_set.topics, "--qrels", query_set.qrels]
+            own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
+            options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
         if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
             name, files = self.index(self.spec.index(options.pop("index")))
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in _option(key, value)]
-        argv += [record_flag(MODULES[work.kind]), str(output)]
-        self._add(MODULES[work.kind], argv, output, inputs, work.needs)
-
-
-def record_flag(module: str) -> str:
-    """The flag of a command that names the file for its records."""
-    parser = importlib.import_module(module_of(module))._parser()
-    return "--record" if "--record" in parser._option_string_actions else "--output"
+        argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]
+        self._add(module, argv, output, inputs, work.needs)
 
 
 def _option(name: str, value: Any) -> Iterator[str]:
     """An option of a command: a list stands behind its flag word by word."""
     if isinstance(value, list):
-        yield from (f"--{name.replace('_', '-')}", *map(str, value))
+        yield from (flag(name), *map(str, value))
     else:
         yield from words({name: value})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use
+from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use, check_work
 from rnnreranker.regress.needs import SIZES, TEXTS
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
@@ -95,6 +95,7 @@ def _check_links(document: Document, found: Found, works: list[Work]) -> None:
         for name, target in (("of", "conditions"), ("query_set", "query_sets")):
             if name in work.options:
                 links.append((str(where[0]), work.id, document, where, name, work.options[name], target))
+        document.note(where, check_work, work)
     for key, name_of, source, place, name, value, target in links:
         needing.setdefault((key, name_of), [])
         places.setdefault((key, name_of), (source, place))
