@@ -19,9 +19,9 @@ from rnnreranker.regress.prose import Figures
 from rnnreranker.regress.study_table import study_table
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
-from rnnreranker.study.report import by_query, curves, positives, study_rows
-from rnnreranker.study.run import choose_rates
+from rnnreranker.study.comparisons import by_query, curves, positives, study_rows
 from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
+from rnnreranker.study.trainings import choose_rates
 from rnnreranker.train.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -101,7 +101,7 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
         rate = arm.side.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
-    monkeypatch.setattr("rnnreranker.study.run.run_trial", run)
+    monkeypatch.setattr("rnnreranker.study.trainings.run_trial", run)
     side, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
     assert side.rates == best
     assert {name: entry["rate"] for name, entry in found.items()} == best
@@ -196,7 +196,7 @@ def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     collection: Path, measures: list[str], hits: int
 ) -> None:
     from rnnreranker.study.__main__ import _parser
-    from rnnreranker.study.inputs import load_study
+    from rnnreranker.study.loaded import load_study
 
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.command import progress
-from rnnreranker.diagnose.contexts import Geometry, geometry
+from rnnreranker.diagnose.geometry import Geometry, geometry
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError

@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("--test-topics and --test-qrels go together; only one was given")
     from rnnreranker.files import check_writable
     from rnnreranker.record import of_command, write_records
-    from rnnreranker.study.inputs import load_study
+    from rnnreranker.study.loaded import load_study
 
     check_writable(args.output)
     params = command.chosen(args, TrainParams, base=TrainParams(**DEFAULTS))
@@ -60,8 +60,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
-    from rnnreranker.study.report import by_query, chosen_steps, curves, positives, study_rows
-    from rnnreranker.study.run import choose_rates, run_arms
+    from rnnreranker.study.comparisons import by_query, chosen_steps, curves, positives, study_rows
+    from rnnreranker.study.trainings import choose_rates, run_arms
 
     work = Path(args.work or f"{args.output}.trials")
     setting, tasks = loaded.setting, loaded.tasks

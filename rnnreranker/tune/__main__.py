@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
     from rnnreranker.tune.objective import Objective
     from rnnreranker.tune.space import Space
-    from rnnreranker.tune.study import Study
+    from rnnreranker.tune.trials import Study
 
 UNRECORDED = ("--record", "--output", "--plots", "--storage")  # flags that say where this machine keeps things
 FEW = 50  # topics below which the best of many trials is mostly luck

@@ -12,7 +12,7 @@ from rnnreranker.evaluate.comparison import bootstrap_intervals, paired_t_test
 from rnnreranker.rnn import RnnParams
 from rnnreranker.tune.objective import Objective
 from rnnreranker.tune.space import Space
-from rnnreranker.tune.study import Report, Study, search
+from rnnreranker.tune.trials import Report, Study, search
 
 
 @dataclass(frozen=True)

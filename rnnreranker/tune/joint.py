@@ -19,8 +19,8 @@ from rnnreranker.method import Inputs
 from rnnreranker.tune.heldout import HeldOut, held_out_of
 from rnnreranker.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.tune.joint_space import Joint, JointSpace
-from rnnreranker.tune.study import Report, Study, search
 from rnnreranker.tune.sweeps import WHOLE, Rows, compared, without_parts
+from rnnreranker.tune.trials import Report, Study, search
 
 if TYPE_CHECKING:
     import pandas

@@ -12,8 +12,8 @@ from rnnreranker.errors import InputError
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.measures import topics_that_count
 from rnnreranker.files import fingerprint
-from rnnreranker.tune.contexts import Contexts
 from rnnreranker.tune.identity import of_qrels
+from rnnreranker.tune.kept_contexts import Contexts
 
 if TYPE_CHECKING:
     import pandas

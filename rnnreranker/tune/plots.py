@@ -9,8 +9,8 @@ import numpy as np
 
 from rnnreranker.errors import require
 from rnnreranker.train.plots import save_figure
-from rnnreranker.tune.study import Study
 from rnnreranker.tune.sweeps import WHOLE, Rows
+from rnnreranker.tune.trials import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

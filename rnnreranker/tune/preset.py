@@ -9,7 +9,7 @@ import yaml
 
 from rnnreranker.files import write_atomically
 from rnnreranker.tune.heldout import HeldOut
-from rnnreranker.tune.study import Study
+from rnnreranker.tune.trials import Study
 
 
 def write_preset(path: str | Path, study: Study, held_out: HeldOut, about: dict[str, Any]) -> None:

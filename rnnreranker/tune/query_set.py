@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
-from rnnreranker.tune.contexts import Contexts
+from rnnreranker.tune.kept_contexts import Contexts
 from rnnreranker.tune.objective import Objective
 
 if TYPE_CHECKING:

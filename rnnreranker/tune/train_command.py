@@ -21,7 +21,7 @@ from rnnreranker.tune.joint_space import Joint, JointSpace
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
-    from rnnreranker.tune.study import Study
+    from rnnreranker.tune.trials import Study
 
 FEW = 100  # validation queries below which the best of the trials is mostly luck
 SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
