@@ -70,6 +70,23 @@ def test_hard_needs_no_index(tmp_path: Path) -> None:
         assert one.targets.tolist() == [1.0] + [0.0] * 19
 
 
+def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "teacher.yaml").write_text("lam: 1.0\nk: 3\n")
+    given = flags(tmp_path)[:-2]  # without --k
+    argv = [*given, "--method", "teacher", "--teacher", "rnn", "--teacher-params", str(tmp_path / "teacher.yaml")]
+    assert main(argv) == 0
+    found = SoftLabels.read(tmp_path / "labels.parquet")
+    assert (found.metadata["teacher"]["name"], found.metadata["teacher"]["k"]) == ("rnn", 3)
+    taught = {one.qid: one.targets for one in found}
+    assert main([*given, "--method", "query"]) == 0
+    for one in SoftLabels.read(tmp_path / "labels.parquet"):  # lambda 1 is the inner product, mapped alike
+        np.testing.assert_allclose(taught[one.qid], one.targets, atol=1e-5)
+    with pytest.raises(InputError, match="reranker rn: no such reranker; did you mean rnn"):
+        main([*given, "--method", "teacher", "--teacher", "rn"])
+    with pytest.raises(InputError, match="--teacher is for labeler teacher: not with query"):
+        main([*given, "--method", "query", "--teacher", "rnn"])
+
+
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--audit-output goes with.*--cluster goes"):
         main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--cluster", "tcp://x"])

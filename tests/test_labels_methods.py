@@ -12,11 +12,14 @@ import pytest
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.errors import InputError
 from rnnreranker.labels import judged as judged_module
-from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import Labeler, needs_of
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
 from rnnreranker.labels.methods.query import QueryLabeler
+from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
 from rnnreranker.method import Inputs, names
+from rnnreranker.rerank.base import make_reranker
+from rnnreranker.rerank.encoder import EncoderReranker
 
 PARAMS = RnnParams(k=4, context=12)
 METHODS = ("evidence", "geometric", "hard", "jaccard", "query", "uniform")
@@ -171,6 +174,30 @@ def test_presets_are_those_of_the_tables() -> None:
     """Paper 000, Table 6: n_max 4 and 32; TripClick's values are in no table, so there is no preset of them."""
     found = {name: (one.n_max, one.normalization, round(one.boost, 3)) for name, one in LabelParams.presets.items()}
     assert found == {"coder-tas-b": (4, "maxmin", 1.222), "coder-cocondenser": (32, "std", 1.525)}
+
+
+def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
+    source, queries, run = collection(tmp_path)
+    teacher = EncoderReranker(Inputs(vectors=source, query_vectors=queries))
+    plain = LabelParams(normalization="none", boost=1.0, n_max=None)
+    inputs = Inputs(teacher=teacher)
+    labels = labeler_of("teacher", inputs, TeacherParams(context=12), plain).infer(run, some(run))
+    one = labels["q2"]  # its positive is no candidate
+    products = source.fetch(source.rows(one.docids[:12])).astype(np.float64) @ queries.vectors[2]
+    np.testing.assert_allclose(one.scores[:12], products, rtol=1e-5)
+    np.testing.assert_allclose(one.targets[:12], np.exp(products) / np.exp(products).sum(), rtol=1e-5)
+    assert labels.metadata["teacher"] == {"name": "encoder", "context": 1000}
+    assert labels.metadata["index"] == source.fingerprint
+    by_query = make_labeler("query", source, queries, PARAMS).infer(run, some(run))
+    alike = labeler_of("teacher", inputs, TeacherParams(context=12)).infer(run, some(run))
+    for ours, theirs in zip(alike, by_query, strict=True):
+        np.testing.assert_allclose(ours.targets, theirs.targets, atol=1e-5)
+    assert needs_of("teacher", TeacherParams(teacher="scorer")) == {"topics", "vectors"}
+    regularised = Inputs(teacher=make_reranker("regularise", inputs=teacher.inputs))
+    with pytest.raises(InputError, match="teacher regularise: reads scores of the run"):
+        labeler_of("teacher", regularised).infer(run, some(run))
+    with pytest.raises(InputError, match="method teacher: needs teacher, which were not given"):
+        labeler_of("teacher", teacher.inputs)
 
 
 def test_lambda_at_its_ends_is_geometric_and_jaccard(tmp_path: Path) -> None:

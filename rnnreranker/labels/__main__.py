@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from rnnreranker import command
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
+from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
-from rnnreranker.method import find, names
+from rnnreranker.method import names
 from rnnreranker.settings import Params, is_file_name, sections_of
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ A job that was killed goes on where it stopped when the same command is given ag
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    _check(args)
     params, label_params = _params(args)
+    needs = needs_of(args.method, params)
+    _check(args, needs)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.soft import SoftLabels
@@ -44,7 +46,6 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import check_dimension
 
-    needs = find("labeler", args.method).needs
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = read_first_stage(args.run).head(args.depth)
     wanted = [qid for qid in run if qid in judged]
@@ -131,9 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems, needs = [], find("labeler", args.method).needs
+    problems = []
     if (from_index := sorted(needs & {"vectors", "texts"}, reverse=True)) and not args.index:
         problems.append(f"--method {args.method} needs --index (where {' and '.join(from_index)} come from)")
     if "topics" in needs and not args.topics:

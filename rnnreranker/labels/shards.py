@@ -23,7 +23,7 @@ from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.methods.base import Labeler, make_labeler
+from rnnreranker.labels.methods.base import Labeler, make_labeler, with_teacher
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.method import Inputs
@@ -145,7 +145,9 @@ def _labeler(
     index, of_index = work.index, {}
     if index is not None:
         of_index = {"vectors": lambda: _opened(index), "texts": lambda: texts_of(index, docids)}
-    inputs = Inputs(query_vectors=queries, topics=topics, **of_index)
+    inputs: Inputs = Inputs(
+        query_vectors=queries, topics=topics, teacher=lambda: with_teacher(inputs, work.params), **of_index
+    )
     return make_labeler(work.method, inputs, work.params, work.label_params, relevant=work.relevant, threads=1)
 
 

@@ -93,8 +93,7 @@ class Labeler(ABC):
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector."""
-        vectors = self.inputs.vectors if "vectors" in self.needs else None
-        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), vectors)
+        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), self._source())
         scores: list[Any] = [None] * len(contexts)
         found: list[Any] = [None] * len(contexts)
         for place, raw, given in self._labelled(contexts):
@@ -106,9 +105,13 @@ class Labeler(ABC):
         found: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
         if self.params.to_dict():
             found[self.Params.section or "params"] = self.params.to_dict()
-        if "vectors" in self.needs:
-            found["index"] = self.inputs.vectors.fingerprint
+        if (source := self._source()) is not None:
+            found["index"] = source.fingerprint
         return found | {"labels": self.label_params.to_dict() | {"mass": "own"}}
+
+    def _source(self) -> Any:
+        """Where the vectors of positives and candidates must be; None where the method looks at none."""
+        return self.inputs.vectors if "vectors" in self.needs else None
 
     def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         for place, one in enumerate(contexts):
@@ -200,6 +203,23 @@ def make_labeler(
     own = params if isinstance(params, kind.Params) else None
     made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads)
     return made
+
+
+def needs_of(name: str, params: Any) -> frozenset[str]:
+    """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place."""
+    needs: frozenset[str] = find("labeler", name).needs
+    return needs - {"teacher"} | find("reranker", params.teacher).needs if "teacher" in needs else needs
+
+
+def with_teacher(inputs: Inputs, params: Any) -> Any:
+    """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
+
+    Raises:
+        InputError: no such reranker, a file of parameters that it does not take, and what its constructor raises.
+    """
+    kind = find("reranker", params.teacher)
+    own = kind.Params.from_yaml(params.teacher_params) if params.teacher_params else None
+    return kind(inputs, own)
 
 
 def _assembled(
