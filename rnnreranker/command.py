@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, RnnrerankerError
 from rnnreranker.method import find, make_params, methods, names
-from rnnreranker.settings import Params, choices, flag, hints_of, member, typed_name
+from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -122,7 +122,7 @@ def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str) 
     options: dict[str, Any] = {"default": None, "dest": typed_name(field), "help": text.replace("%", "%%")}
     if member(hint) is bool:
         options["action"] = argparse.BooleanOptionalAction
-    elif words := choices(hint):
+    elif words := words_of(field, hint):
         options["choices"] = [*words, "none"] if type(None) in typing.get_args(hint) else words
     else:
         options |= {"type": _reader(hint), "metavar": typed_name(field).upper()}
@@ -153,7 +153,7 @@ def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], pr
         InputError: flags of methods that were not chosen, a preset that none of them takes, values out of range.
     """
     own = {name: set(hints_of(found.Params)) for name, found in methods(kind).items()}
-    typed = {name: getattr(args, name) for name in sorted(set().union(*own.values())) if _typed(args, name)}
+    typed = given_of(args, kind)
     foreign = [name for name in typed if not any(name in own[one] for one in chosen)]
     if foreign:
         shown = "; ".join(
@@ -169,8 +169,11 @@ def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], pr
     return found
 
 
-def _typed(args: argparse.Namespace, name: str) -> bool:
-    return getattr(args, name, None) is not None
+def given_of(args: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """The parameters of any method of a kind that were typed on the command line."""
+    fields = {field.name: field for found in methods(kind).values() for field in dataclasses.fields(found.Params)}
+    typed = {name: getattr(args, typed_name(fields[name]), None) for name in sorted(fields)}
+    return {name: value for name, value in typed.items() if value is not None}
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:

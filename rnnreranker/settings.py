@@ -7,7 +7,7 @@ import functools
 import math
 import numbers
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,7 @@ def setting(
     at_least: float | None = None,
     at_most: float | None = None,
     above: float | None = None,
+    one_of: Callable[[], list[str]] = list,
     tunable: bool = True,
     flag: str = "",
 ) -> Any:
@@ -30,13 +31,13 @@ def setting(
         default: also what a preset leaves out.
         meaning: one line; the flag's help shows it with the default.
         at_least, at_most, above: limits of a number; a number of type float is finite in any case.
+        one_of: gives the words that a text may be, where they are found when the program runs, as names of methods are.
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
-    return dataclasses.field(
-        default=default, metadata={"help": meaning, "limits": limits, "tunable": tunable, "flag": flag}
-    )
+    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def context_setting(default: int = 60) -> Any:
@@ -99,8 +100,9 @@ class Params:
         Raises:
             InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
         """
-        content, where = _section(path, cls.section)
+        content, where = read_section(path, cls.section)
         hints = hints_of(cls)
+        content = {key: value for key, value in content.items() if key in hints or key not in cls.beside()}
         if unknown := [key for key in content if key not in hints]:
             raise InputError(
                 f"{where}: " + "; ".join(f"unknown key {key}, {nearest(str(key), hints)}" for key in unknown)
@@ -109,6 +111,11 @@ class Params:
             return cls(**{name: plain(value, hints[name]) for name, value in content.items()})
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
+
+    @classmethod
+    def beside(cls) -> Collection[str]:
+        """Keys of its section in a preset file that belong to other settings."""
+        return ()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""
@@ -132,7 +139,7 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
     if value is None and optional:
         return None, ""
     kind, limits = member(hint), field.metadata.get("limits", {})
-    if words := choices(hint):
+    if words := words_of(field, hint):
         good = isinstance(value, str) and value in words
     elif kind is bool:
         good = isinstance(value, bool)
@@ -188,6 +195,12 @@ def choices(hint: Any) -> list[str]:
     """The words that a Literal, or an optional Literal, allows; empty for other types."""
     hint = member(hint)
     return list(get_args(hint)) if get_origin(hint) is Literal else []
+
+
+def words_of(field: dataclasses.Field[Any], hint: Any) -> list[str]:
+    """The words that a field allows, by its type or by its `one_of`; empty where it is no choice of words."""
+    found: list[str] = choices(hint) or field.metadata.get("one_of", list)()
+    return found
 
 
 def plain(value: Any, hint: Any) -> Any:
@@ -256,7 +269,7 @@ def sections_of(path: str | Path) -> frozenset[str]:
     return frozenset(_content(path)) & frozenset(SECTIONS)
 
 
-def _section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
+def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
     """What a preset file says of a section, and where, for error messages; a section that is not there is empty."""
     content = _content(path)
     if (schema := content.pop("schema", 1)) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,11 @@ from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train import trainer
 from rnnreranker.train.batches import Collator
-from rnnreranker.train.candidates import read_samples
-from rnnreranker.train.dynamic import DynamicContext, DynamicParams, judged_of, query_vectors
+from rnnreranker.train.dynamic import DynamicContext, judged_of, query_vectors
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.recipe import train_encoder
+from rnnreranker.train.samples import read_samples
 from rnnreranker.train.start import start_encoder
+from rnnreranker.train.training import train_encoder
 from rnnreranker.vectors import QueryVectors, VectorSource
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
@@ -109,9 +110,8 @@ def test_grades_are_kept_where_the_label_file_has_them(source: VectorSource) -> 
 
 
 def trained(tiny: Path, source: VectorSource, out: Path, every: int) -> tuple[tuple[dict[str, float], ...], bytes]:
-    params = TrainParams(**{**PARAMS.to_dict(), "key_measure": "loss"})
-    dynamic = DynamicParams(every)
-    found = train_encoder(made(source), source, make_topics(), str(tiny), out, params, pooling="mean", dynamic=dynamic)
+    params = replace(PARAMS, key_measure="loss", refresh_every=every)
+    found = train_encoder(made(source), source, make_topics(), str(tiny), out, params, pooling="mean")
     assert found.steps == 9
     return found.history, (out / "model.safetensors").read_bytes()
 
@@ -149,10 +149,8 @@ def test_a_killed_training_goes_on_exactly(
 def test_labels_must_say_how_they_were_made(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     found = made(source)
     labels = SoftLabels(found.qids, found.offsets, found.docids, found.scores, found.targets, found.positive)
+    params = replace(PARAMS, refresh_every=2)
     with pytest.raises(InputError, match="do not say how they were made"):
-        train_encoder(
-            labels, source, make_topics(), str(tiny), tmp_path / "out", PARAMS, pooling="mean",
-            dynamic=DynamicParams(2),
-        )  # fmt: skip
+        train_encoder(labels, source, make_topics(), str(tiny), tmp_path / "out", params, pooling="mean")
     with pytest.raises(InputError, match=r"refresh_every=2.5: expected an integer"):
-        DynamicParams(2.5)  # type: ignore[arg-type]
+        TrainParams(refresh_every=2.5)  # type: ignore[arg-type]

@@ -16,11 +16,12 @@ from rnnreranker.errors import InputError, MissingDependencyError, UnavailableEr
 from rnnreranker.java import start_java
 from rnnreranker.labels import SoftLabels
 from rnnreranker.train.batches import Collator, add_negatives, score
-from rnnreranker.train.candidates import PAD, Sample, VectorTable, load_table, read_samples, renumber
+from rnnreranker.train.losses.kl import KlLoss
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.recipe import train_encoder
-from rnnreranker.train.schedule import Schedule
+from rnnreranker.train.samples import Sample, read_samples, renumber
 from rnnreranker.train.start import start_encoder
+from rnnreranker.train.table import PAD, VectorTable, load_table
+from rnnreranker.train.training import train_encoder
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank, validate
 from rnnreranker.vectors import VectorSource
 
@@ -331,45 +332,15 @@ def test_validation_does_not_depend_on_the_batch_size(tiny: Path, source: Vector
     samples, rows, _ = read_samples(make_labels(), source, 1000)
     collator = Collator(renumber(samples, rows), tokens.cut([topics[s.qid] for s in samples]), tokens)
     table = load_table(source, rows)
-    one = validate(model, table, collator, "kl", 1.0, 1, 0)
-    other = validate(model, table, collator, "kl", 1.0, 24, 0)
+    one, other = (validate(model, table, collator, KlLoss(), size, 0) for size in (1, 24))
     assert one.ranks == other.ranks
     assert model.training
     assert one.measures == pytest.approx(other.measures, abs=1e-6)
 
 
-def rates(params: TrainParams, steps: int, losses: dict[int, float]) -> list[float]:
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    schedule = Schedule(optimizer, params, steps)
-    found = []
-    for step in range(1, steps + 1):
-        found.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule.step()
-        if step in losses:
-            schedule.observe(losses[step])
-    return found
-
-
-def test_linear_schedule_by_hand() -> None:
-    found = rates(TrainParams(warmup=3.0, final_ratio=0.5), 7, {})
-    assert found == pytest.approx([0.25, 0.5, 0.75, 1.0, 0.875, 0.75, 0.625])
-
-
-def test_plateau_counts_in_steps_and_waits_after_a_cut() -> None:
-    params = TrainParams(
-        warmup=0.0, schedule="plateau", plateau_factor=0.5, plateau_patience=2, plateau_cooldown=2,
-        plateau_threshold=0.1,
-    )  # fmt: skip
-    # best at step 2; step 4 is within 10 %: cut; 5, 6 cool down; step 8 is two steps after: cut
-    found = rates(params, 9, {2: 1.0, 4: 0.95, 6: 1.0, 8: 1.0})
-    assert found == [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
-
-
 def test_parameters_are_checked_at_once() -> None:
-    with pytest.raises(InputError, match=r"loss='mse': expected one of kl.*candidates=0.*final_ratio=2"):
-        TrainParams(loss="mse", candidates=0, final_ratio=2)  # type: ignore[arg-type]
-    assert TrainParams.preset("coder-tas-b").warmup == 9000
+    with pytest.raises(InputError, match=r"loss='mse': expected one of cross-entropy, kl.*candidates=0.*final_ratio=2"):
+        TrainParams(loss="mse", candidates=0, final_ratio=2)
 
 
 def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
@@ -423,7 +394,7 @@ def test_a_training_that_ended_is_not_trained_on(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    from rnnreranker.train import folder
+    from rnnreranker.scorer import encoder_folder
 
     chosen = TrainParams(**{**QUICK.to_dict(), **params})
     whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")
@@ -432,7 +403,7 @@ def test_a_training_that_ended_is_not_trained_on(
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "write_encoder", full)
+        patch.setattr(encoder_folder, "write_encoder", full)
         with pytest.raises(OSError, match="no space left"):
             train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
     again = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from rnnreranker.errors import InputError
-from rnnreranker.train.losses import LOSSES, neutrality_divergence, ranking_loss
+from rnnreranker.method import find as find_method
+from rnnreranker.method import make_params, names
+from rnnreranker.train.fairness import neutrality_divergence
+from rnnreranker.train.losses.base import MarginParams
+from rnnreranker.train.params import TrainParams, training_settings
 
 NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
+
+
+def ranking_loss(name: str, *batch: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = find_method("loss", name)()(*batch)
+    return found
 
 
 def rows(*values: list[float]) -> torch.Tensor:
@@ -66,7 +76,7 @@ def test_multi_tier_adds_soft_positives_over_the_rest() -> None:
     assert ranking_loss("multi-tier", scores, hard, POSITIVE, VALID).item() == margin.item()
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ["kl", "cross-entropy", "margin", "multi-tier"])
 @pytest.mark.parametrize("filling", [0.0, 7.5, math.inf, -math.inf, NAN])
 def test_padding_changes_neither_loss_nor_gradient(name: str, filling: float) -> None:
     alone = SCORES.clone().requires_grad_()
@@ -101,10 +111,25 @@ def test_a_batch_is_the_mean_of_its_queries() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="loss mse: expected one of kl"):
-        ranking_loss("mse", SCORES, TARGETS, POSITIVE, VALID)
+    with pytest.raises(InputError, match="loss mse: no such loss"):
+        find_method("loss", "mse")
     with pytest.raises(InputError, match="expected one shape"):
         ranking_loss("kl", SCORES, TARGETS[:, :2], POSITIVE, VALID)
+
+
+def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
+    assert set(names("loss")) >= {"kl", "cross-entropy", "margin", "multi-tier"}
+    wide = find_method("loss", "margin")(make_params("loss", "margin", {"margin": 3.0}))
+    assert wide(SCORES, TARGETS, POSITIVE, VALID).item() == pytest.approx(2 * (3 - LN3) / 3)
+    file = tmp_path / "my.yaml"
+    file.write_text("train: {loss: margin, margin: 0.25, epochs: 2}\n")
+    assert training_settings({}, str(file)) == (TrainParams(loss="margin", epochs=2.0), MarginParams(0.25))
+    assert training_settings({"margin": 2}, str(file))[1] == MarginParams(2.0)
+    assert training_settings({"loss": "kl"}, str(file))[0] == TrainParams(loss="kl", epochs=2.0)
+    with pytest.raises(InputError, match=r"with the loss kl: margin"):
+        training_settings({"margin": 0.5})
+    with pytest.raises(InputError, match=r"margin=-1: expected a finite number > 0"):
+        training_settings({"loss": "multi-tier", "margin": -1})
 
 
 def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:

@@ -24,10 +24,11 @@ from rnnreranker.scorer.network import ScorerNetwork
 from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.scorer.scorer_folder import TrainedScorer
 from rnnreranker.train.batches import Collator, score, token_states
-from rnnreranker.train.candidates import VectorTable, read_samples
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.recipe import train_encoder
+from rnnreranker.train.samples import read_samples
 from rnnreranker.train.start import start_encoder
+from rnnreranker.train.table import VectorTable
+from rnnreranker.train.training import train_encoder
 from rnnreranker.vectors import VectorSource
 
 KINDS = ("feed-forward", "encoder", "decoder")
@@ -230,7 +231,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     assert record["scorer"]["blocks"] == 1
     assert record["scorer"]["residual"] is False
     record = json.loads((tmp_path / "dense" / "training.json").read_text())
-    assert record["refresh_every"] == 1
+    assert record["params"]["refresh_every"] == 1
     assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
     for name, how in (("dense", ["encoder", "--encoder"]), ("scorer", ["scorer", "--scorer-model"])):
         out = tmp_path / f"{name}.txt"

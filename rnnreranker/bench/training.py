@@ -15,7 +15,7 @@ from rnnreranker.labels.methods.evidence import EvidenceLabeler
 from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.chunks import one_blas_thread
-from rnnreranker.train.candidates import VectorTable
+from rnnreranker.train.table import VectorTable
 from rnnreranker.vectors import QueryVectors
 
 LABELS_BOUND = 250.0  # microseconds a query at N = 60, d = 768, one positive: 4,000 queries/s on a core

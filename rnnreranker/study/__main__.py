@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=command.positive, default=1, help="trainings at a time (default: 1)")
     settings = parser.add_argument_group("training, where the study does not set it")
     command.add_dataclass_flags(settings, TrainParams, skip=("seed",))
+    command.add_method_flags(settings, "loss")
     return parser
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.params import TrainParams
@@ -20,12 +20,7 @@ SMOOTHING = {
     "evidence": "+ mixed",
 }
 HPARAM = ", hparam"  # the hyperparameters of the other side
-LOSSES: tuple[Literal["kl", "cross-entropy", "margin", "multi-tier"], ...] = (
-    "kl",
-    "cross-entropy",
-    "margin",
-    "multi-tier",
-)
+LOSSES = ("kl", "cross-entropy", "margin", "multi-tier")
 NEGATIVES: dict[str, dict[str, Any]] = {
     "retrieved": {},
     "retrieved and in-batch": {"in_batch_negatives": True},

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rnnreranker.command import given_of
 from rnnreranker.errors import InputError
 from rnnreranker.study.tasks import Task, fold_tasks, transfer_task
 from rnnreranker.study.trial import Setting
@@ -84,5 +85,6 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         hits=deepest_cutoff(args.measures),
         pooling=described.get("settings", {}).get("pooling"),
         normalize=described.get("settings", {}).get("normalize"),
+        loss_values=given_of(args, "loss"),
     )
     return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

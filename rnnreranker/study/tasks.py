@@ -145,6 +145,6 @@ def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, set[str]]:
 
 
 def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:
-    from rnnreranker.train.recipe import split
+    from rnnreranker.train.samples import split
 
     return frozenset(split(qids, share, seed))

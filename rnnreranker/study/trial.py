@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import tempfile
@@ -44,6 +45,7 @@ class Setting:
         rnn, labels: parameters of the labels.
         hits: documents retrieved for a test query.
         pooling, normalize: what the index says of its encoder; None = what the model's files say.
+        loss_values: parameters of losses; an arm takes those that its loss has.
     """
 
     index: str
@@ -58,6 +60,7 @@ class Setting:
     hits: int = 100
     pooling: str | None = None
     normalize: bool | None = None
+    loss_values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def identity(self) -> str:
@@ -67,6 +70,7 @@ class Setting:
             *(_open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
             *(self.rnn.to_dict(), self.labels.to_dict(), self.run.to_dict(), self.queries.vectors.tolist()),
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
+            *([dict(self.loss_values)] if self.loss_values else []),
         )
 
 
@@ -105,7 +109,8 @@ def _base(setting: Setting, task: Task) -> dict[str, Any]:
 def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
     from rnnreranker.encode.encoder import load_encoder
     from rnnreranker.labels.methods.base import make_labeler
-    from rnnreranker.train.recipe import train_encoder
+    from rnnreranker.train.params import loss_params
+    from rnnreranker.train.training import train_encoder
     from rnnreranker.vectors import QueryVectors
 
     index = _open(setting.index)
@@ -127,6 +132,7 @@ def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
             validation=checked,
             pooling=setting.pooling,
             normalize=setting.normalize,
+            loss=loss_params(arm.params.loss, setting.loss_values),
             checkpoints=False,
         )
         encoder = load_encoder(str(out))

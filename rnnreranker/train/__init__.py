@@ -6,18 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.params import TrainParams
-    from rnnreranker.train.recipe import Trained, train_encoder
+    from rnnreranker.train.training import Trained, train_encoder
 
 _HOMES = {
-    "DynamicParams": "dynamic",
     "TrainParams": "params",
-    "Trained": "recipe",
-    "train_encoder": "recipe",
+    "Trained": "training",
+    "train_encoder": "training",
 }
 
-__all__ = ["DynamicParams", "TrainParams", "Trained", "train_encoder"]
+__all__ = ["TrainParams", "Trained", "train_encoder"]
 
 
 def __getattr__(name: str) -> Any:

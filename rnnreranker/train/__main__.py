@@ -11,7 +11,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.settings import flag
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.params import TrainParams, training_settings
 
 SCORERS = ("none", "feed-forward", "encoder", "decoder")
 EPILOG = """examples:
@@ -26,46 +26,28 @@ A training that was killed goes on where it stopped when the same command is giv
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    params = command.chosen(args, TrainParams, args.preset)
+    typed = command.given(args, TrainParams) | command.given_of(args, "loss")
+    with command.naming_flags(typed):
+        params, loss = training_settings(typed, args.preset)
     _check(args)
     scorer = _scorer(args)
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.labels import SoftLabels
-    from rnnreranker.search.indexes import open_index
-    from rnnreranker.train.candidates import check_index
-    from rnnreranker.train.dynamic import DynamicParams
     from rnnreranker.train.fairness import read_neutrality
-    from rnnreranker.train.recipe import train_encoder
+    from rnnreranker.train.inputs import load_inputs
+    from rnnreranker.train.training import train_encoder
 
-    labels = SoftLabels.read(args.labels)
-    validation = SoftLabels.read(args.validation_labels) if args.validation_labels else None
-    topics = load_topics(args.topics)
-    if args.validation_topics:
-        more = load_topics(args.validation_topics)
-        other = [qid for qid, text in more.items() if topics.get(qid, text) != text]
-        if other:
-            raise InputError(
-                f"{args.validation_topics}: query {other[0]} has another text in {args.topics}; "
-                "expected one text for an id"
-            )
-        topics = {**more, **topics}
-    source = open_index(args.index).vectors
-    if not args.other_index:
-        check_index(labels, source, args.labels, f"--index {args.index}")
-        if validation is not None:
-            check_index(validation, source, args.validation_labels, f"--index {args.index}")
+    found = load_inputs(args, params)
     trained = train_encoder(
-        labels,
-        source,
-        topics,
+        found.labels,
+        found.source,
+        found.topics,
         args.encoder,
         args.output,
         params,
-        validation=validation,
+        validation=found.validation,
         pooling=args.pooling,
         normalize=args.l2_norm,
         neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
-        dynamic=DynamicParams(args.refresh_every),
+        loss=loss,
         scorer=scorer,
         other_index=args.other_index,
         checkpoints=args.checkpoints,
@@ -96,8 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topics", required=True, help="query texts: file, ir_datasets id, `pydoc/train`")
     command.add_encoder_flag(parser, required=True)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained encoder")
-    parser.add_argument("--validation-labels", metavar="FILE.parquet", help="default: a share of the labels, held out")
-    parser.add_argument("--validation-topics", help="their texts, where --topics does not have them")
+    checked = parser.add_argument_group("validation queries (default: a share of the labelled ones, held out)")
+    checked.add_argument("--validation-labels", metavar="FILE.parquet", help="candidates and targets of them")
+    checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
+    checked.add_argument(
+        "--validation-qrels", help="judgements of them, with --validation-run; grade 1 and up is relev"
+    )
+    checked.add_argument("--validation-topics", help="texts of them; not needed beside labels where --topics has them")
     parser.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
     parser.add_argument(
         "--l2-norm", action=argparse.BooleanOptionalAction, default=None, help="length-1 vectors (default: model's own)"
@@ -109,13 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         "--preset", help=f"published values ({', '.join(sorted(TrainParams.presets))}) or a YAML file"
     )
     command.add_dataclass_flags(settings, TrainParams)
-    settings.add_argument(
-        "--refresh-every",
-        type=int,
-        default=0,
-        metavar="STEPS",
-        help="make candidates and labels again from the encoder as it then is; 0 = never (default: 0)",
-    )
+    command.add_method_flags(settings, "loss")
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
     scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for search --rerank scorer")
     command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer", "residual"))

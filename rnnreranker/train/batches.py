@@ -10,7 +10,8 @@ import torch
 
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens
-from rnnreranker.train.candidates import PAD, Sample, VectorTable
+from rnnreranker.train.samples import Sample
+from rnnreranker.train.table import PAD, VectorTable
 
 CHUNK = 8  # queries that go through the encoder together on a CPU
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find
 from rnnreranker.train.batches import Batch, Collator, encode
-from rnnreranker.train.candidates import Sample, read_samples, renumber
+from rnnreranker.train.samples import Sample, read_samples, renumber
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
@@ -21,27 +20,6 @@ if TYPE_CHECKING:
 
 KEPT = "candidates.safetensors"  # in a checkpoint: the candidates in use
 AT_ONCE = 256  # queries encoded and searched together
-
-
-@dataclass(frozen=True)
-class DynamicParams:
-    """When candidates and labels are made again.
-
-    Raises:
-        InputError: values out of range.
-
-    >>> DynamicParams(refresh_every=-1)
-    Traceback (most recent call last):
-    rnnreranker.errors.InputError: refresh_every=-1: expected an integer >= 0
-    """
-
-    refresh_every: int = field(
-        default=0, metadata={"help": "steps after which candidates and labels are made again; 0 = never"}
-    )
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.refresh_every, int) or isinstance(self.refresh_every, bool) or self.refresh_every < 0:
-            raise InputError(f"refresh_every={self.refresh_every}: expected an integer >= 0")
 
 
 class DynamicContext:

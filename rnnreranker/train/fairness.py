@@ -1,14 +1,19 @@
-"""How neutral texts and rankings are towards gender: neutrality of a text, FaiRR and NFaiRR of a ranking."""
+"""How neutral texts and rankings are towards gender: of a text, of a ranking (FaiRR, NFaiRR), in a loss."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.train.losses.base import divergence, log_shares
+
+if TYPE_CHECKING:
+    import torch
 
 CUTOFFS = (5, 10, 20, 50)
 THRESHOLD = 1  # gendered words that a text may have and still count as neutral
@@ -112,3 +117,22 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
     if problems:
         raise InputError("; ".join(problems[:5]))
     return found
+
+
+def neutrality_divergence(
+    scores: torch.Tensor, neutral: torch.Tensor, valid: torch.Tensor, cutoff: int = 100
+) -> torch.Tensor:
+    """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` candidates with the highest scores (001, fairness).
+
+    Args:
+        scores, valid: as for a `Loss`.
+        neutral: (B, N) float in [0, 1], see `neutrality`.
+        cutoff: candidates of each query that count.
+    """
+    import torch
+
+    masked = torch.where(valid, scores, torch.finfo(scores.dtype).min / 2)
+    places = masked.topk(min(cutoff, scores.shape[1]), dim=1).indices
+    counted = valid.gather(1, places)
+    wanted = log_shares(neutral.gather(1, places), counted).exp() * counted
+    return divergence(masked.gather(1, places), wanted, counted)

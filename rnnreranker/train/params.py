@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
-from rnnreranker.settings import Params, setting
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.method import find, make_params, methods, names
+from rnnreranker.settings import Params, hints_of, is_file_name, plain, read_section, setting
 
 
 @dataclass(frozen=True)
 class TrainParams(Params):
-    """How a query encoder is trained; `preset("coder-tas-b")` has the values of the published CODER(TAS-B).
+    """How a query encoder is trained, whatever the loss; the presets have the values of published models.
 
-    The published learning rate and warm-up belong to half a million training queries; the defaults are for hundreds to
-    thousands.
+    The published learning rates and warm-ups belong to half a million training queries; the defaults are for hundreds
+    to thousands.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -25,8 +28,7 @@ class TrainParams(Params):
 
     section: ClassVar[str] = "train"
 
-    loss: Literal["kl", "cross-entropy", "margin", "multi-tier"] = setting("kl", "list-wise KL, or another loss")
-    margin: float = setting(1.0, "of the losses margin and multi-tier", above=0)
+    loss: str = setting("kl", "list-wise KL, or another loss", one_of=lambda: names("loss"))
     candidates: int = setting(
         1000, "candidates of a training query; those with probability are always kept", at_least=1
     )
@@ -42,14 +44,21 @@ class TrainParams(Params):
     weight_decay: float = setting(1e-4, "decoupled; none on biases and LayerNorm", at_least=0)
     epsilon: float = setting(1e-8, "of RAdam", above=0)
     warmup: float = setting(0.1, "steps of linear warm-up; below 1 a share of all steps", at_least=0)
+    refresh_every: int = setting(
+        0, "steps after which candidates and labels are made again by the encoder as it then is; 0 = never", at_least=0
+    )
     schedule: Literal["linear", "plateau"] = setting(
         "linear", "after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
     )
     final_ratio: float = setting(
-        0.1, "linear: the last learning rate, as a share of the highest", at_least=0, at_most=1
+        0.1, "linear: the last learning rate, plateau: the lowest; as a share of the highest", at_least=0, at_most=1
     )
-    plateau_factor: float = setting(0.707, "plateau: what the learning rate is multiplied by", at_least=0, at_most=1)
-    plateau_patience: int = setting(8000, "plateau: steps without a better validation loss before a cut", at_least=1)
+    plateau_factor: float = setting(
+        0.707, "plateau: what the learning rate is multiplied by", at_least=0, at_most=0.999
+    )
+    plateau_patience: int = setting(
+        8000, "plateau: steps of validations without a better loss that are borne; one more cuts", at_least=1
+    )
     plateau_threshold: float = setting(1e-3, "plateau: relative gain that counts as better", at_least=0)
     plateau_cooldown: int = setting(3000, "plateau: steps after a cut that are not counted", at_least=0)
     clip: float = setting(1.0, "largest norm of the gradient", above=0)
@@ -73,22 +82,69 @@ class TrainParams(Params):
         0, "validations without a better key measure before training stops; 0 = never stop early", at_least=0
     )
     validation_share: float = setting(
-        0.1, "of the labelled queries, held out; not with --validation-labels", at_least=0, at_most=1
+        0.1, "of the labelled queries, held out where no validation queries are given", at_least=0, at_most=1
     )
     validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1)
     seed: int = setting(42, "of order, dropout, negatives, new layers and the held-out queries", at_least=0)
 
+    @classmethod
+    def beside(cls) -> Collection[str]:
+        """Parameters of losses stand in the same section."""
+        return {name for loss in methods("loss").values() for name in hints_of(loss.Params)}
 
+
+def training_settings(
+    values: Mapping[str, Any], preset: str | None = None, base: TrainParams | None = None
+) -> tuple[TrainParams, Params]:
+    """The settings of a training and those of its loss: `values`, before a preset, before `base` (the defaults).
+
+    Args:
+        values: fields of `TrainParams` and of the loss, as in the section `train` of a preset file.
+        preset: a published name, or a file.
+
+    Raises:
+        InputError: unknown names, parameters of another loss, values out of range, no such preset.
+    """
+    hints = hints_of(TrainParams)
+    params = TrainParams.named(preset) if preset else base or TrainParams()
+    params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items() if name in hints})
+    own = hints_of(find("loss", params.loss).Params)
+    if unknown := [name for name in values if name not in hints and name not in own]:
+        near = "; ".join(f"{name}: {nearest(str(name), [*hints, *own])}" for name in unknown)
+        raise InputError(f"not settings of training with the loss {params.loss}: {near}")
+    kept = read_section(preset, TrainParams.section)[0] if preset and is_file_name(preset) else {}
+    return params, loss_params(params.loss, {**kept, **values})
+
+
+def loss_params(loss: str, values: Mapping[str, Any]) -> Params:
+    """The parameters of a loss: those of `values` that it has."""
+    own = hints_of(find("loss", loss).Params)
+    found: Params = make_params("loss", loss, {name: value for name, value in values.items() if name in own})
+    return found
+
+
+_CODER = TrainParams(  # 001, Table 1, to full length; the floor of the learning rate is that of the authors' program
+    learning_rate=1.7306177116476083e-06,
+    epsilon=1.28946630896042e-07,
+    weight_decay=9.495145000681325e-05,
+    warmup=9000.0,
+    schedule="plateau",
+    final_ratio=0.01,
+    epochs=15.0,
+    evaluate_every=2000,
+    key_measure="RR@10",
+    query_tokens=34,
+    learn_temperature=False,  # 001, Eq. 4 has none; 000, Algorithm 1 learns T where labels are smoothed
+)
+_COCONDENSER = replace(_CODER, learning_rate=1.37e-06, warmup=12000.0, schedule="linear", final_ratio=0.1)
+_TRIPCLICK = replace(  # how long its authors trained is not published; the best of their steps is
+    _CODER, learning_rate=2.73e-06, warmup=29000.0, schedule="linear", final_ratio=0.33, max_steps=234000
+)
 TrainParams.presets = {
-    "coder-tas-b": TrainParams(
-        learning_rate=1.7306177116476083e-06,
-        epsilon=1.28946630896042e-07,
-        weight_decay=9.495145000681325e-05,
-        warmup=9000.0,
-        schedule="plateau",
-        epochs=15.0,
-        evaluate_every=2000,
-        key_measure="RR@10",
-        query_tokens=34,
-    )
+    "coder-tas-b": _CODER,
+    "coder-tas-b-smooth": replace(_CODER, learn_temperature=True),
+    "coder-cocondenser": _COCONDENSER,
+    "coder-cocondenser-smooth": replace(_COCONDENSER, learn_temperature=True),
+    "coder-tripclick": _TRIPCLICK,
+    "coder-tripclick-smooth": replace(_TRIPCLICK, learn_temperature=True),
 }

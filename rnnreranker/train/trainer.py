@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +19,12 @@ from rnnreranker.files import write_json
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.query_encoder import QueryEncoder
 from rnnreranker.train.batches import Collator, add_negatives, score
-from rnnreranker.train.candidates import VectorTable
 from rnnreranker.train.dynamic import DynamicContext
-from rnnreranker.train.losses import neutrality_divergence, ranking_loss
+from rnnreranker.train.fairness import neutrality_divergence
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.optimizer import Schedule, make_optimizer
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.schedule import Schedule
+from rnnreranker.train.table import VectorTable
 from rnnreranker.train.validation import Validation, validate
 
 BEST = "best.safetensors"  # in a checkpoint: the best weights so far
@@ -36,7 +38,7 @@ class CoderTrainer(transformers.Trainer):
         encoder: what is trained.
         table: the documents' vectors.
         training, validation: collators over the two sets of queries.
-        params: of the training.
+        params: of the training; loss: that it lowers.
         arguments: of the Trainer, made from `params`.
         neutrality: (D,) float32 in [0, 1] for every row of the table, where `neutrality_weight` is not 0.
         dynamic: makes the candidates of the training queries again; None = they stay.
@@ -49,13 +51,14 @@ class CoderTrainer(transformers.Trainer):
         training: Collator,
         validation: Collator,
         params: TrainParams,
+        loss: Loss,
         arguments: transformers.TrainingArguments,
         neutrality: np.ndarray | None = None,
         dynamic: DynamicContext | None = None,
     ) -> None:
         self.dynamic = dynamic
         self.neutrality = None if neutrality is None else torch.from_numpy(neutrality)
-        self.encoder, self.table, self.params = encoder, table, params
+        self.encoder, self.table, self.params, self.loss = encoder, table, params, loss
         self.held_out = validation
         self.best = Best(self)
         self._passes = (-1, 0)
@@ -87,14 +90,8 @@ class CoderTrainer(transformers.Trainer):
         batch = add_negatives(batch, len(self.table), *wanted, rng)
         scores = score(self.encoder, self.table, batch)
         valid = torch.from_numpy(batch.valid).to(scores.device)
-        loss = ranking_loss(
-            self.params.loss,
-            scores,
-            torch.from_numpy(batch.targets).to(scores.device),
-            torch.from_numpy(batch.positive).to(scores.device),
-            valid,
-            self.params.margin,
-        )
+        targets, positive = (torch.from_numpy(part).to(scores.device) for part in (batch.targets, batch.positive))
+        loss = self.loss(scores, targets, positive, valid)
         if self.neutrality is not None and self.params.neutrality_weight:
             neutral = self.neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # padding finds the last: masked
             divergence = neutrality_divergence(scores, neutral, valid, self.params.neutrality_cutoff)
@@ -104,7 +101,7 @@ class CoderTrainer(transformers.Trainer):
         return (loss, {}) if return_outputs else loss
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """RAdam with decoupled weight decay, none on biases, LayerNorm and the inverse temperature."""
+        """See `make_optimizer`."""
         if self.optimizer is None:
             self.optimizer = make_optimizer(self.encoder, self.params)
         return self.optimizer
@@ -112,7 +109,10 @@ class CoderTrainer(transformers.Trainer):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """The schedule of the parameters."""
         if self.lr_scheduler is None:
-            schedule: Any = Schedule(optimizer or self.create_optimizer(), self.params, num_training_steps)
+            params = self.params
+            epoch = math.ceil(len(self.train_dataset) / (params.batch_size * params.accumulate))  # type: ignore[arg-type]
+            every = params.evaluate_every or epoch
+            schedule: Any = Schedule(optimizer or self.create_optimizer(), params, num_training_steps, every)
             self.lr_scheduler = schedule
         return self.lr_scheduler
 
@@ -134,9 +134,7 @@ class CoderTrainer(transformers.Trainer):
     def validation(self) -> Validation:
         """The validation of the weights as they are."""
         chosen = self.params
-        return validate(
-            self.encoder, self.table, self.held_out, chosen.loss, chosen.margin, chosen.batch_size, chosen.seed
-        )
+        return validate(self.encoder, self.table, self.held_out, self.loss, chosen.batch_size, chosen.seed)
 
 
 class Best(transformers.TrainerCallback):
@@ -207,23 +205,6 @@ class Observer(transformers.TrainerCallback):
         """Pass the measures on."""
         measures = {name.removeprefix("eval_"): value for name, value in others["metrics"].items()}
         self._tell(int(state.global_step), measures)
-
-
-def make_optimizer(encoder: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """RAdam over the trained parameters; weight decay only on those with two dimensions or more.
-
-    A scorer has its own learning rate.
-    """
-    parts: list[tuple[torch.nn.Module, float]] = [(encoder, params.learning_rate)]
-    if isinstance(encoder, CandidateScorer):
-        parts = [(encoder.encoder, params.learning_rate), (encoder.scorer, encoder.params.scorer_rate)]
-    groups = []
-    for part, rate in parts:
-        trained = [parameter for parameter in part.parameters() if parameter.requires_grad]
-        decayed, others = ([p for p in trained if (p.dim() > 1) == wanted] for wanted in (True, False))
-        groups.append({"params": decayed, "weight_decay": params.weight_decay, "lr": rate})
-        groups.append({"params": others, "weight_decay": 0.0, "lr": rate})
-    return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
 
 
 def last_checkpoint(folder: Path) -> Path | None:

@@ -13,8 +13,9 @@ from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.query_encoder import QueryEncoder
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.candidates import Sample, VectorTable
-from rnnreranker.train.losses import ranking_loss
+from rnnreranker.train.losses.base import Loss, divergence
+from rnnreranker.train.samples import Sample
+from rnnreranker.train.table import VectorTable
 
 CUT = 10
 
@@ -40,8 +41,7 @@ def validate(
     encoder: QueryEncoder | CandidateScorer,
     table: VectorTable,
     collator: Collator,
-    loss: str,
-    margin: float,
+    loss: Loss,
     batch_size: int,
     seed: int,
 ) -> Validation:
@@ -70,8 +70,8 @@ def validate(
                 targets = torch.from_numpy(batch.targets[line, :size]).unsqueeze(0).to(own.device)
                 positive = torch.from_numpy(batch.positive[line, :size]).unsqueeze(0).to(own.device)
                 valid = torch.ones_like(positive)
-                losses.append(float(ranking_loss(loss, own, targets, positive, valid, margin)))
-                divergences.append(float(ranking_loss("kl", own, targets, positive, valid)))
+                losses.append(float(loss(own, targets, positive, valid)))
+                divergences.append(float(divergence(own, targets, valid)))
                 found = _rank(collator.samples[place], own[0].cpu().numpy(), seed)
                 ranks += found.tolist()
                 shares = torch.softmax(own[0], dim=0).cpu().numpy()

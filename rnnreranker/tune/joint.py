@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.train.recipe import Trained
+    from rnnreranker.train.training import Trained
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 
@@ -73,7 +73,7 @@ class Trainings:
     def train(self, joint: Joint, output: Path, report: Report | None = None) -> Trained:
         """Make labels, train on them, and write the encoder."""
         from rnnreranker.labels.methods.base import make_labeler
-        from rnnreranker.train.recipe import train_encoder
+        from rnnreranker.train.training import train_encoder
 
         judged = self.qrels[self.qrels["relevance"] >= self.relevant]
         inputs = Inputs(vectors=self.source, query_vectors=self.queries)
@@ -105,6 +105,7 @@ class Trainings:
             validation=checked,
             pooling=self.pooling,
             normalize=self.normalize,
+            loss=joint.loss_params,
             checkpoints=False,
             device=self.device,
             on_validation=tell,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.labels import LabelParams
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.params import TrainParams
+from rnnreranker.settings import Params
+from rnnreranker.train.params import TrainParams, loss_params
 from rnnreranker.tune.space import Between, Choice, Space
 
 if TYPE_CHECKING:
@@ -27,10 +28,17 @@ class Joint:
     rnn: RnnParams = field(default_factory=RnnParams)
     labels: LabelParams = field(default_factory=LabelParams)
     train: TrainParams = field(default_factory=TrainParams)
+    loss: Mapping[str, Any] = field(default_factory=dict)  # parameters of losses; the training takes what its loss has
+
+    @property
+    def loss_params(self) -> Params:
+        """The parameters of the loss of the training."""
+        return loss_params(self.train.loss, self.loss)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The sections of a preset file."""
-        return {"rnn": self.rnn.to_dict(), "labels": self.labels.to_dict(), "train": self.train.to_dict()}
+        train = self.train.to_dict() | self.loss_params.to_dict()
+        return {"rnn": self.rnn.to_dict(), "labels": self.labels.to_dict(), "train": train}
 
 
 def rnn_ranges() -> dict[str, Between | Choice]:
@@ -96,6 +104,7 @@ class JointSpace:
     rnn: Space[RnnParams] = field(default_factory=lambda: Space(rnn_ranges(), RnnParams()))
     labels: Space[LabelParams] = field(default_factory=lambda: LabelSpace(label_ranges(), LabelParams()))
     train: Space[TrainParams] = field(default_factory=lambda: Space(train_ranges(), TrainParams()))
+    loss: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ranges(self) -> Mapping[str, Between | Choice]:
@@ -105,7 +114,7 @@ class JointSpace:
     @property
     def fixed(self) -> Joint:
         """The default."""
-        return Joint(self.rnn.fixed, self.labels.fixed, self.train.fixed)
+        return Joint(self.rnn.fixed, self.labels.fixed, self.train.fixed, self.loss)
 
     def within(self, deepest: int) -> JointSpace:
         """The space for candidates of that depth: no context goes beyond it."""
@@ -113,7 +122,7 @@ class JointSpace:
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> Joint:
         """The parameters of a trial."""
-        return Joint(self.rnn.suggest(trial), self.labels.suggest(trial), self.train.suggest(trial))
+        return Joint(self.rnn.suggest(trial), self.labels.suggest(trial), self.train.suggest(trial), self.loss)
 
     def as_trial(self, params: Joint) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""

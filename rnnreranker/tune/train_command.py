@@ -16,7 +16,7 @@ from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import sections_of
 from rnnreranker.tables import print_table
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.params import TrainParams, training_settings
 from rnnreranker.tune.joint_space import Joint, JointSpace
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         ("labels, held at a value", LabelParams, ()),
         ("training, held at a value", TrainParams, (*SWITCHES, *OWN)),
     ):
-        command.add_dataclass_flags(parser.add_argument_group(title), kind, skip=skip)
+        group = parser.add_argument_group(title)
+        command.add_dataclass_flags(group, kind, skip=skip)
+    command.add_method_flags(group, "loss")
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE.yaml", help="the parameters found, for `labels` and `train --preset`")
     out.add_argument("--record", metavar="FILE.json", help="write the record: study and held-out values")
@@ -187,9 +189,8 @@ def _start(args: argparse.Namespace) -> Joint:
         return Joint()
     if not sections_of(args.preset):
         return Joint(RnnParams.from_yaml(args.preset))
-    return Joint(
-        RnnParams.from_yaml(args.preset), LabelParams.from_yaml(args.preset), TrainParams.from_yaml(args.preset)
-    )
+    train, loss = training_settings({}, args.preset)
+    return Joint(RnnParams.from_yaml(args.preset), LabelParams.from_yaml(args.preset), train, loss.to_dict())
 
 
 def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
@@ -202,6 +203,7 @@ def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
         Space(rnn_ranges(), start.rnn).keeping(**command.given(args, RnnParams)),
         LabelSpace(label_ranges(), start.labels).keeping(**command.given(args, LabelParams)),
         Space(train_ranges(), start.train).keeping(**held),
+        {**start.loss, **command.given_of(args, "loss")},
     )
     return (
         space

@@ -30,7 +30,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import encode_topics
     from rnnreranker.search.retrieve import dense_run
-    from rnnreranker.train.recipe import split
+    from rnnreranker.train.samples import split
 
     index = open_index(args.index)
     if index.vectors is None:

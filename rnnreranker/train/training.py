@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,16 @@ import numpy as np
 from rnnreranker.command import say
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
-from rnnreranker.train.candidates import Sample, check_index, load_table, read_samples, renumber
+from rnnreranker.method import find
 from rnnreranker.train.checkpoints import resume_from, training_arguments, weights_of
 from rnnreranker.train.params import TrainParams
+from rnnreranker.train.samples import check_index, renumber, training_and_validation
+from rnnreranker.train.table import load_table
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
     from rnnreranker.scorer.params import ScorerParams
-    from rnnreranker.train.dynamic import DynamicParams
+    from rnnreranker.settings import Params
     from rnnreranker.train.trainer import CoderTrainer
     from rnnreranker.vectors import VectorSource
 
@@ -63,7 +64,7 @@ def train_encoder(
     pooling: str | None = None,
     normalize: bool | None = None,
     neutrality: Mapping[str, float] | None = None,
-    dynamic: DynamicParams | None = None,
+    loss: Params | None = None,
     scorer: ScorerParams | None = None,
     other_index: bool = False,
     checkpoints: bool = True,
@@ -83,8 +84,8 @@ def train_encoder(
             their candidates count, whatever `params.candidates`.
         pooling, normalize: where they differ from what the model's files say.
         neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
-        dynamic: when candidates and labels of the training queries are made again; None = never.
-        scorer: what scores the candidates, trained with the encoder; `output` is then a folder for rerank/scorer.py.
+        loss: parameters of the loss that `params` names; None = its defaults.
+        scorer: what scores the candidates, trained with the encoder; `output` is then a folder for `--rerank scorer`.
             None = their inner product with the query.
         other_index: labels whose metadata name another index than `source` are taken, as in a cascade whose candidates
             and targets another model made.
@@ -106,12 +107,14 @@ def train_encoder(
     transformers.set_seed(params.seed)
     if params.neutrality_weight and neutrality is None:
         raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality (--neutrality)")
-    refresh = dynamic.refresh_every if dynamic is not None else 0
+    refresh = params.refresh_every
+    chosen_loss = find("loss", params.loss)(loss)
+    settings = params.to_dict() | chosen_loss.params.to_dict()
     if not other_index:
         check_index(labels, source)
         if validation is not None:
             check_index(validation, source, "the validation labels")
-    training_set, validation_set, table_rows, lost = _samples(
+    training_set, validation_set, table_rows, lost = training_and_validation(
         labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
     )
     from rnnreranker.scorer.encoder_folder import write_encoder
@@ -137,14 +140,14 @@ def train_encoder(
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
-        *(params.to_dict(), weights_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
+        *(settings, weights_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
         torch.get_num_threads(),
         *(
             [[s.qid, topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in chosen]
             for chosen in (training_set, validation_set)
         ),
         sorted(neutrality.items()) if neutrality is not None else None,
-        *([["refresh", refresh, labels.metadata]] if refresh else []),
+        labels.metadata if refresh else None,
         *([scorer.to_dict()] if scorer is not None else []),
     )
     resumed = resume_from(place, belongs) if checkpoints else None
@@ -155,7 +158,7 @@ def train_encoder(
     neutral = None
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
-    trainer = CoderTrainer(model, table, training, checked, params, arguments, neutral, context)
+    trainer = CoderTrainer(model, table, training, checked, params, chosen_loss, arguments, neutral, context)
     if on_validation is not None:
         trainer.add_callback(Observer(on_validation))
     before = trainer.validation()
@@ -172,8 +175,7 @@ def train_encoder(
     history = _history(trainer)
     rate = trainer.queries_seen / seconds
     record = {
-        "params": params.to_dict(),
-        **({"refresh_every": refresh} if refresh else {}),
+        "params": settings,
         **({"scorer": scorer.to_dict()} if scorer is not None else {}),
         "encoder": encoder,
         "labels": labels.metadata,
@@ -200,61 +202,6 @@ def train_encoder(
         write_encoder(output, model, tokens, length, {RECORD: record})
     shutil.rmtree(place, ignore_errors=True)
     return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
-
-
-def _samples(
-    labels: SoftLabels,
-    source: VectorSource,
-    topics: Mapping[str, str],
-    params: TrainParams,
-    validation: SoftLabels | None,
-    *,
-    whole: bool,
-) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
-    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
-
-    whole: the table needs all documents.
-    """
-    needed = [*labels.qids, *(validation.qids if validation is not None else ())]
-    without = [qid for qid in needed if qid not in topics]
-    if without:
-        raise InputError(
-            f"{len(without)} of {len(needed)} labelled queries have no text in the topics (first: "
-            f"{', '.join(without[:3])}); give the topics that the labels were made from"
-        )
-    if validation is None:
-        held_out = split(labels.qids, params.validation_share, params.seed)
-        if not held_out or len(held_out) == len(labels.qids):
-            raise InputError(
-                f"{len(labels.qids)} labelled queries cannot be split into training and validation; "
-                "give --validation-labels"
-            )
-        training, rows, lost = read_samples(
-            labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
-        )
-        checked, more_rows, more_lost = read_samples(labels, source, None, qids=held_out)
-    else:
-        twice = sorted(set(labels.qids) & set(validation.qids))
-        if twice:
-            raise InputError(
-                f"{len(twice)} queries stand in both the labels and the validation labels (first: "
-                f"{', '.join(twice[:3])}); expected different queries"
-            )
-        training, rows, lost = read_samples(labels, source, params.candidates)
-        checked, more_rows, more_lost = read_samples(validation, source, None)
-    checked = checked[: params.validation_queries]
-    everything = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
-    return training, checked, everything, lost + more_lost
-
-
-def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
-    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
-
-    >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
-    True
-    """
-    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
-    return set(ordered[: math.ceil(share * len(ordered))])
 
 
 def _history(trainer: CoderTrainer) -> list[dict[str, float]]:

@@ -1,21 +1,21 @@
-"""The candidates of queries as rows of one float16 table, and the table's vectors gathered for a batch."""
+"""Labelled queries with their candidates as rows of a table; which are trained on and which validate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+from rnnreranker.train.params import TrainParams
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
     from rnnreranker.vectors import VectorSource
-
-BLOCK = 8192  # rows fetched at a time
-PAD = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,52 +33,6 @@ class Sample:
     rows: np.ndarray
     targets: np.ndarray
     positive: np.ndarray
-
-
-SPARSE = 16  # a table that many times longer than a batch has rows is not scanned
-
-
-class VectorTable:
-    """Vectors of documents in memory, (D, d) float16 (or float32), and a buffer that gathered vectors go to."""
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = np.ascontiguousarray(vectors)
-        self._buffer = np.empty((0, self.vectors.shape[1]), dtype=self.vectors.dtype)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    @property
-    def dimension(self) -> int:
-        """d, the length of a vector."""
-        return int(self.vectors.shape[1])
-
-    def gather(self, rows: np.ndarray) -> np.ndarray:
-        """(n, d) in the table's dtype: the vectors of rows, in a buffer that the next call overwrites.
-
-        Args:
-            rows: (n,) or (B, N) integers in [0, D); of another shape than (n,) they give (B * N, d).
-        """
-        flat = np.ravel(rows)
-        if len(flat) > len(self._buffer):
-            self._buffer = np.empty((len(flat), self.dimension), dtype=self.vectors.dtype)
-        return np.take(self.vectors, flat, axis=0, out=self._buffer[: len(flat)], mode="clip")  # clip: no copy made
-
-    def gather_distinct(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors of the distinct rows, (U, d), and the place of every row among them, shape of `rows`.
-
-        Padding (-1) points at place 0.
-        """
-        if SPARSE * rows.size < len(self):  # sorting the few is quicker than a look at the whole table
-            found, places = np.unique(rows, return_inverse=True)
-            padded = int(len(found) > 0 and found[0] == PAD)
-            return self.gather(found[padded:]), np.maximum(places.reshape(rows.shape) - padded, 0)
-        seen = np.zeros(len(self), dtype=bool)
-        seen[rows[rows != PAD]] = True
-        distinct = np.flatnonzero(seen)
-        place = np.zeros(len(self) + 1, dtype=np.int64)  # the last entry is what PAD = -1 finds
-        place[distinct] = np.arange(len(distinct))
-        return self.gather(distinct), place[rows]
 
 
 def check_index(
@@ -137,23 +91,63 @@ def read_samples(
     return samples, np.unique(np.concatenate([sample.rows for sample in samples])), lost
 
 
-def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:
-    """The table of the given rows of a source, in their order.
-
-    Raises:
-        InputError: a vector too large for float16.
-    """
-    vectors = np.empty((len(rows), source.dimension), dtype=dtype)
-    for start in range(0, len(rows), BLOCK):
-        fetched = source.fetch(rows[start : start + BLOCK])
-        if dtype == "float16" and np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
-            raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
-        vectors[start : start + BLOCK] = fetched
-    return VectorTable(vectors)
-
-
 def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
     """The samples with rows of the table that `load_table(source, rows)` made; `rows` ascending."""
     return [
         Sample(sample.qid, np.searchsorted(rows, sample.rows), sample.targets, sample.positive) for sample in samples
     ]
+
+
+def training_and_validation(
+    labels: SoftLabels,
+    source: VectorSource,
+    topics: Mapping[str, str],
+    params: TrainParams,
+    validation: SoftLabels | None,
+    *,
+    whole: bool,
+) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
+    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
+
+    whole: the table needs all documents.
+    """
+    needed = [*labels.qids, *(validation.qids if validation is not None else ())]
+    without = [qid for qid in needed if qid not in topics]
+    if without:
+        raise InputError(
+            f"{len(without)} of {len(needed)} labelled queries have no text in the topics (first: "
+            f"{', '.join(without[:3])}); give the topics that the labels were made from"
+        )
+    if validation is None:
+        held_out = split(labels.qids, params.validation_share, params.seed)
+        if not held_out or len(held_out) == len(labels.qids):
+            raise InputError(
+                f"{len(labels.qids)} labelled queries cannot be split into training and validation; "
+                "give validation queries of their own (--validation-run or --validation-labels)"
+            )
+        training, rows, lost = read_samples(
+            labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
+        )
+        checked, more_rows, more_lost = read_samples(labels, source, None, qids=held_out)
+    else:
+        twice = sorted(set(labels.qids) & set(validation.qids))
+        if twice:
+            raise InputError(
+                f"{len(twice)} queries stand in both the labels and the validation labels (first: "
+                f"{', '.join(twice[:3])}); expected different queries"
+            )
+        training, rows, lost = read_samples(labels, source, params.candidates)
+        checked, more_rows, more_lost = read_samples(validation, source, None)
+    checked = checked[: params.validation_queries]
+    everything = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
+    return training, checked, everything, lost + more_lost
+
+
+def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
+    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
+
+    >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
+    True
+    """
+    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
+    return set(ordered[: math.ceil(share * len(ordered))])

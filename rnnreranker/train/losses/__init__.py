@@ -1,0 +1,1 @@
+"""Losses of training: one file each, found by its name."""

@@ -1,0 +1,176 @@
+"""What training claims of the papers: presets, schedule, and the queries that validate, each against its section."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
+
+from rnnreranker.errors import InputError
+from rnnreranker.labels import SoftLabels
+from rnnreranker.runs import Run
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.inputs import hard_labels
+from rnnreranker.train.optimizer import Schedule, warmup_steps
+from rnnreranker.train.params import TrainParams
+
+PLATEAU = TrainParams(schedule="plateau", warmup=0.0, final_ratio=0.3)
+
+
+def test_only_models_of_smoothed_labels_learn_a_temperature() -> None:
+    """001, Section 2.4, Eq. 4: the softmax of bare inner products; 000, Algorithm 1: "T a learnable temp. param."."""
+    learns = {name: params.learn_temperature for name, params in TrainParams.presets.items()}
+    assert learns == {
+        "coder-tas-b": False,
+        "coder-tas-b-smooth": True,
+        "coder-cocondenser": False,
+        "coder-cocondenser-smooth": True,
+        "coder-tripclick": False,
+        "coder-tripclick-smooth": True,
+    }
+    assert {params.inverse_temperature for params in TrainParams.presets.values()} == {None}
+
+
+def test_presets_have_the_rates_of_the_tables() -> None:
+    """001, Table 1; 000, Section A.5, Table 6: peak learning rate and warm-up steps."""
+    for name, rate, warmup in (("tas-b", 1.73e-6, 9000), ("cocondenser", 1.37e-6, 12000)):
+        for ending in ("", "-smooth"):
+            found = TrainParams.preset(f"coder-{name}{ending}")
+            assert (found.learning_rate, found.warmup) == (pytest.approx(rate, rel=1e-3), warmup)
+            assert (found.batch_size, found.clip, found.query_tokens) == (32, 1.0, 32 + 2)
+            assert found.epsilon == pytest.approx(1.3e-7, rel=0.01)
+            assert found.weight_decay == pytest.approx(9.5e-5, rel=0.001)
+
+
+def schedule_of(params: TrainParams, steps: int, every: int, rates: tuple[float, ...] = (1.0,)) -> Schedule:
+    groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": rate} for rate in rates]
+    return Schedule(torch.optim.SGD(groups), params, steps, every)
+
+
+def walk(schedule: Schedule, steps: int, losses: Mapping[int, float]) -> list[float]:
+    """The learning rate of every step."""
+    found = []
+    for step in range(1, steps + 1):
+        found.append(schedule.optimizer.param_groups[0]["lr"])
+        schedule.optimizer.step()
+        schedule.step()
+        if step in losses:
+            schedule.observe(losses[step])
+    return found
+
+
+def test_linear_schedule_by_hand() -> None:
+    params = TrainParams(warmup=3.0, final_ratio=0.5)
+    found = walk(schedule_of(params, 7, 100), 7, {})
+    assert found == pytest.approx([0.25, 0.5, 0.75, 1.0, 0.875, 0.75, 0.625])
+    assert warmup_steps(TrainParams(warmup=0.25), 10) == 2
+
+
+def test_a_plateau_is_cut_after_ten_thousand_steps() -> None:
+    """Patience is 8,000 steps and validations come every 2,000: torch bears four without gain and cuts at the fifth."""
+    losses = dict.fromkeys(range(2000, 40001, 2000), 1.0)
+    found = walk(schedule_of(replace(PLATEAU, final_ratio=0.0), 40000, 2000), 40000, losses)
+    cuts = [step for step in range(1, 40000) if found[step] != found[step - 1]]
+    assert cuts == [12000, 24000, 36000]  # best at 2,000; after a cut one validation cools down, then again five
+    assert found[12000] == pytest.approx(0.707)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_plateau_is_that_of_torch(seed: int) -> None:
+    """Side by side with ReduceLROnPlateau, which the authors' program uses: every rate of 400 validations is the same.
+
+    Its floor is the final share of the highest rate.
+    """
+    params = replace(PLATEAU, plateau_patience=40, plateau_cooldown=25, plateau_factor=0.9)
+    rates = (1e-3, 1e-4)
+    ours = schedule_of(params, 4000, 10, rates)
+    theirs = torch.optim.SGD([{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": rate} for rate in rates])
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        theirs, factor=0.9, patience=4, cooldown=2, threshold=1e-3, min_lr=[0.3 * rate for rate in rates]
+    )
+    rng, loss, seen = np.random.default_rng(seed), 5.0, set()
+    for validation in range(400):
+        for _ in range(10):
+            ours.optimizer.step()
+            ours.step()
+        loss *= float(rng.choice([0.99, 1.0, 1.001]))
+        ours.observe(loss)
+        plateau.step(loss)
+        found = [group["lr"] for group in ours.optimizer.param_groups]
+        assert found == [group["lr"] for group in theirs.param_groups]
+        seen.add(found[0])
+        if validation == 200:  # as after a kill: the state goes through a file of plain values
+            state = torch.utils._pytree.tree_map(lambda value: value, ours.state_dict())
+            ours = schedule_of(params, 4000, 10, rates)
+            for group, rate in zip(ours.optimizer.param_groups, found, strict=True):
+                group["lr"] = rate
+            ours.load_state_dict(state)
+    assert len(seen) > 3
+    assert min(seen) >= 0.3 * 1e-3
+
+
+def test_validation_queries_have_their_original_labels() -> None:
+    """000, Section A.2.1, and 001, Section 3.2: "10k samples from MS MARCO dev"; MS MARCO has one relevance level.
+
+    The first of the judged topics are taken; a positive that was not retrieved takes the place of the last candidate
+    (001, Section 2.2).
+    """
+    run, qrels, topics = make_run(), make_qrels(), make_topics()
+    found = hard_labels(run, topics, qrels, 5)
+    assert found.qids == tuple(topics)[:5]
+    for one in found:
+        judged = qrels[(qrels["query_id"] == one.qid) & (qrels["relevance"] >= 1)]
+        positives = {docid for docid, on in zip(one.docids, one.positive, strict=True) if on}
+        assert positives == set(judged["doc_id"])
+        assert one.targets[~one.positive].max() == 0
+        assert one.targets.sum() == pytest.approx(1)
+    few = Run.from_dict({"q1": dict(run["q1"])})
+    assert hard_labels(few, topics, qrels, 5).qids == ("q1",)
+    with pytest.raises(InputError, match="the validation run has no candidates"):
+        hard_labels(few, {"q0": topics["q0"]}, qrels, 5)
+    with pytest.raises(InputError, match="none of 24 validation topics has a judgement of grade 1"):
+        hard_labels(run, topics, qrels.assign(relevance=0), 5)
+
+
+def test_the_command_validates_on_given_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a file of labels made beforehand: topics, judgements and a run of theirs."""
+    (tmp_path / "index").mkdir()
+    (tmp_path / "tiny").mkdir()
+    tiny = make_encoder(tmp_path / "tiny")
+    source, topics = make_source(tmp_path / "index"), make_topics()
+    run, qrels = make_run(), make_qrels()
+    training = [qid for qid in topics if int(qid[1:]) < 16]
+    names = {qid: qid if qid in training else f"dev{qid}" for qid in topics}
+    for name, wanted in (("train", True), ("dev", False)):
+        chosen = [qid for qid in topics if (qid in training) is wanted]
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{names[qid]}\t{topics[qid]}\n" for qid in chosen))
+    rows = [(names[qid], docid, grade) for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].values]
+    named = pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+    lines = [f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    whole = Run.from_dict({names[qid]: dict(run[qid]) for qid in run})
+    whole.write(tmp_path / "run.txt")
+    labels = hard_labels(whole, {qid: topics[qid] for qid in training}, named, 100)
+    labels.write(tmp_path / "labels.parquet")
+    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path / "index"), "--encoder", str(tiny)]
+    argv += ["--topics", str(tmp_path / "train.tsv"), "--pooling", "mean", "--device", "cpu", "--no-checkpoints"]
+    argv += ["--max-steps", "2", "--output", str(tmp_path / "out")]
+    given = ["--validation-run", str(tmp_path / "run.txt"), "--validation-topics", str(tmp_path / "dev.tsv")]
+    given += ["--validation-qrels", str(tmp_path / "qrels.txt")]
+    assert main([*argv, *given, "--validation-queries", "6"]) == 0
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert (record["training_queries"], record["validation_queries"]) == (16, 6)
+    capsys.readouterr()
+    with pytest.raises(InputError, match=r"--validation-qrels missing: .* go together"):
+        main([*argv, *given[:4]])
+    with pytest.raises(InputError, match=r"--validation-labels and --validation-run: expected one of them"):
+        main([*argv, *given, "--validation-labels", str(tmp_path / "labels.parquet")])
+    assert len(SoftLabels.read(tmp_path / "labels.parquet")) == 16
+    assert source.dimension == 32
