@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
 
 from rnnreranker import Run, SoftLabels
+from rnnreranker.train.inputs import hard_labels
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -117,3 +119,27 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
         2,
         f"{said}--method shared-words needs --topics (texts of the queries)\n",
     )
+
+
+def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
+    shown = " ".join(command("train", "--help").stdout.split())
+    assert "{cross-entropy,kl,margin,multi-tier,best-positive}" in shown
+    assert "before their softmax (of best-positive; default: 1.0)" in shown
+    for name in ("index", "tiny"):
+        (tmp_path / name).mkdir()
+    make_source(tmp_path / "index")
+    topics = make_topics()
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
+    hard_labels(make_run(), topics, make_qrels(), len(topics)).write(tmp_path / "labels.parquet")
+    (tmp_path / "my.yaml").write_text("train: {loss: best-positive, sharpness: 2, max_steps: 2}\n")
+    argv = ["--index", tmp_path / "index", "--topics", tmp_path / "topics.tsv", "--labels", tmp_path / "labels.parquet"]
+    argv += ["--encoder", make_encoder(tmp_path / "tiny"), "--pooling", "mean", "--device", "cpu", "--no-checkpoints"]
+    argv += ["--output", tmp_path / "out", "--preset", tmp_path / "my.yaml"]
+    done = command("train", *argv, "--sharpness", "0.5")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert (record["params"]["loss"], record["params"]["sharpness"]) == ("best-positive", 0.5)
+    assert record["history"][0]["loss"] != record["history"][0]["kl"]
+    foreign = command("train", *argv, "--loss", "kl", "--sharpness", "2")
+    assert foreign.returncode == 2
+    assert foreign.stderr.startswith("error: not settings of training with the loss kl: sharpness")

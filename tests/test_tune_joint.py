@@ -122,9 +122,9 @@ def test_a_journal_is_not_gone_on_from_with_other_trainings(
 def test_a_loss_that_is_not_finite_leaves_the_trial_out(
     trainings: Trainings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rnnreranker.train import trainer
+    from rnnreranker.train.losses.base import Loss
 
-    monkeypatch.setattr(trainer, "ranking_loss", lambda *_: torch.tensor(float("nan"), requires_grad=True))
+    monkeypatch.setattr(Loss, "__call__", lambda *_: torch.tensor(float("nan"), requires_grad=True))
     with pytest.raises(InputError, match="none of 1 trials could be computed"):
         tune_jointly(trainings, SMALL, 1)
     assert "trial 0 left out: step 0: the loss is nan; try a lower --learning-rate" in capsys.readouterr().err

@@ -132,7 +132,7 @@ def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
             validation=checked,
             pooling=setting.pooling,
             normalize=setting.normalize,
-            loss=loss_params(arm.params.loss, setting.loss_values),
+            loss=loss_params(arm.side.params.loss, setting.loss_values),
             checkpoints=False,
         )
         encoder = load_encoder(str(out))

@@ -81,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     checked = parser.add_argument_group("validation queries (default: a share of the labelled ones, held out)")
     checked.add_argument("--validation-labels", metavar="FILE.parquet", help="candidates and targets of them")
     checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
-    checked.add_argument(
-        "--validation-qrels", help="judgements of them, with --validation-run; grade 1 and up is relev"
-    )
+    checked.add_argument("--validation-qrels", help="judgements of them, with --validation-run; relevant from grade 1")
     checked.add_argument("--validation-topics", help="texts of them; not needed beside labels where --topics has them")
     parser.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
     parser.add_argument(
