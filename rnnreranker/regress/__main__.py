@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rnnreranker.regress.plan import Plan
     from rnnreranker.regress.running import Outcome
 
+SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
 
@@ -172,7 +173,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
     parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
     parser.add_argument(
-        "--docs-folder", default="docs", metavar="DIR", help="for DIR/regressions/*.md, DIR/index.html (default: docs)"
+        "--docs-folder",
+        default="docs",
+        metavar="DIR",
+        help="where the pages go (default: docs)",
     )
     parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
     parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
@@ -190,8 +194,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _docs(folder: Path, docs: Path) -> int:
     from rnnreranker.papers.site import write_pages
+    from rnnreranker.regress.prose import write_prose
 
-    command.say(f"{len(write_pages(folder, docs))} pages in {docs}")
+    written = [*write_pages(folder, docs), *write_prose(folder.parent / SOURCES, docs, folder / "results")]
+    command.say(f"{len(written)} pages and pictures in {docs}")
     return 0
 
 
