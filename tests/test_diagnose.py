@@ -321,8 +321,7 @@ def test_verdicts_on_record_are_those_of_today(record: Record) -> None:
     found = record.outcome
     said = verdict(found, RnnParams(**found["params"]))
     assert said == found["verdict"]
-    dense = (found["candidates"], found["parameters"]) == ("dense", "default")
-    assert said["word"] == ("likely helps" if dense else "risky")
+    assert said["word"] == ("likely helps" if record.name.endswith(".dense.default") else "risky")
 
 
 def test_whole_numbers_are_binned_evenly(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ class Figures:
     def __init__(self, records: Sequence[Record]) -> None:
         self._found: dict[tuple[str, str, str, str], Record] = {}
         for one in sorted(records, key=lambda record: record.date):
-            self._found[one.kind, one.spec, one.name, str(one.outcome.get("query_set", ""))] = one
+            query_set = one.outcome["query_set"] if one.kind == "run" else ""
+            self._found[one.kind, one.spec, one.name, query_set] = one
 
     def records(self, kind: str, spec: str | None = None) -> list[Record]:
         """All records of a kind, perhaps of one spec, in the order of their specs and names."""
