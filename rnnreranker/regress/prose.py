@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.pages import render, write_page
 from rnnreranker.record import Record, read_records
+
+if TYPE_CHECKING:
+    from rnnreranker.evaluate.pooling import Agreement
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 Row = Mapping[str, Any]
@@ -104,8 +108,21 @@ def _names(figures: Figures) -> dict[str, Any]:
 
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
     own += [pick, each, less, apart, claim, cell, over, method_tables]
-    own += [study_table, against, differences, rises, picture]
+    own += [judged_twice, study_table, against, differences, rises, picture]
     return {function.__name__: function for function in own} | {"study_kinds": KINDS}
+
+
+def judged_twice() -> Agreement:
+    """How far the second judge of the built-in collection agrees with the first, from the judgements themselves."""
+    from rnnreranker.evaluate.pooling import Row as Judged
+    from rnnreranker.evaluate.pooling import agreement
+
+    sheets = []
+    for name in ("qrels.txt", "qrels-second.txt"):
+        shipped = resources.files("rnnreranker.data").joinpath("pydoc_files", name).read_text(encoding="utf-8")
+        lines = [line.split() for line in shipped.splitlines()]
+        sheets.append([Judged(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
+    return agreement(*sheets)
 
 
 def fixed(value: float, digits: int = 4) -> str:
