@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.record import read_records
 from rnnreranker.recover import Visible, recover, visible_positives
 from rnnreranker.recover.__main__ import main
-from rnnreranker.recover.measures import filtered, ranking_measures
+from rnnreranker.recover.detection import filtered, ranking_measures
 from rnnreranker.rnn import jaccard_similarity
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
 
         check_writable(args.output)
     from rnnreranker.recover.rankings import visible_positives
-    from rnnreranker.recover.report import recover
+    from rnnreranker.recover.recovery import recover
 
     params = command.chosen(args, RnnParams, args.preset)
     loaded = _load(args)

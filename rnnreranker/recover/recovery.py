@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
-from rnnreranker.recover.measures import MEASURES, filtered, ranking_measures
+from rnnreranker.recover.detection import MEASURES, filtered, ranking_measures
 from rnnreranker.recover.rankings import SCORERS, Visible
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
@@ -25,7 +25,7 @@ class Recovery:
         hidden, negatives: judged candidates that were ranked, over all cases.
         rows: scorer, measure, value (mean over queries of the mean over their positives), difference from "query" with
             low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (over all rows).
-        filters: see `measures.filtered`.
+        filters: see `detection.filtered`.
     """
 
     queries: int
