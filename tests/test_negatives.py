@@ -12,6 +12,7 @@ from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.negatives.__main__ import main
 from rnnreranker.negatives.filters import Pool, discarded, pools, suspicion, threshold_at
 from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
+from rnnreranker.negatives.params import NegativeParams
 
 POOL = Pool(
     "q",
@@ -38,20 +39,26 @@ def test_a_rate_discards_no_more_than_its_share(rate: float, gone: int) -> None:
     assert discarded(POOL, "max-score", threshold_at([POOL], "max-score", rate)).sum() == gone
 
 
+def random(seed: int) -> NegativeParams:
+    return NegativeParams("none", negatives=2, sampling="random", seed=seed)
+
+
 def test_top_and_random_negatives() -> None:
-    mined = mine([POOL], "rnn", 0.5, negatives=2)
+    mined = mine([POOL], 0.5, NegativeParams(negatives=2))
     assert [(one.positive, one.negatives) for one in mined] == [("p1", ("a", "c")), ("p2", ("a", "c"))]
-    drawn = mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=1)
-    assert drawn == mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=1)
-    seen = {mine([POOL], "none", 0.0, negatives=2, sampling="random", seed=seed)[0].negatives for seed in range(20)}
+    drawn = mine([POOL], 0.0, random(1))
+    assert drawn == mine([POOL], 0.0, random(1))
+    seen = {mine([POOL], 0.0, random(seed))[0].negatives for seed in range(20)}
     assert len(seen) > 2
-    assert mine([POOL], "rnn", -1.0) == []
+    assert mine([POOL], -1.0, NegativeParams()) == []
     with pytest.raises(InputError, match="negatives=0"):
-        mine([POOL], "rnn", 0.5, negatives=0)
+        NegativeParams(negatives=0)
+    with pytest.raises(InputError, match="give one of them, not both"):
+        NegativeParams(threshold=0.5, rate=0.5)
 
 
 def test_rows_and_files(tmp_path: Path) -> None:
-    mined = mine([POOL], "margin", 0.0, negatives=3)
+    mined = mine([POOL], 0.0, NegativeParams("margin"))
     assert [one.negatives for one in mined] == [("b", "c", "d"), ("c", "d")]
     names, rows = rows_of(mined, "n-tuple", 3)
     assert names == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
@@ -145,7 +152,7 @@ def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> 
             verbose=False,
             **options,
         )
-        _, rows = rows_of(mine(found, how, threshold, negatives=4), "triplet", 4)
+        _, rows = rows_of(mine(found, threshold, NegativeParams(how, negatives=4)), "triplet", 4)
         ours = {(f"question {row[0][1:]}", f"document {row[2][1:]}") for row in rows}
         assert ours == {(row["query"], row["negative"]) for row in theirs}
         assert ours
@@ -173,7 +180,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"give --output.*give --topics or --encoded-queries.*not both.*--rate 2\.0"):
-        main(["--run", "r", "--qrels", "q", "--index", "i", "--threshold", "1", "--rate", "2"])
+    given = ["--run", "r", "--qrels", "q", "--index", "i"]
+    with pytest.raises(InputError, match=r"give --output.*give --topics or --encoded-queries"):
+        main(given)
+    with pytest.raises(InputError, match=r"^threshold=1 and rate=0\.2: give one of them, not both$"):
+        main([*given, "--threshold", "1", "--rate", "0.2"])
+    with pytest.raises(InputError, match=r"^--rate 2\.0: expected a number in \[0, 1\] or none; --seed -1: expected"):
+        main([*given, "--rate", "2", "--seed", "-1"])
     with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
         main(["--run", "r", "--qrels", "q", "--index", "i", "--topics", "t", "--output", str(tmp_path / "x.csv")])

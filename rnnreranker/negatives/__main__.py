@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
-from rnnreranker.negatives.filters import DEFAULT_RATE, FILTERS
+from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ With --truth every filter is compared at the same share of discarded pairs, on j
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
+    mining = command.chosen(args, NegativeParams)
     _check(args)
     params = _params(args)
     from rnnreranker.data.qrels import load_qrels
@@ -55,18 +56,18 @@ def main(argv: Sequence[str]) -> int:
             raise InputError(f"{args.topics}: {len(lost)} queries of the run are not in it (first: {lost[0]})")
         queries = encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, {}, args.threads)
     found = pools(run, judged, index.vectors, queries, params, args.threads)
-    rate = DEFAULT_RATE if args.rate is None else args.rate
-    threshold = threshold_at(found, args.filter, rate) if args.threshold is None else args.threshold
+    threshold = mining.threshold
+    if threshold is None:
+        threshold = threshold_at(found, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
     if args.truth:
-        _compare(args, found, threshold)
+        _compare(args, mining.filter, found, threshold)
     if args.output:
-        mined = mine(found, args.filter, threshold, negatives=args.negatives, sampling=args.sampling, seed=args.seed)
-        names, rows = rows_of(mined, args.form, args.negatives)
+        names, rows = rows_of(mine(found, threshold, mining), mining.form, mining.negatives)
         docids = {docid for row in rows for docid in row[1:]} if not args.output.endswith(".tsv") else set()
         write_rows(args.output, names, rows, topics, texts_for(docids, index, args.documents) if docids else {})
         command.say(
             f"{args.output}: {command.counted(len(rows), 'row')}, {command.counted(len(found), 'query', 'queries')}; "
-            f"filter {args.filter}, discarded above {threshold:.6g}"
+            f"filter {mining.filter}, discarded above {threshold:.6g}"
         )
     return 0
 
@@ -87,20 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--threads", type=command.positive, help="default: one per core")
 
-    chosen = parser.add_argument_group("what is discarded")
-    chosen.add_argument("--filter", choices=FILTERS, default="rnn", help="default: rnn")
-    chosen.add_argument(
-        "--threshold", type=float, help="discard above it: s* for rnn; see docs/labels.md for the others"
-    )
-    chosen.add_argument("--rate", type=float, help=f"discard this share of pairs instead (default: {DEFAULT_RATE})")
-    chosen.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
+    parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
+    parser.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
 
-    out = parser.add_argument_group("output")
-    out.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
-    out.add_argument("--form", choices=("triplet", "n-tuple"), default="triplet", help="default: triplet")
-    out.add_argument("--negatives", type=command.positive, default=3, help="of a positive (default: 3)")
-    out.add_argument("--sampling", choices=("top", "random"), default="top", help="default: top")
-    out.add_argument("--seed", type=int, default=0, help="of --sampling random (default: 0)")
+    command.add_dataclass_flags(parser.add_argument_group("mining"), NegativeParams)
 
     similarity = parser.add_argument_group("similarity")
     similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
@@ -122,12 +113,6 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("give --topics or --encoded-queries (vectors of the queries)")
     if args.output and not args.output.endswith(".tsv") and not args.topics:
         problems.append(f"--output {args.output} needs --topics (texts of the queries)")
-    if args.threshold is not None and args.rate is not None:
-        problems.append("give --threshold or --rate, not both")
-    if args.rate is not None and not 0 <= args.rate <= 1:
-        problems.append(f"--rate {args.rate}: expected a number in [0, 1]")
-    if args.seed < 0:
-        problems.append(f"--seed {args.seed}: expected 0 or more")
     if problems:
         raise InputError("; ".join(problems))
     if args.output:
@@ -139,20 +124,20 @@ def _params(args: argparse.Namespace) -> RnnParams:
     return command.chosen(args, RnnParams, args.preset)
 
 
-def _compare(args: argparse.Namespace, found: Sequence[Pool], threshold: float) -> None:
+def _compare(args: argparse.Namespace, how: str, found: Sequence[Pool], threshold: float) -> None:
     """Print a line a filter, all at the share of pairs that the chosen one discards."""
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.negatives.filters import threshold_at
+    from rnnreranker.negatives.filters import FILTERS, threshold_at
     from rnnreranker.negatives.mining import toll
     from rnnreranker.tables import print_table
 
     qrels = load_qrels(args.truth)
     pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
     truth = dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
-    chosen = toll(found, args.filter, threshold, truth, args.relevant)
+    chosen = toll(found, how, threshold, truth, args.relevant)
     rate = chosen.discarded / chosen.pairs
-    others = [how for how in FILTERS if how not in (args.filter, "none")]
-    tolls = [chosen, *(toll(found, how, threshold_at(found, how, rate), truth, args.relevant) for how in others)]
+    others = [other for other in FILTERS if other not in (how, "none")]
+    tolls = [chosen, *(toll(found, one, threshold_at(found, one, rate), truth, args.relevant) for one in others)]
     table = [
         [
             one.filter,

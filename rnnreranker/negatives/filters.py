@@ -15,14 +15,15 @@ import numpy as np
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import Judged, batches, check_queries, contexts_of
+from rnnreranker.negatives.params import NegativeParams
 from rnnreranker.rnn import RnnParams
+from rnnreranker.settings import choices, hints_of
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
-FILTERS = ("rnn", "margin", "relative-margin", "max-score", "none")
-DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
+FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
 from rnnreranker.negatives.filters import Pool, discarded
+from rnnreranker.negatives.params import NegativeParams
 
 SUFFIXES = (".parquet", ".jsonl", ".tsv")
 
@@ -27,32 +28,20 @@ class Mined:
     negatives: tuple[str, ...]
 
 
-def mine(
-    found: Iterable[Pool],
-    how: str,
-    threshold: float,
-    *,
-    negatives: int = 3,
-    sampling: Literal["top", "random"] = "top",
-    seed: int = 0,
-) -> list[Mined]:
-    """Up to `negatives` kept candidates for every positive: the first of the run, or drawn at random.
+def mine(found: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
+    """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
 
     A draw depends on the seed, the query and the positive alone. Positives that no candidate is left for are missing.
-
-    Raises:
-        InputError: negatives below 1, a seed below 0, no such filter.
     """
-    if negatives < 1 or seed < 0:
-        raise InputError(f"negatives={negatives}, seed={seed}: expected at least 1, and 0 or more")
+    negatives = params.negatives
     mined = []
     for pool in found:
-        away = discarded(pool, how, threshold)
+        away = discarded(pool, params.filter, threshold)
         for row, positive in enumerate(pool.positives):
             kept = np.flatnonzero(~away[row])
-            if sampling == "random" and len(kept) > negatives:
+            if params.sampling == "random" and len(kept) > negatives:
                 key = zlib.crc32(f"{pool.qid}\t{positive}".encode())
-                kept = np.sort(np.random.default_rng([seed, key]).choice(kept, negatives, replace=False))
+                kept = np.sort(np.random.default_rng([params.seed, key]).choice(kept, negatives, replace=False))
             chosen = tuple(pool.candidates[place] for place in kept[:negatives].tolist())
             if chosen:
                 mined.append(Mined(pool.qid, positive, chosen))
