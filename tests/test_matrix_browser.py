@@ -159,7 +159,7 @@ def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "A <caption> & more", "row": "TAS-B", "dataset": "DL 2019"},
         **{"measure": "nDCG@10", "protocol": "strict", "published": 0.659, "measured": None, "state": "planned"},
-        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned_on_test": False},
+        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned": False},
     }
     return made | given
 
@@ -174,7 +174,7 @@ CELLS = [
         history=[{"date": "2026-11-20", "value": 0.659}, {"date": "2026-11-21", "value": 0.65912}],
         letters="ab",
     ),
-    cell(measure="RR@10", published=0.875, state="changed", measured=0.88, tuned_on_test=True),
+    cell(measure="RR@10", published=0.875, state="changed", measured=0.88, tuned=True),
     cell(row="R. TAS-B", published=0.664, state="runnable elsewhere"),
     cell(row="R. TAS-B", measure="RR@10", published=0.886, state="runnable elsewhere"),
     cell(row="BM25", measure="RR@10", published=0.7, state="external"),

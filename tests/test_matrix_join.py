@@ -15,15 +15,15 @@ from rnnreranker.papers.paper import Published, paper_names, published, read_pap
 from rnnreranker.regress.spec import specs_folder
 
 PAPER = """\
-schema: 1
+schema: 3
 name: paper-009
 title: A paper
 tables:
   - table: "1"
     caption: A table
     columns:
-      - {dataset: Set A, measures: [RR@10], decimals: 3, spec: dl19, protocol: strict, tuned_on_test: true}
-      - {dataset: Set B, measures: [nDCG@10 x100], decimals: 1, spec: dl21}
+      - {dataset: Set A, measures: [RR@10], decimals: 3, query_set: dl19, protocol: strict, tuned: [training]}
+      - {dataset: Set B, measures: [nDCG@10 x100], decimals: 1, query_set: dl21}
       - {dataset: latency, measures: [ms per query], decimals: 0, latency: true}
     rows:
       - {row: TAS-B, condition: tas-b, values: [[0.5], [50.0], null]}
@@ -55,10 +55,10 @@ def test_states_without_measured_values(cells: list[Published]) -> None:
         ("Theirs", "external", "a time on the authors' machine: shown, never compared; a system of others"),
     ]
     assert [cell["parameters"] for cell in made[:2]] == [
-        {"spec": "dl19", "condition": "tas-b"},
-        {"spec": "dl21", "condition": "tas-b"},
+        {"query set": "dl19", "condition": "tas-b"},
+        {"query set": "dl21", "condition": "tas-b"},
     ]
-    assert [cell["tuned_on_test"] for cell in made] == [True, False, True, False, False, False]
+    assert not any(cell["tuned"] for cell in made)
     assert made[3]["parameters"] == {}
 
 

@@ -11,17 +11,21 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.papers.agreement import Agreement
 from rnnreranker.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.papers.figures import figures
 from rnnreranker.papers.html import matrix, write_matrix
-from rnnreranker.regress.spec import read_spec, specs_folder
+from rnnreranker.papers.twins import Twin, TwinSet
+from rnnreranker.record import Record
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.spec import QuerySet, Spec, specs_folder
 
 
 def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "Results", "row": "TAS-B", "dataset": "dev", "measure": "RR@10"},
         **{"protocol": "", "published": 0.344, "measured": None, "state": "planned", "note": "", "commands": []},
-        **{"parameters": {}, "history": [], "tuned_on_test": False},
+        **{"parameters": {}, "history": [], "tuned": False},
     }
     return made | given
 
@@ -55,7 +59,7 @@ class Rows(HTMLParser):
 def test_published_and_measured_values_have_columns_of_their_own() -> None:
     cells = [
         cell(state="reproduced", measured=0.34418, letters="b"),
-        cell(measure="nDCG@10", published=0.4, state="changed", measured=0.41, tuned_on_test=True),
+        cell(measure="nDCG@10", published=0.4, state="changed", measured=0.41, tuned=True),
         cell(row="R. TAS-B", published=0.35),
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
         cell(row="BM25", published=1.0, measured=1.0, state="reproduced"),
@@ -78,6 +82,31 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
             *(("published empty", ""), ("measured empty", "")),
         ],
     ]
+
+
+def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
+    """Values of another model on another collection: never in a column of the paper, and under each its agreement."""
+    twins = {
+        "TAS-B": Twin("dense", {"RR@10": 0.5, "nDCG@10": 0.4}, {}, "", "", ""),
+        "R. TAS-B": Twin("dense-rnn", {"RR@10": 0.75}, {}, "", "", ""),
+    }
+    found = TwinSet("small", "own", "A small one", "MiniLM", ["RR@10"], twins, {"RR@10": Agreement(1, 0)})
+    page = matrix(
+        [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],
+        twins={("000", "1"): [found]},
+        twin_notes={("000", "1"): "What is to be known."},
+    )
+    rows = Rows(page).rows
+    assert [text for _, text in rows[0]] == ["row", "dev", "≈ twinsmall"]
+    assert rows[1] == [("measure", "RR@10"), ("measure twin", "RR@10")]
+    assert rows[2] == [("published", "published"), ("measured", "measured"), ("twin kind", "MiniLM")]
+    assert [row[0][1] for row in rows[3:]] == ["TAS-B", "R. TAS-B", "BM25", rows[6][0][1]]
+    assert [row[-1] for row in rows[3:]] == [("twin", ".5000"), ("twin", ".7500"), ("twin", ""), rows[6][-1]]
+    assert rows[6][-1] == ("twin", "1 of 1 pairτ 1.00")
+    assert "What is to be known." in page
+    assert "<i>dense-rnn</i>" in page
+    assert "another model (MiniLM) on another, small collection" in page
+    assert 'twin-mark">' not in matrix([cell()])
 
 
 def known(page: str) -> dict[str, Any]:
@@ -173,47 +202,58 @@ def test_an_unknown_value_is_no_number() -> None:
     assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
 
 
-def sweep_record(folder: Path, name: str, measure: str = "RR@10") -> Path:
+def sweep(query_set: str, measure: str, spec: str = "dl19-dl20-sample") -> Record:
     rows = [
         {"context": n, "value": n / 1000, "low": n / 2000, "high": n / 500, "milliseconds": n / 100}
         for n in (10, 100, 1000)
     ]
-    path = folder / f"{name}.{measure}.json"
-    path.write_text(json.dumps({"measure": measure, "topics": 7, "sweeps": {"context": rows}}), encoding="utf-8")
-    return path
+    outcome = {"query_set": query_set, "measure": measure, "topics": 7, "sweeps": {"context": rows}}
+    return Record("sweep", spec, f"context.{query_set}.{measure}", outcome)
 
 
-def test_figures_of_sweeps(tmp_path: Path) -> None:
-    sweep_record(tmp_path, "dl19-dl20-sample.dl19")
-    sweep_record(tmp_path, "dl19-dl20-sample.dl19", "nDCG@10")
-    sweep_record(tmp_path, "cranfield.cranfield")
-    cranfield, dl19 = figures(tmp_path, specs_folder())
-    assert cranfield.title == read_spec("cranfield", specs_folder()).title
-    assert dl19.title.startswith("DL19, TREC DL 2019 and 2020 on a sample")
+@pytest.fixture(scope="module")
+def sets() -> dict[str, tuple[Spec, QuerySet]]:
+    specs = [read_spec(specs_folder() / f"{name}.yaml") for name in ("cranfield", "dl19-dl20-sample")]
+    return {entry.id: (spec, entry) for spec in specs for entry in spec.query_sets}
+
+
+def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
+    dense = Record(
+        "run",
+        "dl19-dl20-sample",
+        "dense",
+        {"query_set": "dl19-sample", "values": {"trec": {"nDCG@10": 0.6, "RR@10": 0.7}}},
+    )
+    sweeps = [sweep("dl19-sample", "RR@10"), sweep("dl19-sample", "nDCG@10"), sweep("cranfield", "RR@10", "cranfield")]
+    dl19, cranfield = figures(sweeps, sets, [dense])
+    assert cranfield.title == sets["cranfield"][0].title
+    assert "TREC DL 2019 and 2020 on a sample" in dl19.title
     assert dl19.caption.startswith("nDCG@10 and RR@10 over 7 topics")  # as the spec orders its measures
     assert dl19.svg.count("<circle") == 9  # three points of two measures and of the time
-    assert dl19.svg.count('class="level') == 2  # what the record of the spec says of the run before reranking
+    assert dl19.svg.count('class="level') == 2  # what is on record of the run before reranking
+    assert cranfield.svg.count('class="level') == 0
     assert [command.split("--json ")[1] for command in dl19.commands] == [
-        "docs/contexts/dl19-dl20-sample.dl19.nDCG@10.json",
-        "docs/contexts/dl19-dl20-sample.dl19.RR@10.json",
+        "runs/context.dl19-sample.nDCG@10.json",
+        "runs/context.dl19-sample.RR@10.json",
     ]
-    assert "--run runs/dl19-dl20-sample/dense.dl19.txt" in dl19.commands[0]
+    assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19.commands[0]
     page = matrix([cell()], figures=[cranfield, dl19])
     assert page.count("<svg") == 2
-    assert "docs/contexts/cranfield.cranfield.RR@10.json" in page
-    assert figures(tmp_path / "nothing", specs_folder()) == []
+    assert "runs/context.cranfield.RR@10.json" in page
+    assert figures([], sets, []) == []
 
 
-def test_bad_records_of_sweeps_are_refused(tmp_path: Path) -> None:
-    path = sweep_record(tmp_path, "cranfield.other")
-    with pytest.raises(InputError, match="cranfield has no such query set; known: cranfield"):
-        figures(tmp_path, specs_folder())
-    path = path.rename(tmp_path / "cranfield.cranfield.nDCG@10.json")
-    with pytest.raises(InputError, match=r"not a context sweep of nDCG@10 \(ValueError measure RR@10"):
-        figures(tmp_path, specs_folder())
-    path.write_text('{"measure": "nDCG@10", "topics": 1, "sweeps": {"context": [{}]}}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"nDCG@10\.json: not a context sweep of nDCG@10 \(KeyError 'context'\)"):
-        figures(tmp_path, specs_folder())
+def test_bad_records_of_sweeps_are_refused(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
+    with pytest.raises(InputError, match="context sweep of cranfeld: no such query set; did you mean cranfield"):
+        figures([sweep("cranfeld", "RR@10")], sets, [])
+    with pytest.raises(
+        InputError, match=r"of dl19-dl20-sample: not a context sweep \(ValueError its query set is one of c"
+    ):
+        figures([sweep("cranfield", "RR@10")], sets, [])
+    wrong = sweep("cranfield", "RR@10", "cranfield")
+    wrong.outcome["sweeps"] = {"context": [{}]}
+    with pytest.raises(InputError, match=r"of cranfield: not a context sweep \(KeyError 'context'\); tune --sweep"):
+        figures([wrong], sets, [])
 
 
 def test_a_chart_puts_values_where_they_belong() -> None:

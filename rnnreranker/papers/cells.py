@@ -21,7 +21,7 @@ STATES = {  # state: sign, what it says
 }
 KEYS = (
     *("paper", "table", "caption", "row", "dataset", "measure", "protocol", "published", "measured"),
-    *("state", "note", "commands", "parameters", "history", "tuned_on_test"),
+    *("state", "note", "commands", "parameters", "history", "tuned"),
 )
 _OF_QUERY = re.compile(r" query (\S+)$")  # a data set that is one query of another: one entry in the filter
 
@@ -124,7 +124,7 @@ def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[di
                 "difference": _difference(cell, finer),
                 "letter": cell.get("letter") or "",
                 "letters": cell.get("letters") or "",
-                "tuned": bool(cell["tuned_on_test"]),
+                "tuned": bool(cell["tuned"]),
                 "about": place,
             }
         )

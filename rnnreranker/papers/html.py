@@ -11,7 +11,9 @@ from rnnreranker.pages import render, write_page
 from rnnreranker.papers.cells import STATES, addresses, check, group_of, query_of, slug
 from rnnreranker.papers.cells import entries as texts
 from rnnreranker.papers.figures import Drawn
+from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
 
+Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
 
 
@@ -51,6 +53,8 @@ class Table:
     letters: dict[str, str]  # row → the letter that others name it by, where runs per query are at hand
     counts: dict[str, int]
     differing: list[str]  # for rows measured query by query: which queries differ, and by how much
+    twins: Sequence[TwinSet]  # in columns of their own, behind those of the paper
+    twins_note: str
     closed: bool
 
     @property
@@ -66,9 +70,14 @@ def write_matrix(
     citations: Mapping[str, str] | None = None,
     made: str = "",
     figures: Sequence[Drawn] = (),
+    twins: Twins | None = None,
+    twin_notes: Mapping[tuple[str, str], str] | None = None,
 ) -> None:
     """Write the page of `matrix`, with the same arguments; atomically, making its folder."""
-    write_page(path, matrix(cells, papers=papers, citations=citations, made=made, figures=figures))
+    page = matrix(
+        cells, papers=papers, citations=citations, made=made, figures=figures, twins=twins, twin_notes=twin_notes
+    )
+    write_page(path, page)
 
 
 def matrix(
@@ -78,6 +87,8 @@ def matrix(
     citations: Mapping[str, str] | None = None,
     made: str = "",
     figures: Sequence[Drawn] = (),
+    twins: Twins | None = None,
+    twin_notes: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
     """The HTML of the page: every cell once, in the order given, by paper and table.
 
@@ -93,6 +104,8 @@ def matrix(
         papers: paper → its title; citations: → its authors, title, venue and year.
         made: one line on what the page was made from (date, commit).
         figures: as `figures.figures` makes them.
+        twins: paper and table → what runs here in the place of its rows, a query set each.
+        twin_notes: paper and table → what is to be known of them.
 
     Raises:
         InputError: a missing key, an unknown state, a cell twice, one that is reproduced or changed without a measured
@@ -100,7 +113,7 @@ def matrix(
     """
     check(cells)
     entries, details = texts(cells, addresses(cells))
-    tables = _tables(cells, entries)
+    tables = _tables(cells, entries, twins or {}, twin_notes or {})
     counts = {state: sum(cell["state"] == state for cell in cells) for state in STATES}
     return render(
         "papers",
@@ -113,14 +126,22 @@ def matrix(
         counts=counts,
         datasets=list(dict.fromkeys(entry["group"] for entry in entries)),
         total=len(cells),
-        tuned=sum(bool(cell["tuned_on_test"]) for cell in cells),
+        tuned=sum(bool(cell["tuned"]) for cell in cells),
         lettered=any(cell.get("letters") for cell in cells),
+        models=list(dict.fromkeys(found.model for table in tables for found in table.twins)),
+        interval_text=interval_text,
+        twin_names=twin_names,
         made=made,
         figures=figures,
     )
 
 
-def _tables(cells: Sequence[Mapping[str, Any]], entries: list[dict[str, Any]]) -> list[Table]:
+def _tables(
+    cells: Sequence[Mapping[str, Any]],
+    entries: list[dict[str, Any]],
+    twins: Twins,
+    twin_notes: Mapping[tuple[str, str], str],
+) -> list[Table]:
     numbers: dict[tuple[str, str], list[int]] = {}
     for number, entry in enumerate(entries):
         numbers.setdefault((entry["paper"], entry["table"]), []).append(number)
@@ -152,6 +173,8 @@ def _tables(cells: Sequence[Mapping[str, Any]], entries: list[dict[str, Any]]) -
                 letters={entries[n]["row"]: entries[n]["letter"] for n in members if entries[n]["letter"]},
                 counts=_counted(entries[n]["state"] for n in members),
                 differing=_differing([entries[n] for n in members]),
+                twins=twins.get((paper, name), []) if len(columns) <= TALL else [],
+                twins_note=twin_notes.get((paper, name), ""),
                 closed=len(columns) > TALL,
             )
         )

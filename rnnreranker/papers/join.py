@@ -30,7 +30,7 @@ def page_cells(
         cells: of `paper.published`.
         found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
             `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row),
-            `letters` (of the rows it differs from), `tuned` (False: the paper chose nothing for this system).
+            `letters` (of the rows it differs from), `tuned` (the paper chose parameters of this system on the set).
 
     Raises:
         InputError: a key that no cell has, or something else than the above for one.
@@ -52,7 +52,7 @@ def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
     remarks = (given.get("note", ""), time, cell.how.external, cell.how.planned, cell.how.note)
     return {
         **{key: getattr(cell, key) for key in ("paper", "table", "caption", "row", "dataset", "measure")},
-        "protocol": "" if cell.columns.latency else cell.columns.protocol,
+        "protocol": cell.protocol,
         "published": cell.value,
         "measured": measured,
         "decimals": cell.columns.decimals,
@@ -63,7 +63,7 @@ def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
         "history": [_in_printed_units(entry, cell) for entry in given.get("history", ())],
         "letter": given.get("letter", ""),
         "letters": given.get("letters", ""),
-        "tuned_on_test": cell.columns.tuned_on_test and not cell.how.external and given.get("tuned", True),
+        "tuned": given.get("tuned", False),
     }
 
 
@@ -83,6 +83,6 @@ def _state(cell: Published, measured: float | None) -> str:
 
 
 def _where(cell: Published) -> dict[str, str]:
-    """Spec and condition that obtain the value."""
-    pairs = {"spec": cell.columns.spec, "condition": cell.how.condition}
+    """Query set and condition that obtain the value."""
+    pairs = {"query set": cell.columns.query_set, "condition": cell.how.condition}
     return {name: value for name, value in pairs.items() if value and cell.how.condition}

@@ -11,7 +11,8 @@ from rnnreranker.pages import render, row
 from rnnreranker.papers.cells import STATES, addresses, entries, group_of
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import Paper, Published, Table, remark
-from rnnreranker.regress.pages_recipe import Printed
+from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
+from rnnreranker.regress.pages import Printed
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,10 @@ class Section:
         head: headings of the columns.
         lines: a text for each heading, one list a published cell.
         remarks: what is said of cells, in the order of their numbers in the column `state`.
-        specs: those that obtain the values.
+        query_sets: those that obtain the values.
+        twins: the query sets that run here.
+        agreements: a line for each of them: what it is, and how often its order is that of the paper, by measure.
+        rows: those with a twin, and the name of it.
         by_query: for a table of single queries: row → (number of measured ones, lines of those that differ).
     """
 
@@ -32,9 +36,14 @@ class Section:
     head: list[str]
     lines: list[list[str]]
     remarks: list[str]
-    specs: list[str]
+    query_sets: list[str]
     counts: str
     by_query: dict[str, tuple[int, list[list[str]]]]
+    twins: list[TwinSet]
+    twin_measures: list[str]
+    agreements: list[list[str]]
+    rows: list[list[str]]
+    twins_note: str
 
 
 def paper_page(paper: Paper, matrix: Matrix) -> str:
@@ -51,32 +60,33 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
         "papers",
         "paper.md.j2",
         paper=paper,
-        sections=[_section(table, list(zip(published, shown, strict=True))) for table in paper.tables],
+        sections=[
+            _section(table, list(zip(published, shown, strict=True)), matrix.twins.get((paper.id, table.table), []))
+            for table in paper.tables
+        ],
+        specs={name: spec.name for name, (spec, _) in matrix.sets.items()},
         counts=counted(cell["state"] for cell in cells),
         reproduced=reproduced(cells),
         states=STATES,
         row=row,
-        tuned=sum(bool(cell["tuned_on_test"]) for cell in cells),
+        tuned=sum(bool(cell["tuned"]) for cell in cells),
         lettered=any(entry["letters"] for entry in shown),
     )
 
 
 def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
     """The published cells that a spec obtains, as its page shows them."""
-    pairs = [
-        (cell, shown)
-        for cell, shown in zip(matrix.published, matrix.cells, strict=True)
-        if cell.columns.spec == spec and cell.how.condition and not cell.columns.latency
-    ]
+    pairs = list(matrix.of_spec(spec))
     mine = [shown for _, shown in pairs]
     return [
         Printed(
+            query_set=cell.columns.query_set,
             condition=cell.how.condition,
             paper=cell.paper,
             where=f"{cell.paper} Table {cell.table}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
             protocol=cell.columns.protocol,
             published=published_text(text),
-            tuned=cell.columns.tuned_on_test,
+            tuned=text["tuned"],
             **{key: text[key] for key in ("measure", "measured", "difference", "state", "note")},
         )
         for (cell, _), text in zip(pairs, entries(mine, addresses(mine))[0], strict=True)
@@ -117,13 +127,14 @@ def published_text(entry: Mapping[str, Any]) -> str:
     return entry["published"] + ("†" if entry["tuned"] else "")
 
 
-def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]]) -> Section:
+def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], twins: list[TwinSet]) -> Section:
     mine = [(cell, entry) for cell, entry in pairs if cell.table == table.table]
     remarks: list[str] = []
     constant = {key: len({entry[key] for _, entry in mine}) == 1 for key in ("dataset", "measure")}
     head = ["row", "data set", "measure", "published", "measured", "difference", "state"]
+    head += [f"twin: {found.id}" for found in twins]
     lines = []
-    for _, entry in mine:
+    for cell, entry in mine:
         state = entry["state"]
         if entry["note"]:
             if entry["note"] not in remarks:
@@ -132,7 +143,7 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]]) ->
         measured = entry["measured"] + (f" {entry['letters']}" if entry["letters"] else "")
         name = entry["row"] + (f" [{entry['letter']}]" if entry["letter"] else "")
         texts = (name, entry["dataset"], entry["measure"], published_text(entry), measured)
-        lines.append([*texts, entry["difference"], state])
+        lines.append([*texts, entry["difference"], state, *(found.text(cell.row, cell.metric) for found in twins)])
     same = [place for place, key in ((1, "dataset"), (2, "measure")) if constant[key] and len(mine) > 1]
     caption = table.caption
     if same:
@@ -147,10 +158,20 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]]) ->
         head=head,
         lines=lines,
         remarks=remarks,
-        specs=list(dict.fromkeys(columns.spec for columns in table.columns if columns.spec)),
+        query_sets=list(dict.fromkeys(columns.query_set for columns in table.columns if columns.query_set)),
         counts=counted(entry["state"] for _, entry in mine),
         by_query=_by_query(mine),
+        twins=twins,
+        twin_measures=(measures := list(dict.fromkeys(name for found in twins for name in found.measures))),
+        agreements=[_agreements(found, measures) for found in twins],
+        rows=[[name, twin] for name, twin in twin_names(twins).items()],
+        twins_note=table.twins_note,
     )
+
+
+def _agreements(found: TwinSet, measures: Sequence[str]) -> list[str]:
+    texts = [interval_text(found.agreements[name]) if name in found.agreements else "" for name in measures]
+    return [f"[{found.id}]({found.spec}.md): {found.model} on {found.title}", *texts]
 
 
 def _by_query(pairs: Sequence[tuple[Published, dict[str, Any]]]) -> dict[str, tuple[int, list[list[str]]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,15 @@ from rnnreranker.papers.cells import STATES
 from rnnreranker.papers.join import Key, key_of, page_cells
 from rnnreranker.papers.letters import letters
 from rnnreranker.papers.paper import Published, paper_names, published, read_paper, remark
-from rnnreranker.regress.published_runs import Measured, on_record, records_file
-from rnnreranker.regress.recipe import Condition, Recipe, planned, recipes
-from rnnreranker.regress.recipe_plan import PASTE_FOLDER, make_recipe_plan, needs_of, needs_text
+from rnnreranker.papers.twins import TwinSet, check_twins, twin_sets
+from rnnreranker.record import Record, read_records
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.needs import needs_text
+from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.records import recorded, records_file
+from rnnreranker.regress.spec import Condition, QuerySet, Spec, planned, spec_names
+
+System = tuple[str, str]  # query set, condition
 
 
 class Matrix:
@@ -26,18 +32,22 @@ class Matrix:
         folder: of specs.
         papers: their names; None = all.
         table: only this table of them.
-        measured: values that are not on record.
+        measured: records that are not on file.
         commands: give each cell its commands and parameters too, which takes most of the time.
 
     Attributes:
-        recipes: all recipes of the folder by name.
-        records: everything measured, oldest first within a file of records.
+        specs: all specs of the folder by name.
+        sets: query set → its spec and itself.
+        runs: query set and condition → its records, oldest first.
+        papers: those asked for.
         published: every cell, in the order of papers and tables.
         found: cell → what `join.page_cells` takes.
         cells: one dictionary a cell, in the same order, as the page takes them.
+        twins: paper and table → its twins, a query set each.
 
     Raises:
-        InputError: a paper, recipe or record that is not as it must be; a condition or spec that does not exist.
+        InputError: a paper, spec or record that is not as it must be; a condition, query set or twin that does not
+            exist.
     """
 
     def __init__(
@@ -45,40 +55,53 @@ class Matrix:
         folder: Path,
         papers: Sequence[str] | None = None,
         table: str | None = None,
-        measured: Sequence[Measured] = (),
+        measured: Sequence[Record] = (),
         commands: bool = True,
     ) -> None:
-        self.recipes = recipes(folder)
-        self._measured: dict[tuple[str, str], list[Measured]] = {}
-        recorded = [
-            entry for name in ("published-runs", *self.recipes) for entry in on_record(records_file(folder, name))
-        ]
-        self.records = [*recorded, *measured]
-        for entry in self.records:
-            self._measured.setdefault((entry.spec, entry.condition), []).append(entry)
+        self.specs = {name: read_spec(folder / f"{name}.yaml") for name in spec_names(folder)}
+        self.sets = {entry.id: (spec, entry) for spec in self.specs.values() for entry in spec.query_sets}
+        records = [*recorded(folder, self.specs), *measured]
+        self.runs: dict[System, list[Record]] = {}
+        for record in records:
+            self.runs.setdefault((record.outcome["query_set"], record.name), []).append(record)
         self._commands = commands
-        self._plans: dict[tuple[str, str], tuple[list[str], dict[str, Any]]] = {}
+        self._plans: dict[System, tuple[list[str], dict[str, Any]]] = {}
         names = papers if papers is not None else paper_names(folder)
-        everything = [cell for name in names for cell in published(read_paper(name, folder))]
+        self.papers = [read_paper(name, folder) for name in names]
+        everything = [cell for paper in self.papers for cell in published(paper)]
         self.published = [cell for cell in everything if table is None or cell.table == table]
         if not self.published:
             known = list(dict.fromkeys(cell.table for cell in everything))
             raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
         self._check(folder)
         self.found: dict[Key, dict[str, Any]] = {key_of(cell): self._known(cell) for cell in self.published}
-        newest = {system: entries[-1] for system, entries in self._measured.items()}
+        newest = {system: entries[-1] for system, entries in self.runs.items()}
         for name, found in zip(("letter", "letters"), letters(self.published, newest), strict=True):
             for key, text in found.items():
                 self.found[key][name] = text
         self.cells = page_cells(self.published, self.found)
+        studies = read_records(records_file(folder, "", "study"))
+        self.twins: dict[tuple[str, str], list[TwinSet]] = {
+            (paper.id, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
+            for paper in self.papers
+            for entry in paper.tables
+            if entry.twins and table in (None, entry.table)
+        }
+
+    def of_spec(self, name: str) -> Iterator[tuple[Published, dict[str, Any]]]:
+        """The cells that a spec obtains, with what the page takes of them."""
+        for cell, shown in zip(self.published, self.cells, strict=True):
+            if _obtained(cell) and self.sets[cell.columns.query_set][0].name == name:
+                yield cell, shown
 
     def _known(self, cell: Published) -> dict[str, Any]:
         known: dict[str, Any] = {"note": remark(cell)}
-        if not cell.how.condition or cell.columns.latency:
+        if not _obtained(cell):
             return known
-        recipe, condition = self._condition(cell)
+        spec, query_set = self.sets[cell.columns.query_set]
+        condition = spec.condition(cell.how.condition)
         history = self._history(cell)
-        lacking = planned(recipe, condition)
+        lacking = planned(spec, condition)
         if history:
             known["measured"] = history[-1]["value"]
         elif lacking:
@@ -87,83 +110,78 @@ class Matrix:
         remarks = (known["note"], condition.note, f"{what}: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
-        known["tuned"] = not condition.retrieve or bool(condition.model)  # a retriever as it is was tuned by others
+        steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: others chose
+        known["tuned"] = any(steps[step] for step in cell.columns.tuned)
         if self._commands:
-            commands, known["parameters"] = self._plan(recipe, condition)
-            known["commands"] = [*_measuring(recipe, condition), *commands] if history else commands
+            commands, known["parameters"] = self._plan(spec, query_set, condition)
+            known["commands"] = [*_measuring(query_set, condition), *commands] if history else commands
         return known
 
     def _check(self, folder: Path) -> None:
-        """Every cell that a condition obtains must find it, and what it asks for among what its recipe measures.
+        """Every cell that a condition obtains must find it, and what it asks for among what its spec measures.
 
         Raises:
-            InputError: all cells' faults at once, by file:line.
+            InputError: the faults of all cells and twins at once, by file:line.
         """
         faults: dict[str, None] = {}
-        for cell in self.published:
-            if not cell.how.condition or cell.columns.latency:
-                continue
+        for cell in filter(_obtained, self.published):
             place = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{cell.how.line}: row {cell.row}"
-            recipe = self.recipes.get(cell.columns.spec)
-            if recipe is None:
-                faults[f"{place}: no recipe {cell.columns.spec}; {nearest(cell.columns.spec, self.recipes)}"] = None
+            name = cell.columns.query_set
+            if name not in self.sets:
+                faults[f"{place}: no query set {name}; {nearest(name, self.sets)}"] = None
                 continue
-            for kind, name, known in (
-                ("condition", cell.how.condition, [condition.id for condition in recipe.conditions]),
-                ("protocol", cell.columns.protocol, recipe.protocols),
-                ("measure", cell.metric, recipe.measures),
+            spec, query_set = self.sets[name]
+            for kind, wanted, known in (
+                ("condition", cell.how.condition, [condition.id for condition in spec.conditions_of(query_set)]),
+                ("protocol", cell.columns.protocol, query_set.protocols),
+                ("measure", cell.metric, spec.measures_of(query_set)),
             ):
-                if name not in known:
-                    faults[f"{place}: {recipe.name} has no {kind} {name}; {nearest(name, known)}"] = None
+                if wanted not in known:
+                    faults[f"{place}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"] = None
+        for paper in self.papers:
+            faults |= dict.fromkeys(check_twins(paper, self.sets, folder))
         if faults:
             raise InputError("; ".join(faults))
-
-    def _condition(self, cell: Published) -> tuple[Recipe, Condition]:
-        recipe = self.recipes[cell.columns.spec]
-        return recipe, recipe.condition(cell.how.condition)
 
     def _history(self, cell: Published) -> list[dict[str, Any]]:
         """What is on record, oldest first, in the unit of ir-measures."""
         found = []
-        for entry in self._measured.get((cell.columns.spec, cell.how.condition), ()):
-            if cell.query:
-                value = entry.queries.get(cell.columns.protocol, {}).get(cell.metric, {}).get(cell.query)
-            else:
-                value = entry.values.get(cell.columns.protocol, {}).get(cell.metric)
+        for record in self.runs.get((cell.columns.query_set, cell.how.condition), ()):
+            outcome = record.outcome
+            scores = outcome.get("queries" if cell.query else "values", {}).get(cell.columns.protocol, {})
+            value = scores.get(cell.metric, {}).get(cell.query) if cell.query else scores.get(cell.metric)
             if value is not None:
-                about = {"date": entry.date[:10], "commit": entry.commit[:10], "value": value}
-                found.append({**about, "run": entry.file, "sha256": entry.sha256[:16]})
+                about = {"date": record.date[:10], "commit": record.commit[:10], "value": value}
+                of_file = {"run": outcome["file"], "sha256": record.inputs["run"][:16]} if "file" in outcome else {}
+                found.append({**about, **of_file})
         return found
 
-    def _plan(self, recipe: Recipe, condition: Condition) -> tuple[list[str], dict[str, Any]]:
-        key = (recipe.name, condition.id)
+    def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], dict[str, Any]]:
+        key = (query_set.id, condition.id)
         if key not in self._plans:
-            plan = make_recipe_plan(recipe, PASTE_FOLDER, (condition,))
+            plan = make_plan(spec, conditions=(condition,), query_sets=(query_set,))
             commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
-            parameters: dict[str, Any] = {"spec": recipe.name, "condition": condition.id}
-            if condition.base:
-                preset = condition.preset or None
-                parameters |= asdict(make_params("reranker", condition.rerank, condition.params, preset))
-            else:
-                parameters |= condition.params
+            parameters: dict[str, Any] = {"spec": spec.name, "query set": query_set.id, "condition": condition.id}
+            for use in condition.rerank:
+                parameters |= asdict(make_params("reranker", use.name, use.params, use.preset or None))
+            for one in (condition.retrieve, condition.fuse):
+                parameters |= one.params if one else {}
             if condition.model:
-                model = recipe.model(condition.model)
-                parameters |= {f"labels {name}": value for name, value in model.labels.items()}
-                parameters |= {f"train {name}": value for name, value in model.train.items()}
-            self._plans[key] = commands, parameters | ({"needs": needs_text(needs_of(plan))} if plan.steps else {})
+                model = spec.model(condition.model)
+                parameters["labels"] = model.labels.name
+                for step, taken in (("labels", model.labels), ("train", model.train)):
+                    given = {"preset": taken.preset} if taken.preset else {}
+                    parameters |= {f"{step} {name}": value for name, value in (given | taken.params).items()}
+            self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})
         return self._plans[key]
-
-    def recorded(self, recipe: str) -> set[str]:
-        """The conditions of a recipe with measured values."""
-        return {condition for name, condition in self._measured if name == recipe}
 
     def distinct(self) -> Counter[str]:
         """Cells by state, those of the same run, query, measure and protocol counted once (changed if one is)."""
         states: dict[tuple[str, ...], str] = {}
         for number, (cell, shown) in enumerate(zip(self.published, self.cells, strict=True)):
             key: tuple[str, ...] = (str(number),)
-            if cell.how.condition and not cell.columns.latency:
-                system = (cell.columns.spec, cell.how.condition)
+            if _obtained(cell):
+                system = (cell.columns.query_set, cell.how.condition)
                 key = (*system, cell.query, cell.metric, cell.columns.protocol)
             before = states.get(key)
             states[key] = "changed" if "changed" in (before, shown["state"]) else shown["state"]
@@ -177,9 +195,14 @@ class Matrix:
         return [*rows, ["all", sum(printed.values()), sum(distinct.values())]]
 
 
-def _measuring(recipe: Recipe, condition: Condition) -> list[str]:
+def _obtained(cell: Published) -> bool:
+    """Whether a condition of a spec obtains the cell."""
+    return bool(cell.how.condition and not cell.columns.latency)
+
+
+def _measuring(query_set: QuerySet, condition: Condition) -> list[str]:
     """The lines that measure a published run of a condition again, before those that make the run."""
     if not condition.runs:
         return []
-    again = f"python -m rnnreranker.regress {recipe.name} --runs RUNS --only {condition.id}"
+    again = f"python -m rnnreranker.regress {query_set.id} --runs RUNS --only {condition.id}"
     return ["# with the published run files in the folder RUNS:", again, "# from the documents:"]

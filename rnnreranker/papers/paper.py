@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.regress.strict import Document, Place
+from rnnreranker.regress.reading import Document, Place
+
+SCHEMA = 3
+STEPS = ("training", "reranking")  # of a system, whose parameters a paper chose
 
 
 @dataclass(frozen=True)
@@ -18,10 +21,10 @@ class Columns:
     dataset: str
     measures: list[Any]
     decimals: int  # printed digits after the point
-    spec: str = ""  # whose conditions obtain the values; "" where none does
+    query_set: str = ""  # of a spec whose conditions obtain the values; "" where none does
     protocol: str = "trec"
     queries: list[Any] = field(default_factory=list)
-    tuned_on_test: bool = False  # the paper chose parameters on the set that it reports
+    tuned: list[Any] = field(default_factory=list)  # the steps of STEPS that the paper chose on this set or part of it
     latency: bool = False  # times of the authors' machine: shown, never compared
 
 
@@ -31,11 +34,15 @@ class Row:
 
     row: str
     values: list[Any]  # a list for each entry of `columns`, null where the paper has none
-    condition: str = ""  # the id of a condition of every column's spec
+    condition: str = ""  # the id of a condition of every column's query set
     planned: str = ""  # what the toolkit lacks for it
     external: str = ""  # whose system it is
     note: str = ""
     remarks: dict[str, Any] = field(default_factory=dict)  # on one cell: under its query (quoted) or measure
+    unstated: bool = (
+        False  # the paper does not say how the row's values count grades: its columns' protocol is not theirs
+    )
+    twin: Any = ""  # the same pipeline on every set of `twins`: a condition, or {study: ID, arm: NAME}
     line: int = 0  # of the file
 
 
@@ -48,6 +55,8 @@ class Table:
     columns: tuple[Columns, ...]
     rows: tuple[Row, ...]
     note: str = ""
+    twins: list[Any] = field(default_factory=list)  # query sets that run here, with another model: see `twins`
+    twins_note: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,11 @@ class Published:
         return self.measure.split(" ")[0]
 
     @property
+    def protocol(self) -> str:
+        """How judgements count; empty for times, and where the paper does not say it."""
+        return "" if self.columns.latency or self.how.unstated else self.columns.protocol
+
+    @property
     def factor(self) -> int:
         """100 where percentages are printed, else 1."""
         return 100 if re.search(r"\bx100\b", self.measure) else 1
@@ -114,8 +128,8 @@ def read_paper(name: str, folder: Path) -> Paper:
         raise InputError(f"{name}: no such paper in {folder / 'papers'}; {nearest(name, paper_names(folder))}")
     document = Document(path)
     values = document.fields(Paper, document.content, ()) or {}
-    if document.content.get("schema") != 1:
-        document.problem(("schema",), f"schema {document.content.get('schema')!r}; papers are read in schema 1")
+    if document.content.get("schema") != SCHEMA:
+        document.problem(("schema",), f"schema {document.content.get('schema')!r}; papers are read in schema {SCHEMA}")
     tables = [
         _table(document, entry, ("tables", number))
         for number, entry in enumerate(document.sequence(document.content, "tables"))
@@ -159,6 +173,9 @@ def _columns(document: Document, entry: Any, path: Place) -> Columns | None:
 
     if columns.protocol not in PROTOCOLS:
         document.problem((*path, "protocol"), f"protocol {columns.protocol}; {nearest(columns.protocol, PROTOCOLS)}")
+    for step in columns.tuned:
+        if step not in STEPS:
+            document.problem((*path, "tuned"), f"tuned: {step}; {nearest(str(step), STEPS)}")
     if not columns.latency:
         try:
             parse_measures([str(measure).split(" ")[0] for measure in columns.measures])
@@ -175,6 +192,8 @@ def _row(document: Document, entry: Any, path: Place, columns: list[Columns | No
     given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
     if not given or (len(given) > 1 and given != ["condition", "planned"]):
         document.problem(path, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}")
+    if not isinstance(row.twin, str) and not (isinstance(row.twin, dict) and set(row.twin) == {"study", "arm"}):
+        document.problem((*path, "twin"), f"twin: {row.twin!r}; expected a condition, or {{study: ID, arm: NAME}}")
     if len(row.values) != len(columns):
         document.problem(
             (*path, "values"), f"row {row.row}: {len(row.values)} lists, {len(columns)} entries of columns"

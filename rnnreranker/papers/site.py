@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rnnreranker.pages import render, write_page
 from rnnreranker.papers.figures import figures
 from rnnreranker.papers.html import write_matrix
 from rnnreranker.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.papers.matrix import Matrix
-from rnnreranker.papers.paper import paper_names, read_paper
-from rnnreranker.regress.pages_recipe import recipe_page
-from rnnreranker.regress.recipe import is_recipe
-from rnnreranker.regress.report import page
-from rnnreranker.regress.results import read_results, results_file
-from rnnreranker.regress.spec import read_spec, spec_names
-
-SWEEPS = Path("docs", "contexts")  # beside the folder of specs: sweeps that the tune command recorded
+from rnnreranker.record import read_records
+from rnnreranker.regress.pages import spec_page
+from rnnreranker.regress.records import recorded, records_file
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
@@ -34,33 +28,22 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     """
     pages: dict[str, str] = {}
     matrix = Matrix(folder)
-    run_here: list[dict[str, Any]] = []
-    elsewhere: list[dict[str, Any]] = []
-    for name in spec_names(folder):
-        if is_recipe(folder / f"{name}.yaml"):
-            recipe = matrix.recipes[name]
-            printed = cells_of(matrix, name)
-            counts = counted([cell.state for cell in printed])
-            mine = [entry for entry in matrix.records if entry.spec == name]
-            pages[name] = recipe_page(recipe, mine, printed, counts)
-            elsewhere.append(
-                {"name": name, "title": recipe.title, "conditions": len(recipe.conditions), "counts": counts}
-            )
-        else:
-            spec = read_spec(name, folder)
-            results = read_results(results_file(folder, spec))
-            pages[name] = page(spec, results)
-            run_here.append({"spec": spec, "results": results})
-    papers = [read_paper(name, folder) for name in paper_names(folder)]
-    cells = {paper.id: [cell for cell in matrix.cells if cell["paper"] == paper.id] for paper in papers}
-    for paper in papers:
+    specs = []
+    for name, spec in matrix.specs.items():
+        printed = cells_of(matrix, name)
+        counts = counted(cell.state for cell in printed)
+        records = recorded(folder, [name])
+        pages[name] = spec_page(spec, records, printed, counts)
+        dates = [record.date[:10] for record in records if record.date]
+        specs.append((spec, counts, max(dates, default="")))
+    cells = {paper.id: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.id] for paper in matrix.papers}
+    for paper in matrix.papers:
         pages[paper.name] = paper_page(paper, matrix)
     pages["README"] = render(
         "papers",
         "overview.md.j2",
-        entries=run_here,
-        recipes=elsewhere,
-        papers=[(paper, len(cells[paper.id]), counted(cell["state"] for cell in cells[paper.id])) for paper in papers],
+        specs=specs,
+        papers=[(paper, len(cells[paper.id]), counted(cells[paper.id])) for paper in matrix.papers],
         summary=matrix.summary(),
     )
     written = []
@@ -68,13 +51,17 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         written.append(docs / "regressions" / f"{name}.md")
         write_page(written[-1], text)
     written.append(docs / "index.html")
+    obtained = {cell.columns.query_set for cell in matrix.published}
+    runs = [record for (name, _), records in matrix.runs.items() if name in obtained for record in records]
     write_matrix(
         written[-1],
         matrix.cells,
-        papers={paper.id: paper.title for paper in papers},
-        citations={paper.id: paper.citation for paper in papers},
-        made=_made([entry.date[:10] for entry in matrix.records]),
-        figures=figures(folder.parent / SWEEPS, folder),
+        papers={paper.id: paper.title for paper in matrix.papers},
+        citations={paper.id: paper.citation for paper in matrix.papers},
+        made=_made([record.date[:10] for record in runs]),
+        figures=figures(read_records(records_file(folder, "", "sweep")), matrix.sets, recorded(folder, matrix.specs)),
+        twins=matrix.twins,
+        twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
     )
     return written
 
@@ -85,5 +72,5 @@ def _made(dates: list[str]) -> str:
         return "Nothing is measured yet."
     first, last = min(dates), max(dates)
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    said = f"The measured values come from {len(dates)} run files, evaluated {when}"
+    said = f"The measured values come from {len(dates)} runs, evaluated {when}"
     return f"{said}; + behind a commit: with uncommitted changes."

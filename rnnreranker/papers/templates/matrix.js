@@ -54,8 +54,8 @@ function filter() {
 }
 
 function columns(table) {
-  const [groups, measures, kinds] = [...table.querySelectorAll("thead tr")].map(row => [...row.cells]);
-  const rows = [...table.querySelectorAll("tbody tr")].map(row => [...row.cells]);
+  const [groups, measures, kinds] = [...table.querySelectorAll("thead tr")].map(row => [...row.cells].filter(cell => !cell.classList.contains("twin")));
+  const rows = [...table.querySelectorAll("tbody tr, tfoot tr")].map(row => [...row.cells]);
   const shown = measures.map((_, at) => rows.some(row => row[2 * at + 2].querySelector("[data-cell]") && !row[2 * at + 2].classList.contains("off")));
   let at = 0;
   for (const group of groups.slice(1)) {
@@ -114,8 +114,10 @@ function read() {
 function reveal(target) {
   if (!target) return;
   if (target.hidden || target.closest("[hidden]")) { form.reset(); filter(); }
-  if (target.matches("details")) target.open = true;
+  const table = target.closest("details"), scroll = target.closest(".scroll");
+  if (table) table.open = true;
   target.scrollIntoView();
+  if (scroll) scroll.scrollLeft = target.offsetLeft - scroll.querySelector("th.head").offsetWidth; // it covers what scrolls under it
 }
 
 function open(button) {
@@ -130,7 +132,7 @@ function open(button) {
     values(cell),
     element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
-  if (cell.tuned) body.append(element("p", {}, "† The paper chose the parameters of this system on the set that it reports."));
+  if (cell.tuned) body.append(element("p", {}, "† The paper chose parameters of this system on the set that it reports, or on a part of it."));
   if (cell.letters) body.append(element("p", {}, `Differs from ${[...cell.letters].length > 1 ? "the rows" : "row"} ${[...cell.letters].join(", ")} of this table: paired t-test over the queries, p < .05 after Holm's correction.`));
   if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), listing(about.commands));
   if (about.parameters.length) {
@@ -138,6 +140,8 @@ function open(button) {
     for (const [name, value] of about.parameters) list.append(element("dt", {}, name), element("dd", {}, String(value)));
     body.append(element("h3", {}, "Parameters"), list);
   }
+  const twins = twinsOf(button);
+  if (twins.length) body.append(element("h3", {}, "Twins: another model, other collections"), element("ul", {class: "twins"}, ...twins.map(text => element("li", {}, text))));
   if (about.history.length) body.append(element("h3", {}, "History"), historyOf(about.history));
   const links = element("p", {class: "links"}, element("a", {class: "link", href: "#open=" + encodeURIComponent(cell.id)}, "link to this cell"));
   const spec = Object.fromEntries(about.parameters).spec;
@@ -177,6 +181,11 @@ function historyOf(entries) {
   const head = element("tr", {}, ...columns.map(name => element("th", {scope: "col"}, name)));
   const rows = entries.map(entry => Object.fromEntries(entry)).reverse().map(entry => element("tr", {}, ...columns.map(name => element("td", {}, String(entry[name] ?? "")))));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+function twinsOf(button) {
+  const found = [...button.closest("tr").querySelectorAll("td.twin")].filter(cell => cell.textContent && cell.title);
+  return found.map(cell => `${cell.title}: ${cell.dataset.measure} ${cell.textContent}`);
 }
 
 function move(button, key) {

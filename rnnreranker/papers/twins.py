@@ -1,0 +1,178 @@
+"""Twins of a paper's rows: the same pipeline at a size that runs here, with another model on other collections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rnnreranker.errors import nearest
+from rnnreranker.papers.agreement import Agreement, agreement
+from rnnreranker.papers.paper import Paper, Row, Table, published
+from rnnreranker.record import Record
+from rnnreranker.regress.spec import QuerySet, Spec
+
+
+@dataclass(frozen=True)
+class Twin:
+    """What a row's twin scores on a query set: measure → value, and where it comes from."""
+
+    name: str  # a condition, or an arm of a study
+    values: dict[str, float]
+    by_topic: dict[str, dict[str, float]]  # measure → topic → value, where it is on record
+    command: str  # that measures it
+    date: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class TwinSet:
+    """A query set that runs here, beside a table of a paper: the twins of its rows, and whether their order agrees."""
+
+    id: str
+    spec: str
+    title: str
+    model: str  # the encoder in the place of the paper's
+    measures: list[str]  # those that the table prints too
+    twins: dict[str, Twin]  # row → its twin
+    agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
+
+    def text(self, row: str, measure: str) -> str:
+        """The value of a row's twin to four digits, empty where there is none."""
+        value = self.twins[row].values.get(measure) if row in self.twins and measure in self.measures else None
+        return "" if value is None else f"{value:.4f}".removeprefix("0")
+
+
+def twin_sets(
+    paper: Paper, table: Table, sets: Mapping[str, tuple[Spec, QuerySet]], records: Sequence[Record]
+) -> list[TwinSet]:
+    """The twins of a table, a query set each, with what is on record for them.
+
+    Args:
+        paper: which paper.
+        table: one of its tables.
+        sets: query set → its spec and itself.
+        records: newest last.
+    """
+    cells = [cell for cell in published(paper) if cell.table == table.table and not cell.columns.latency]
+    printed = list(dict.fromkeys(cell.metric for cell in cells))
+    found = []
+    for name in table.twins:
+        spec, query_set = sets[name]
+        measures = [measure for measure in printed if measure in spec.measures_of(query_set)]
+        twins = {row.row: twin for row in table.rows if (twin := _twin(row, spec, query_set, records)) is not None}
+        agreements = {}
+        for measure in measures:
+            columns: dict[str, dict[str, float]] = {}
+            for cell in cells:
+                if cell.metric == measure and isinstance(cell.value, int | float):
+                    columns.setdefault(cell.dataset, {})[cell.row] = cell.value
+            mine = {row: twin for row, twin in twins.items() if measure in twin.values}
+            agreements[measure] = agreement(
+                [[column.get(row) for row in mine] for column in columns.values()],
+                [twin.values[measure] for twin in mine.values()],
+                _by_topic([twin.by_topic.get(measure, {}) for twin in mine.values()]),
+            )
+        model = str(next(iter(spec.indexes)).parts.get("dense", {}).get("encoder", ""))
+        about = (query_set.title or spec.title).partition(":")[0]
+        found.append(TwinSet(name, spec.name, about, model, measures, twins, agreements))
+    return found
+
+
+def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder: Path) -> list[str]:
+    """What is wrong with the twins of a paper, each with file:line: sets that do not exist, twins that no set has."""
+    path = folder / "papers" / f"{paper.name}.yaml"
+    faults = []
+    for table in paper.tables:
+        for name in table.twins:
+            if name not in sets:
+                faults.append(f"{path}: table {table.table}: twins: no query set {name}; {nearest(str(name), sets)}")
+        known = [sets[name] for name in table.twins if name in sets]
+        for row in table.rows:
+            place = f"{path}:{row.line}: row {row.row}: twin"
+            if row.twin and not known:
+                faults.append(f"{place}: table {table.table} names no query set in `twins`")
+                continue
+            wanted, names = _wanted(row), {entry for spec, _ in known for entry in _names(spec, row)}
+            if wanted and wanted not in names:
+                faults.append(f"{place}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
+    return faults
+
+
+def _wanted(row: Row) -> str:
+    return str(row.twin["study"] if isinstance(row.twin, dict) else row.twin)
+
+
+def _names(spec: Spec, row: Row) -> list[str]:
+    """What a twin may name in a spec: its studies, or its conditions."""
+    if isinstance(row.twin, dict):
+        return [work.id for work in spec.works if work.kind == "study"]
+    return [condition.id for condition in spec.conditions]
+
+
+def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:
+    """The newest on record of a row's twin, None without one."""
+    if not row.twin:
+        return None
+    of_study = isinstance(row.twin, dict)
+    kind, wanted = ("study" if of_study else "run"), _wanted(row)
+    mine = [entry for entry in records if (entry.kind, entry.spec, entry.name) == (kind, spec.name, wanted)]
+    for record in reversed(mine):
+        if of_study:
+            values, topics = _of_arm(record, row.twin["arm"])
+        else:
+            values, topics = _of_run(record, query_set)
+        if values:
+            name = f"{row.twin['arm']} (study {wanted})" if of_study else wanted
+            again = f"python -m rnnreranker.regress {query_set.id} --only {wanted}"
+            return Twin(name, values, topics, again, record.date[:10], record.commit[:10])
+    return None
+
+
+def _of_run(record: Record, query_set: QuerySet) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    if record.outcome.get("query_set") != query_set.id:
+        return {}, {}
+    protocol = query_set.protocols[0]
+    values = {name: value for name, value in record.outcome["values"].get(protocol, {}).items() if value is not None}
+    return values, record.outcome.get("queries", {}).get(protocol, {})
+
+
+def _of_arm(record: Record, arm: str) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    rows = [row for row in record.outcome["rows"] if (row["arm"], row["group"]) == (arm, "all")]
+    return {row["measure"]: row["value"] for row in rows}, record.outcome.get("queries", {}).get(arm, {})
+
+
+def _by_topic(values: Sequence[Mapping[str, float]]) -> list[list[float] | None]:
+    """Values in one order of topics; none where the rows were not measured on the same."""
+    topics = sorted(values[0]) if values else []
+    if not topics or any(sorted(column) != topics for column in values):
+        return [None for _ in values]
+    return [[column[topic] for topic in topics] for column in values]
+
+
+def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
+    """Row → the name of its twin, for the rows that have one on any of the sets."""
+    return {row: twin.name for found in sets for row, twin in found.twins.items()}
+
+
+def interval_text(found: Agreement) -> str:
+    """Kendall's tau with its interval in words of a table.
+
+    >>> interval_text(Agreement(same=5, opposite=1, low=-0.5, high=1, topics=20))
+    '5 of 6 pairs, τ .67 [−.50, 1.00]'
+    >>> interval_text(Agreement(same=0, opposite=2)), interval_text(Agreement(0, 0))
+    ('0 of 2 pairs, τ −1.00', '')
+    """
+    if not found.pairs:
+        return ""
+    text = f"{found.same} of {found.pairs} {'pair' if found.pairs == 1 else 'pairs'}"
+    if found.tau is not None:
+        text += f", τ {_signed(found.tau)}"
+    if found.low is not None and found.high is not None:
+        text += f" [{_signed(found.low)}, {_signed(found.high)}]"
+    return text
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):.2f}"
+    return ("−" if value < -0.005 else "") + (text[1:] if text.startswith("0.") else text)
