@@ -155,7 +155,7 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
 def expected(field: dataclasses.Field[Any], hint: Any) -> str:
     """What a field takes, in words."""
     kind = member(hint)
-    if words := choices(hint):
+    if words := words_of(field, hint):
         said = f"one of {', '.join(words)}"
     elif kind in (int, float):
         said = _range(kind, **field.metadata.get("limits", {}))
