@@ -111,14 +111,18 @@ def flags_of(module: str) -> frozenset[str]:
     return frozenset(importlib.import_module(module_of(module))._parser()._option_string_actions)
 
 
+def options_of(module: str) -> list[str]:
+    """The flags of a command as keys of YAML."""
+    return sorted(name.removeprefix("--").replace("-", "_") for name in flags_of(module) if name.startswith("--"))
+
+
 def check_work(work: Work) -> None:
     """Nothing, when the command of a study, a tuning, … has these options.
 
     Raises:
         InputError: options that it does not have, a condition without a query set.
     """
-    flags = flags_of(MODULES[work.kind])
-    known = [name.removeprefix("--").replace("-", "_") for name in flags] + ["query_set", "of"]
+    known = [*options_of(MODULES[work.kind]), "query_set", "of"]
     unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
     if unknown:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")

@@ -16,7 +16,6 @@ from rnnreranker.regress.spec import MODULES, Condition, Index, Model, QuerySet,
 from rnnreranker.settings import flag, words
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
-QUERY_SETTINGS = ("encoder", "pooling", "l2_norm", "max_length", "query_prompt")  # of a dense part, for its queries too
 
 
 @dataclass(frozen=True)
@@ -302,5 +301,5 @@ def _word(name: str) -> str:
 def _encoder(index: Index) -> list[str]:
     """How queries are encoded; nothing where it is the encoder that commands take without being told."""
     dense = index.parts.get("dense") or {}
-    found = {name: dense[name] for name in QUERY_SETTINGS if name in dense}
+    found = {name: value for name, value in dense.items() if flag(name) in flags_of("search")}
     return words(found) if found != {"encoder": "minilm"} else []

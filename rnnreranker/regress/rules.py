@@ -8,12 +8,12 @@ from typing import Any
 
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use, check_work
+from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use, check_work, options_of
 from rnnreranker.regress.needs import SIZES, TEXTS
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
 
-DENSE = ("encoder", "pooling", "l2_norm", "max_length", "query_prompt", "document_prompt", "encoder_dtype", "dtype")
+NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "threads", "help")  # flags of index besides
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
 
@@ -116,8 +116,9 @@ def _check_index(entry: Index, source: Document, place: Place) -> None:
         source.problem((*place, "parts"), f"parts {', '.join(map(str, entry.parts))}: expected dense, bm25 or both")
     dense = entry.parts.get("dense") or {}
     for key in dense if isinstance(dense, dict) else ():
-        if key not in DENSE:
-            source.problem((*place, "parts", "dense", key), f"dense {key}; {nearest(str(key), DENSE)}")
+        known = [name for name in options_of("index") if name not in NOT_DENSE]
+        if key not in known:
+            source.problem((*place, "parts", "dense", key), f"dense {key}; {nearest(str(key), known)}")
     if "dense" in entry.parts and not (isinstance(dense, dict) and isinstance(dense.get("encoder"), str)):
         source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
 
