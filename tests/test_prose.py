@@ -105,6 +105,13 @@ def test_the_table_of_methods_has_every_kind_and_no_method_of_another_package() 
             assert about.endswith("."), name
 
 
+def test_results_are_on_disk_as_records_alone() -> None:
+    """Figures that the pages show stand in regressions/results, each file one that `read_records` reads."""
+    assert list(DOCS.rglob("*.json")) == []
+    kinds = {one.kind for path in (DOCS.parent / "regressions" / "results").iterdir() for one in read_records(path)}
+    assert kinds == {"benchmark", "diagnosis", "recovery", "run", "study", "sweep", "tuning"}
+
+
 def test_every_prose_page_is_its_source_filled_in() -> None:
     for source in (DOCS / "source").glob("*.md.j2"):
         first = (DOCS / source.name.removesuffix(".j2")).read_text(encoding="utf-8").splitlines()[0]

@@ -15,6 +15,7 @@ import pytest
 from rnnreranker import Run
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.papers.matrix import Matrix
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.records import last_run, recorded
 from rnnreranker.regress.spec import specs_folder
@@ -100,6 +101,13 @@ def test_figures_are_those_on_record() -> None:
         values = " ".join(f"{record.outcome['values']['trec'][measure]:.4f}" for measure in spec.measures)
         (line,) = [" ".join(line.split()) for line in block.splitlines() if f" {condition.title}  " in line]
         assert values in line
+
+
+def test_published_values_are_counted_as_the_matrix_counts_them() -> None:
+    states = [cell["state"] for cell in Matrix(specs_folder()).cells]
+    said = re.search(r"has all ([\d,]+) values .* them; (\d+) are reproduced", README.replace("\n", " "))
+    assert said is not None
+    assert (said[1].replace(",", ""), int(said[2])) == (str(len(states)), states.count("reproduced"))
 
 
 def test_every_command_is_in_the_table() -> None:
