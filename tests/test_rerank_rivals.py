@@ -16,7 +16,8 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import find_java
 from rnnreranker.method import find, make_params, names
-from rnnreranker.regress.spec import Condition, read_spec, specs_folder
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.spec import specs_folder
 from rnnreranker.rerank import make_reranker, prf_average
 from rnnreranker.rerank.jaccard_plain import plain_similarity
 from rnnreranker.rerank.prf_average import PrfAverageParams
@@ -294,17 +295,11 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
 
 @pytest.mark.parametrize("spec", ["cranfield", "scifact", "dl19-dl20-sample"])
 def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
-    conditions = [entry for entry in read_spec(spec, specs_folder()).conditions if entry.base == "dense"]
-    made = {
-        str(entry.rerank): make_params("reranker", str(entry.rerank), entry.params, entry.preset)
-        for entry in conditions
-    }
+    conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
+    uses = [use for entry in conditions if entry.base == "dense" for use in entry.rerank]
+    made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
     assert set(RIVALS) < set(made)
     assert {params.context for params in made.values()} == {RnnParams().context}
-
-
-def _made(entry: Condition) -> Any:
-    return make_params("reranker", str(entry.rerank), entry.params, entry.preset)
 
 
 def _with_products(products: list[list[float]]) -> np.ndarray:
