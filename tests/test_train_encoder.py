@@ -394,7 +394,7 @@ def test_a_training_that_ended_is_not_trained_on(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    from rnnreranker.scorer import encoder_folder
+    from rnnreranker.encode import encoder_folder
 
     chosen = TrainParams(**{**QUICK.to_dict(), **params})
     whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")

@@ -1,1 +1,1 @@
-"""Trained scorers of candidates: a query encoder with a network on top, its folder, and the torch modules of both."""
+"""Trained scorers of candidates: the network on top of a query encoder, and the folder that keeps the two."""

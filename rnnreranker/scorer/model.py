@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.scorer.network import ScorerNetwork
 from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.scorer.query_encoder import QueryEncoder
 
 
 class CandidateScorer(nn.Module):

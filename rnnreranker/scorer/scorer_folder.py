@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from rnnreranker.encode.encoder_folder import write_encoder
 from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
+from rnnreranker.encode.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import folder_written_whole, write_json
-from rnnreranker.scorer.encoder_folder import write_encoder
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens, load_query_encoder
 
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer

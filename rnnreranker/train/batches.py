@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from rnnreranker.encode.query_encoder import QueryEncoder, Tokens
 from rnnreranker.scorer.model import CandidateScorer
-from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens
 from rnnreranker.train.samples import Sample
 from rnnreranker.train.table import PAD, VectorTable
 

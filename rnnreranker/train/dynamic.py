@@ -14,8 +14,8 @@ from rnnreranker.train.batches import Batch, Collator, encode
 from rnnreranker.train.samples import Sample, read_samples, renumber
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.query_encoder import QueryEncoder
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.scorer.query_encoder import QueryEncoder
     from rnnreranker.vectors import VectorSource
 
 KEPT = "candidates.safetensors"  # in a checkpoint: the candidates in use

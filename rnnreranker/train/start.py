@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rnnreranker.encode.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.errors import InputError
-from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.train.params import TrainParams
 
 

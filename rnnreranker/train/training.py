@@ -117,7 +117,7 @@ def train_encoder(
     training_set, validation_set, table_rows, lost = training_and_validation(
         labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
     )
-    from rnnreranker.scorer.encoder_folder import write_encoder
+    from rnnreranker.encode.encoder_folder import write_encoder
     from rnnreranker.scorer.model import CandidateScorer
     from rnnreranker.scorer.scorer_folder import write_scorer
     from rnnreranker.train.batches import Collator

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.files import fingerprint
 from rnnreranker.scorer.model import CandidateScorer
-from rnnreranker.scorer.query_encoder import QueryEncoder
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
 from rnnreranker.train.losses.base import Loss, divergence

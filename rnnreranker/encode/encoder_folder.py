@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.encode.query_encoder import QueryEncoder, Tokens
 from rnnreranker.files import folder_written_whole, write_json
-from rnnreranker.scorer.query_encoder import QueryEncoder, Tokens
 
 KINDS = "sentence_transformers.models."
 
