@@ -20,8 +20,10 @@ from typing import Any
 
 import pytest
 
+from rnnreranker.papers.agreement import Agreement
 from rnnreranker.papers.cells import STATES
 from rnnreranker.papers.html import write_matrix
+from rnnreranker.papers.twins import Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -190,6 +192,20 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page whose first table has more columns than fit, then those of two twins."""
+    path = tmp_path_factory.mktemp("twins") / "index.html"
+    wide = [cell(dataset=f"Set {n}", row=row) for n in range(12) for row in ("TAS-B", "R. TAS-B")]
+    found = {name: Twin(f"dense of {name}", {"nDCG@10": 0.25}, {}, "", "", "") for name in ("TAS-B", "R. TAS-B")}
+    sets = [
+        TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": Agreement(12, 0)})
+        for name in ("one", "two")
+    ]
+    write_matrix(path, [*wide, *CELLS[5:]], twins={("000", "1"): sets})
+    return path.as_uri()
+
+
 VISIBLE = "[...document.querySelectorAll('td.measured:not(.off) [data-cell]')].filter(b => b.checkVisibility()).length"
 COUNT = "document.getElementById('count').value"
 OPEN = "document.getElementById('details').open"
@@ -242,6 +258,29 @@ def test_a_click_opens_a_cell_and_escape_closes_it(browser: Browser, page: str, 
     assert browser.js("location.hash") == f"#open={FIRST}"
     browser.key("Escape")
     assert (browser.js(OPEN), browser.js(FOCUS), browser.js("location.hash")) == (False, "0", "")
+    assert browser.errors == []
+
+
+@WIDTHS
+def test_twins_are_a_click_away_and_stay_when_columns_are_filtered(browser: Browser, twins: str, width: int) -> None:
+    inside = (
+        "(([a, b]) => a.left >= b.right - 1 && a.left < innerWidth)"
+        "(['th.twin.group', 'th.head'].map(name => document.querySelector(name).getBoundingClientRect()))"
+    )
+    browser.show(twins, width)
+    assert browser.js(inside) is False
+    browser.click("a.to-twins")
+    assert browser.js(inside) is True  # beside the sticky names of the rows, not under them
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    browser.js(
+        "const s = document.querySelector('[name=dataset]'); s.value = 'Set 3';"
+        "s.dispatchEvent(new Event('change', {bubbles: true}))"
+    )
+    heads = "[...document.querySelectorAll('thead tr:first-child th')].filter(t => t.checkVisibility())"
+    assert browser.js(f"{heads}.map(t => t.innerText)") == ["row", "Set 3", "≈ twin one", "≈ twin two"]
+    assert browser.js("[...document.querySelectorAll('tfoot td')].filter(t => t.checkVisibility()).length") == 4
+    browser.click("[data-cell='6']")
+    assert "dense of TAS-B on one: nDCG@10 .2500" in browser.js(BODY)
     assert browser.errors == []
 
 

@@ -11,8 +11,9 @@ from rnnreranker.errors import InputError
 from rnnreranker.papers.agreement import agreement
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.twins import TwinSet, interval_text
-from rnnreranker.record import Record, write_records
+from rnnreranker.record import Record, read_records, write_records
 from rnnreranker.regress.records import records_file
+from rnnreranker.regress.spec import specs_folder
 
 
 class TestAgreement:
@@ -187,6 +188,22 @@ class TestTwins:
         path.write_text(PAPER.replace(", twin: {study: labels, arm: CODER}", ""), encoding="utf-8")
         found = twins(folder)[0].agreements["RR@10"]
         assert (found.same, found.opposite, found.topics, found.low, found.high) == (1, 1, 2, 0.0, 0.0)
+
+    def test_of_the_project_say_what_the_records_say(self) -> None:
+        """What the notes beside Tables 1 to 4 of 000 say of the studies and of reranking."""
+        matrix = Matrix(specs_folder(), commands=False)
+        studies = read_records(records_file(specs_folder(), "", "study"))
+        sizes = [record.outcome["training_queries"] for record in studies if record.name == "labels"]
+        notes = {table.table: table.twins_note for paper in matrix.papers[:1] for table in paper.tables}
+        assert f"{min(sizes)} to {max(sizes)} queries" in notes["3"]
+        for found in matrix.twins["000", "4"]:
+            (study,) = (record for record in studies if (record.spec, record.name) == (found.spec, "labels"))
+            arms = {row["arm"] for row in study.outcome["rows"]}
+            assert ("CODER(RB) hparam." in found.twins) == ("CODER, hparam" in arms)
+        assert {found.id for found in matrix.twins["000", "1"]} == {found.id for found in matrix.twins["001", "3"]}
+        for found in matrix.twins["000", "1"]:
+            assert found.model == "minilm"
+            assert found.twins["TAS-B"].name == "dense"
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")

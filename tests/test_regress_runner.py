@@ -411,6 +411,15 @@ class TestTheCommand:
         small(place, SMALL + "expected: {some: {dense: {trec: {RR@10: 0.4179}}}}\n")
         assert main(self.argv(place, "--only", "dense")) == 1
 
+    def test_values_are_kept_by_topic_in_the_measures_that_runs_are_compared_in(
+        self, place: Path, taken: list[str]
+    ) -> None:
+        small(place, SMALL + "compare: [RR@10]\n")
+        assert main(self.argv(place, "--only", "dense", "--record")) == 0
+        (record,) = read_records(place / "results" / "small.json")
+        assert list(record.outcome["queries"]["trec"]) == ["RR@10"]
+        assert sorted(record.outcome["queries"]["trec"]["RR@10"].values()) == [0.333333, 0.5]
+
     def test_a_record_says_what_was_measured_how_where_and_on_what(self, place: Path, taken: list[str]) -> None:
         small(place)
         main(self.argv(place, "--record"))

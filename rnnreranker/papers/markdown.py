@@ -27,6 +27,7 @@ class Section:
         twins: the query sets that run here.
         agreements: a line for each of them: what it is, and how often its order is that of the paper, by measure.
         rows: those with a twin, and the name of it.
+        resampled: whether one of the agreements has an interval.
         by_query: for a table of single queries: row → (number of measured ones, lines of those that differ).
     """
 
@@ -44,6 +45,7 @@ class Section:
     agreements: list[list[str]]
     rows: list[list[str]]
     twins_note: str
+    resampled: bool
 
 
 def paper_page(paper: Paper, matrix: Matrix) -> str:
@@ -166,6 +168,7 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         agreements=[_agreements(found, measures) for found in twins],
         rows=[[name, twin] for name, twin in twin_names(twins).items()],
         twins_note=table.twins_note,
+        resampled=any(one.low is not None for found in twins for one in found.agreements.values()),
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 Key = tuple[str, str]  # query set, name of a run
-PRECISION = 6  # digits of p in pairs of published runs
+PRECISION = 6  # digits of values topic by topic and of p in pairs of published runs
 
 
 class Measured:
@@ -76,7 +76,7 @@ class Measured:
         single: dict[str, dict[str, dict[str, float]]] = {}
         for protocol, measure in sorted(queries):
             if protocol in mine and measure in mine[protocol].measures:
-                values = map(float, mine[protocol].per_topic(measure))
+                values = (round(float(value), PRECISION) for value in mine[protocol].per_topic(measure))
                 single.setdefault(protocol, {})[measure] = dict(zip(mine[protocol].topics, values, strict=True))
         return {**outcome, **({"queries": single} if single else {})}
 
@@ -186,6 +186,7 @@ def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping
         "topics": fingerprint(load_topics(query_set.topics)),
         "judgements": fingerprint(sorted(map(list, measured.qrels.itertuples(index=False)))),
     }
+    single = [(protocol, name) for protocol in query_set.protocols for name in plan.spec.compare]
     records = []
     for name, path in files.items():
         if name in measured.errors:
@@ -193,7 +194,7 @@ def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping
         chain = chain_of(path, steps)
         commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        outcome = {**measured.outcome(name), **judged, "sha256": digest}
+        outcome = {**measured.outcome(name, single), **judged, "sha256": digest}
         if name in differences:
             outcome["differences"] = differences[name]
         seconds = sum(entry["seconds"] for entry in commands)

@@ -124,7 +124,7 @@ class Spec:
     about: str
     query_sets: tuple[QuerySet, ...] = ()
     measures: tuple[str, ...] = ()
-    compare: tuple[str, ...] = ()  # the measures in which reranked runs are compared with their base; none = all
+    compare: tuple[str, ...] = ()  # with their base for reranked runs (none = all); their values are kept by topic
     tolerance: float = 0.0005  # absolute, on every measure
     hits: int = 1000
     notes: str = ""  # printed under the results
