@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
+from rnnreranker.pages import write_page
 from rnnreranker.papers.agreement import Agreement
 from rnnreranker.papers.cells import STATES
-from rnnreranker.papers.html import write_matrix
+from rnnreranker.papers.html import matrix_page
 from rnnreranker.papers.twins import Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -188,7 +189,7 @@ FIRST = "000.1.tas-b.dl-2019.ndcg-10"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("matrix") / "index.html"
-    write_matrix(path, CELLS, papers={"000": "First"})
+    write_page(path, matrix_page(CELLS, papers={"000": "First"}))
     return path.as_uri()
 
 
@@ -202,7 +203,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> str:
         TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": Agreement(12, 0)})
         for name in ("one", "two")
     ]
-    write_matrix(path, [*wide, *CELLS[5:]], twins={("000", "1"): sets})
+    write_page(path, matrix_page([*wide, *CELLS[5:]], twins={("000", "1"): sets}))
     return path.as_uri()
 
 

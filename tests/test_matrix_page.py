@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from rnnreranker.errors import InputError
+from rnnreranker.pages import write_page
 from rnnreranker.papers.agreement import Agreement
 from rnnreranker.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.papers.figures import figures
-from rnnreranker.papers.html import matrix, write_matrix
+from rnnreranker.papers.html import matrix_page
 from rnnreranker.papers.twins import Twin, TwinSet
 from rnnreranker.record import Record
 from rnnreranker.regress.checks import read_spec
@@ -64,7 +65,7 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
         cell(row="BM25", published=1.0, measured=1.0, state="reproduced"),
     ]
-    rows = Rows(matrix(cells)).rows
+    rows = Rows(matrix_page(cells)).rows
     assert [text for _, text in rows[0]] == ["row", "dev"]
     assert [text for _, text in rows[1]] == ["RR@10", "nDCG@10"]
     assert [text for _, text in rows[2]] == ["published", "measured"] * 2
@@ -91,7 +92,7 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
         "R. TAS-B": Twin("dense-rnn", {"RR@10": 0.75}, {}, "", "", ""),
     }
     found = TwinSet("small", "own", "A small one", "MiniLM", ["RR@10"], twins, {"RR@10": Agreement(1, 0)})
-    page = matrix(
+    page = matrix_page(
         [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],
         twins={("000", "1"): [found]},
         twin_notes={("000", "1"): "What is to be known."},
@@ -106,7 +107,7 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
     assert "What is to be known." in page
     assert "<i>dense-rnn</i>" in page
     assert "another model (MiniLM) on another, small collection" in page
-    assert 'twin-mark">' not in matrix([cell()])
+    assert 'twin-mark">' not in matrix_page([cell()])
 
 
 def known(page: str) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def test_every_cell_once_with_its_address_and_details() -> None:
         cell(row="R. TAS-B", **shared, history=[{"date": "2026-11-21", "value": 0.1, "commit": None}]),
         cell(row="TAS B", **shared),
     ]
-    page = matrix(cells)
+    page = matrix_page(cells)
     assert re.findall(r'data-cell="(\d+)"', page) == ["0", "1", "2"]
     found = known(page)
     assert [entry["id"] for entry in found["cells"]] == [
@@ -141,14 +142,14 @@ def test_many_data_sets_become_rows() -> None:
         for n in range(40)
         for row in ("V1", "Best")
     ]
-    page = matrix(cells)
+    page = matrix_page(cells)
     rows = Rows(page).rows
     assert [text for _, text in rows[0]] == ["query", "DL 2021, nDCG@10 x100"]
     assert [text for _, text in rows[1]] == ["V1", "Best"]
     assert [row[0][1] for row in rows[3:]] == [str(n) for n in range(40)]
     assert page.count("<option>DL 2021</option>") == 1
     assert '<details class="table" id="000-table-1">' in page  # closed
-    assert '<details class="table" id="000-table-1" open>' in matrix(cells[:10])
+    assert '<details class="table" id="000-table-1" open>' in matrix_page(cells[:10])
 
 
 def test_queries_that_differ_are_named_with_their_differences() -> None:
@@ -160,18 +161,18 @@ def test_queries_that_differ_are_named_with_their_differences() -> None:
         for n, (value, state) in enumerate(values)
     ]
     cells = [entry | {"decimals": 1} for entry in cells]
-    page = matrix([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
+    page = matrix_page([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
     assert re.findall(r'differing">([^<]+)<', page) == [
         "V1: 1 of 3 queries give the printed value; 2 differ, measured minus published: 2 (+5.000), 1 (−1.000)."
     ]
-    assert re.findall(r'differing">([^<]+)<', matrix(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
+    assert re.findall(r'differing">([^<]+)<', matrix_page(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
 
 
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]
     path = tmp_path / "docs" / "index.html"
-    write_matrix(path, cells, papers={"000": evil}, made=evil)
+    write_page(path, matrix_page(cells, papers={"000": evil}, made=evil))
     page = path.read_text(encoding="utf-8")
     assert "<img" not in page
     assert known(page)["cells"][0]["note"] == evil
@@ -189,7 +190,7 @@ def test_bad_cells_are_refused_all_at_once() -> None:
         cell(row="B", state="reproduced"),
     ]
     with pytest.raises(InputError) as caught:
-        matrix(cells)
+        matrix_page(cells)
     message = str(caught.value)
     assert "cell 1 (000 table 1, TAS-B, RR@10): stands there a second time (first as cell 0)" in message
     assert "cell 2: no note, history" in message
@@ -198,7 +199,9 @@ def test_bad_cells_are_refused_all_at_once() -> None:
 
 
 def test_an_unknown_value_is_no_number() -> None:
-    rows = Rows(matrix([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])).rows
+    rows = Rows(
+        matrix_page([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])
+    ).rows
     assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
 
 
@@ -237,7 +240,7 @@ def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
         "runs/context.dl19-sample.RR@10.json",
     ]
     assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19.commands[0]
-    page = matrix([cell()], figures=[cranfield, dl19])
+    page = matrix_page([cell()], figures=[cranfield, dl19])
     assert page.count("<svg") == 2
     assert "runs/context.cranfield.RR@10.json" in page
     assert figures([], sets, []) == []

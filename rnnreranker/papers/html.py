@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rnnreranker.pages import render, write_page
+from rnnreranker.pages import render
 from rnnreranker.papers.cells import STATES, addresses, check, group_of, query_of, slug
 from rnnreranker.papers.cells import entries as texts
 from rnnreranker.papers.figures import Drawn
@@ -62,25 +61,7 @@ class Table:
         return f"{self.paper}-table-{slug(self.name)}"
 
 
-def write_matrix(
-    path: Path,
-    cells: Sequence[Mapping[str, Any]],
-    *,
-    papers: Mapping[str, str] | None = None,
-    citations: Mapping[str, str] | None = None,
-    made: str = "",
-    figures: Sequence[Drawn] = (),
-    twins: Twins | None = None,
-    twin_notes: Mapping[tuple[str, str], str] | None = None,
-) -> None:
-    """Write the page of `matrix`, with the same arguments; atomically, making its folder."""
-    page = matrix(
-        cells, papers=papers, citations=citations, made=made, figures=figures, twins=twins, twin_notes=twin_notes
-    )
-    write_page(path, page)
-
-
-def matrix(
+def matrix_page(
     cells: Sequence[Mapping[str, Any]],
     *,
     papers: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rnnreranker.pages import render, write_page
 from rnnreranker.papers.figures import figures
-from rnnreranker.papers.html import write_matrix
+from rnnreranker.papers.html import matrix_page
 from rnnreranker.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.record import read_records
@@ -53,8 +53,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     written.append(docs / "index.html")
     obtained = {cell.columns.query_set for cell in matrix.published}
     runs = [record for (name, _), records in matrix.runs.items() if name in obtained for record in records]
-    write_matrix(
-        written[-1],
+    page = matrix_page(
         matrix.cells,
         papers={paper.id: paper.title for paper in matrix.papers},
         citations={paper.id: paper.citation for paper in matrix.papers},
@@ -63,6 +62,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         twins=matrix.twins,
         twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
     )
+    write_page(written[-1], page)
     return written
 
 
