@@ -47,6 +47,8 @@ def test_presets_have_the_rates_of_the_tables() -> None:
             assert (found.batch_size, found.clip, found.query_tokens) == (32, 1.0, 32 + 2)
             assert found.epsilon == pytest.approx(1.3e-7, rel=0.01)
             assert found.weight_decay == pytest.approx(9.5e-5, rel=0.001)
+    for ending in ("", "-smooth"):  # ten epochs of HEAD and TORSO would end soon after a warm-up of 29,000 steps
+        assert TrainParams.preset(f"coder-tripclick{ending}").max_steps == 234000
 
 
 def schedule_of(params: TrainParams, steps: int, every: int, rates: tuple[float, ...] = (1.0,)) -> Schedule:
