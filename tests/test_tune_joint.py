@@ -310,7 +310,7 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     tiny: Path, data: Path, tmp_path: Path, typed: list[str], pooling: str, normalize: bool | None
 ) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.tune.train_command import _parser
+    from rnnreranker.tune.train_command import training_parser
     from rnnreranker.tune.training_set import load_trainings
 
     corpus = tmp_path / "corpus.jsonl"
@@ -319,7 +319,7 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     assert index([*argv, "--output", str(tmp_path / "index")]) == 0
     argv = ["--index", str(tmp_path / "index"), "--topics", str(data / "topics.tsv")]
     argv += ["--qrels", str(data / "qrels.txt"), *(word.replace("TINY", str(tiny)) for word in typed)]
-    found, test, base = load_trainings(_parser().parse_args(argv))
+    found, test, base = load_trainings(training_parser().parse_args(argv))
     assert (found.encoder, found.pooling, found.normalize) == (str(tiny), pooling, normalize)
     still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12, epochs=1))
     found.train(still, tmp_path / "out")
@@ -342,6 +342,20 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         main([*common, "--method", "hard", "--boost", "2"])
     with pytest.raises(InputError, match="expected one measure"):
         main([*common, "--measure", "RR@10 nDCG@10"])
+
+
+def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> None:
+    from rnnreranker.tune.train_command import _start, training_parser
+
+    def start(preset: str) -> Joint:
+        args = ["--index", "i", "--topics", "t", "--qrels", "q", "--preset", preset]
+        return _start(training_parser().parse_args(args))
+
+    assert start("tas-b") == Joint(RnnParams.preset("tas-b"))
+    (tmp_path / "my.yaml").write_text("rnn: {k: 4}\nlabels: {boost: 2.0}\n")
+    assert start(str(tmp_path / "my.yaml")) == Joint(RnnParams(k=4), LabelParams(boost=2.0))
+    with pytest.raises(InputError, match="preset tasb: not known"):
+        start("tasb")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.rnn import RnnParams
 from rnnreranker.tables import print_table
+from rnnreranker.tune.flags import (
+    add_output_flags,
+    add_search_flags,
+    add_test_flags,
+    check_flags,
+    interval,
+    print_held_out,
+    say_if_few,
+    write_outcome,
+)
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
@@ -22,7 +30,6 @@ if TYPE_CHECKING:
     from rnnreranker.tune.space import Space
     from rnnreranker.tune.trials import Study
 
-UNRECORDED = ("--record", "--output", "--plots", "--storage")  # flags that say where this machine keeps things
 FEW = 50  # topics below which the best of many trials is mostly luck
 SWEEP_NAMES = ("context", "lambda", "grid", "ablations")
 EPILOG = """The value printed is held out: by cross-validation within the query set, or on --test-topics. A parameter
@@ -41,14 +48,15 @@ examples:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     if list(argv[:1]) == ["train"]:
-        from rnnreranker.tune.train_command import main as tune_training
+        from rnnreranker.tune.train_command import training_parser, tune_training
 
-        return tune_training(argv[1:])
+        return tune_training(training_parser().parse_args(argv[1:]), argv)
     args = _parser().parse_args(argv)
     _check(args)
-    if args.collections:
-        return _leave_one_out(args, argv)
+    return _leave_one_out(args, argv) if args.collections else _tune_reranking(args, argv)
 
+
+def _tune_reranking(args: argparse.Namespace, argv: Sequence[str]) -> int:
     from rnnreranker.data.topics import check_held_out
     from rnnreranker.search.indexes import open_index
     from rnnreranker.tune.query_set import judged_topics, load_objective
@@ -62,11 +70,7 @@ def main(argv: Sequence[str]) -> int:
     command.say(f"{command.counted(len(objective.topics), 'topic')} with judgements and candidates")
     if objective.lacking:
         command.say(f"{command.counted(objective.lacking, 'judged topic')} without candidates, left out")
-    if len(objective.topics) < FEW:
-        command.say(
-            f"warning: {len(objective.topics)} topics are few (fewer than {FEW}): differences between trials are "
-            "mostly chance; trust the held-out interval, not the value of the best trial"
-        )
+    say_if_few(len(objective.topics), "topics", FEW)
 
     report: dict[str, Any] = {"measure": args.measure, "protocol": args.protocol, "topics": len(objective.topics)}
     study = None
@@ -87,12 +91,8 @@ def main(argv: Sequence[str]) -> int:
 
             for path in write_plots(args.plots, found, args.measure, study):
                 command.say(f"picture: {path}")
-    if args.record:
-        from rnnreranker.record import of_command, write_records
-
-        kind, name = ("tuning", "rnn") if args.trials else ("sweep", f"{args.sweep}.{args.measure}")
-        about: dict[str, Any] = {"room": "tune", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
-        write_records(args.record, [of_command(kind, name, report, begun=begun, without=UNRECORDED, **about)])
+    kind, name = ("tuning", "rnn") if args.trials else ("sweep", f"{args.sweep}.{args.measure}")
+    write_outcome(args, argv, name, report, begun, kind=kind, inputs={"index": index.vectors.fingerprint})
     return 0
 
 
@@ -106,9 +106,6 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
     what.add_argument("--hits", type=command.positive, default=100, help="candidates per query (default: 100)")
     what.add_argument("--max-context", type=command.positive, default=1000, help="largest context (default: 1000)")
-    what.add_argument("--measure", default="nDCG@10", help="what is maximised (default: nDCG@10)")
-    what.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
-
     what.add_argument(
         "--collections",
         metavar="FILE.yaml",
@@ -117,9 +114,8 @@ def _parser() -> argparse.ArgumentParser:
 
     held = parser.add_argument_group("held out")
     held.add_argument("--folds", type=command.positive, default=5, help="of the cross-validation (default: 5)")
-    held.add_argument("--test-topics", help="measure on this query set in place of cross-validation")
-    held.add_argument("--test-qrels", help="its judgements")
-    held.add_argument("--test-run", help="its candidates (default: retrieved densely)")
+    add_test_flags(held, "cross-validation", "what is maximised")
+    held.add_argument("--test-run", help="candidates of --test-topics (default: retrieved densely)")
 
     encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
     command.add_encoder_flag(encoder)
@@ -128,19 +124,13 @@ def _parser() -> argparse.ArgumentParser:
     search = parser.add_argument_group("search")
     search.add_argument("--trials", type=int, default=200, help="of every study; 0 = sweeps alone (default: 200)")
     search.add_argument("--space", metavar="FILE.yaml", help="ranges to search in place of the default ones")
-    search.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
-    search.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
-    search.add_argument("--preset", help="parameters to start from and to compare with (default: the default ones)")
+    add_search_flags(search)
     held_still = parser.add_argument_group("parameters held at a value (all others are searched)")
     command.add_dataclass_flags(held_still, RnnParams)
 
     out = parser.add_argument_group("output")
-    out.add_argument(
-        "--output", metavar="FILE.yaml", help="write the parameters found, for `search --preset FILE.yaml`"
-    )
-    out.add_argument("--record", metavar="FILE.json", help="write the record: study, held-out values, sweeps")
+    add_output_flags(out, "`search --preset FILE.yaml`", "the sweeps and the course of the trials")
     out.add_argument("--sweep", metavar="NAMES", help=f"any of {','.join(SWEEP_NAMES)}: around the parameters found")
-    out.add_argument("--plots", metavar="FOLDER", help="draw the sweeps and the course of the trials there")
     out.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     return parser
 
@@ -165,8 +155,6 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--trials 0 leaves nothing to do without --sweep")
     if not args.trials and args.output:
         problems.append("--output is what trials find: not with --trials 0")
-    if (args.test_topics is None) != (args.test_qrels is None):
-        problems.append("--test-topics and --test-qrels go together")
     if args.test_run and not args.test_topics:
         problems.append("--test-run needs --test-topics and --test-qrels")
     if args.folds < 2:
@@ -176,16 +164,7 @@ def _check(args: argparse.Namespace) -> None:
     unknown = [name for name in (args.sweep or "").split(",") if args.sweep and name not in SWEEP_NAMES]
     if unknown:
         problems.append(f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}")
-    if problems:
-        raise InputError("; ".join(problems))
-    from rnnreranker.evaluate.measures import parse_measures
-    from rnnreranker.files import check_writable
-
-    if len(parse_measures(args.measure)) != 1:
-        raise InputError(f"--measure {args.measure!r}: expected one measure to maximise")
-    for path in (args.output, args.record):
-        if path:
-            check_writable(path)
+    check_flags(args, problems)
 
 
 def _space(args: argparse.Namespace) -> Space:
@@ -217,19 +196,15 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
                 row.name,
                 row.topics,
                 f"{row.base:.4f}",
-                f"{row.default:+.4f} [{row.default_low:+.4f}, {row.default_high:+.4f}]",
-                f"{row.chosen:+.4f} [{row.chosen_low:+.4f}, {row.chosen_high:+.4f}]",
+                interval(row.default, row.default_low, row.default_high),
+                interval(row.chosen, row.chosen_low, row.chosen_high),
             ]
             for row in found
         ],
     )
-    if args.record:
-        from rnnreranker.record import of_command, write_records
-
-        rows = [dataclasses.asdict(row) for row in found]
-        report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
-        about: dict[str, Any] = {"room": "tune", "argv": argv, "without": UNRECORDED}
-        write_records(args.record, [of_command("tuning", "leave-one-out", report, begun=begun, **about)])
+    rows = [dataclasses.asdict(row) for row in found]
+    report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
+    write_outcome(args, argv, "leave-one-out", report, begun)
     return 0
 
 
@@ -259,16 +234,7 @@ def _tuned(args: argparse.Namespace, space: Space, objective: Objective, index: 
 
 
 def _show(held_out: HeldOut, study: Study, measure: str) -> None:
-    print_table(
-        [f"{measure} held out", "mean"],
-        [
-            ["as retrieved", f"{held_out.base:.4f}"],
-            ["default", f"{held_out.default:.4f}"],
-            ["tuned", f"{held_out.tuned:.4f}"],
-            ["tuned - default", f"{held_out.gain:+.4f} [{held_out.low:+.4f}, {held_out.high:+.4f}]"],
-            ["p (paired t-test)", f"{held_out.p:.3f}"],
-        ],
-    )
+    print_held_out(held_out, measure, ("as retrieved", "default", "tuned"))
     command.say(f"held out by {held_out.how}, {held_out.topics} topics; best trial on all topics: {study.value:.4f}")
     command.say("parameters: " + ", ".join(f"{name}={value}" for name, value in study.params.to_dict().items()))
 

@@ -9,14 +9,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
-from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.labels import LabelParams
 from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
-from rnnreranker.settings import sections_of
+from rnnreranker.settings import is_file_name, sections_of
 from rnnreranker.tables import print_table
 from rnnreranker.train.params import TrainParams, training_settings
+from rnnreranker.tune.flags import (
+    add_output_flags,
+    add_search_flags,
+    add_test_flags,
+    check_flags,
+    interval,
+    print_held_out,
+    say_if_few,
+    write_outcome,
+)
 from rnnreranker.tune.joint_space import Joint, JointSpace
 
 if TYPE_CHECKING:
@@ -38,9 +46,13 @@ examples:
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
-    args = _parser().parse_args(argv)
+def tune_training(args: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Search, test and write what was found; the exit code.
+
+    Args:
+        args: of `training_parser`.
+        argv: words of the command behind `tune`, for the record.
+    """
     _check(args)
     from rnnreranker.tune.joint import joint_ablations, on_test_queries, tune_jointly
     from rnnreranker.tune.preset import write_preset
@@ -53,11 +65,7 @@ def main(argv: Sequence[str]) -> int:
         f"{command.counted(len(trainings.training), 'training query', 'training queries')}, "
         f"{len(trainings.validation)} for validation, {len(test.topics)} for the test"
     )
-    if len(trainings.validation) < FEW:
-        command.say(
-            f"warning: {len(trainings.validation)} validation queries are few (fewer than {FEW}): differences between "
-            "trials are mostly chance; trust the held-out interval, not the value of the best trial"
-        )
+    say_if_few(len(trainings.validation), "validation queries", FEW)
     begun = time.perf_counter()
     study = tune_jointly(trainings, space, args.trials, seed=args.seed, storage=args.storage)
     command.say(f"{study.trials} trials, {study.pruned} ended early, {time.perf_counter() - begun:.1f} s")
@@ -84,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
                 [
                     row["what"],
                     f"{row['value']:.4f}",
-                    f"{row['difference']:+.4f} [{row['difference_low']:+.4f}, {row['difference_high']:+.4f}]",
+                    interval(row["difference"], row["difference_low"], row["difference_high"]),
                 ]
                 for row in rows
             ],
@@ -95,19 +103,15 @@ def main(argv: Sequence[str]) -> int:
         searched = f"{space.fixed.train.key_measure} of validation"
         for path in write_plots(args.plots, {"ablations": rows} if rows else {}, args.measure, study, searched):
             command.say(f"picture: {path}")
-    if args.record:
-        from rnnreranker.record import of_command, write_records
-
-        found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
-        found |= {"ablations": rows} if rows else {}
-        found |= {"seed": args.seed, "final seeds": args.final_seeds}
-        made: dict[str, Any] = {"room": "tune", "argv": ["train", *argv], "begun": begun}
-        without = ("--record", "--output", "--plots", "--storage")
-        write_records(args.record, [of_command("tuning", "training", found, without=without, **made)])
+    found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
+    found |= {"ablations": rows} if rows else {}
+    found |= {"seed": args.seed, "final seeds": args.final_seeds}
+    write_outcome(args, argv, "training", found, begun)
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def training_parser() -> argparse.ArgumentParser:
+    """The flags of `tune train`."""
     parser = command.parser("tune train", "Search the parameters of labels and training that suit a data set.", EPILOG)
     what = parser.add_argument_group("data")
     what.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
@@ -124,16 +128,11 @@ def _parser() -> argparse.ArgumentParser:
     held = parser.add_argument_group("held out")
     held.add_argument("--validation-share", type=float, default=0.25, help="of the queries (default: 0.25)")
     held.add_argument("--test-share", type=float, default=0.25, help="of the queries (default: 0.25)")
-    held.add_argument("--test-topics", help="test on these queries in place of a share")
-    held.add_argument("--test-qrels", help="their judgements")
-    held.add_argument("--measure", default="nDCG@10", help="of the test: retrieval over the whole index")
-    held.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
+    add_test_flags(held, "a share", "of the test: retrieval over the whole index")
     held.add_argument("--final-seeds", type=command.positive, default=3, help="trainings for the test (default: 3)")
     search = parser.add_argument_group("search")
     search.add_argument("--trials", type=command.positive, default=40, help="trainings (default: 40)")
-    search.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
-    search.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
-    search.add_argument("--preset", metavar="FILE.yaml", help="start from and compare with this (default: defaults)")
+    add_search_flags(search)
     for title, kind, skip in (
         ("similarity, held at a value (all others of these three are searched)", RnnParams, ()),
         ("labels, held at a value", LabelParams, ()),
@@ -143,10 +142,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_dataclass_flags(group, kind, skip=skip)
     command.add_method_flags(group, "loss")
     out = parser.add_argument_group("output")
-    out.add_argument("--output", metavar="FILE.yaml", help="the parameters found, for `labels` and `train --preset`")
-    out.add_argument("--record", metavar="FILE.json", help="write the record: study and held-out values")
+    add_output_flags(out, "`labels` and `train --preset`", "the course of the trials, and the ablations,")
     out.add_argument("--ablations", action="store_true", help="train without each part too, around what was found")
-    out.add_argument("--plots", metavar="FOLDER", help="draw the course of the trials, and the ablations, there")
     out.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     return parser
 
@@ -154,8 +151,6 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
     problems = []
-    if (args.test_topics is None) != (args.test_qrels is None):
-        problems.append("--test-topics and --test-qrels go together")
     test = 0.0 if args.test_topics else args.test_share
     for name, value in (("--validation-share", args.validation_share), ("--test-share", args.test_share)):
         if not 0 < value < 1:
@@ -166,29 +161,19 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--method hard has no parameters of similarity or labels")
     if args.method == "hard" and args.ablations:
         problems.append("--ablations leaves out parts of similarity and labels: not with --method hard")
-    if problems:
-        raise InputError("; ".join(problems))
+    check_flags(args, problems)
     from rnnreranker.errors import require
-    from rnnreranker.evaluate.measures import parse_measures
-    from rnnreranker.files import check_writable
 
-    if len(parse_measures(args.measure)) != 1:
-        raise InputError(f"--measure {args.measure!r}: expected one measure")
-    for path in (args.output, args.record):
-        if path:
-            check_writable(path)
     require("optuna", "tuning", "'rnnreranker[tune]'")
     require("accelerate", "training", "'rnnreranker[train]'")
-    if args.plots:
-        require("matplotlib", "--plots", "'rnnreranker[plots]'")
 
 
 def _start(args: argparse.Namespace) -> Joint:
     """The parameters of --preset or the default ones."""
     if not args.preset:
         return Joint()
-    if not sections_of(args.preset):
-        return Joint(RnnParams.from_yaml(args.preset))
+    if not is_file_name(args.preset) or not sections_of(args.preset):
+        return Joint(RnnParams.named(args.preset))
     train, loss = training_settings({}, args.preset)
     return Joint(RnnParams.from_yaml(args.preset), LabelParams.from_yaml(args.preset), train, loss.to_dict())
 
@@ -213,16 +198,7 @@ def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
 
 
 def _show(held_out: HeldOut, study: Study[Joint], default: Joint, args: argparse.Namespace) -> None:
-    print_table(
-        [f"{args.measure} held out", "mean"],
-        [
-            ["encoder as it is", f"{held_out.base:.4f}"],
-            ["trained, default", f"{held_out.default:.4f}"],
-            ["trained, tuned", f"{held_out.tuned:.4f}"],
-            ["tuned - default", f"{held_out.gain:+.4f} [{held_out.low:+.4f}, {held_out.high:+.4f}]"],
-            ["p (paired t-test)", f"{held_out.p:.3f}"],
-        ],
-    )
+    print_held_out(held_out, args.measure, ("encoder as it is", "trained, default", "trained, tuned"))
     first = study.history[0]
     command.say(
         f"validation {default.train.key_measure}: best trial {study.value:.4f}"

@@ -1,0 +1,112 @@
+"""What `tune` and `tune train` share: flags and their checks, the table of held-out values, the record."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.tables import print_table
+
+if TYPE_CHECKING:
+    from rnnreranker.tune.heldout import HeldOut
+
+UNRECORDED = ("--record", "--output", "--plots", "--storage")  # they say where this machine keeps things
+
+
+def add_test_flags(group: Any, instead: str, measure: str) -> None:
+    """The flags of a test on other queries, `instead` of something, and of the `measure`, by what it is."""
+    group.add_argument("--test-topics", help=f"test on these queries in place of {instead}")
+    group.add_argument("--test-qrels", help="their judgements")
+    group.add_argument("--measure", default="nDCG@10", help=f"{measure} (default: nDCG@10)")
+    group.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
+
+
+def add_search_flags(group: Any) -> None:
+    """The flags of a search besides its number of trials."""
+    group.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
+    group.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
+    group.add_argument("--preset", help="parameters to start from and to compare with (default: the default ones)")
+
+
+def add_output_flags(group: Any, readers: str, drawn: str) -> None:
+    """The flags of what is written: the parameters for `readers`, the record, pictures of what is `drawn`."""
+    group.add_argument("--output", metavar="FILE.yaml", help=f"the parameters found, for {readers}")
+    group.add_argument("--record", metavar="FILE.json", help="write the record of what was found")
+    group.add_argument("--plots", metavar="FOLDER", help=f"draw {drawn} there")
+
+
+def check_flags(args: argparse.Namespace, problems: Sequence[str]) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Args:
+        args: with the flags above.
+        problems: what a command has found already.
+    """
+    pair = (args.test_topics is None) == (args.test_qrels is None)
+    problems = [*problems, *([] if pair else ["--test-topics and --test-qrels go together"])]
+    if problems:
+        raise InputError("; ".join(problems))
+    from rnnreranker.errors import require
+    from rnnreranker.evaluate.measures import parse_measures
+    from rnnreranker.files import check_writable
+
+    if len(parse_measures(args.measure)) != 1:
+        raise InputError(f"--measure {args.measure!r}: expected one measure")
+    for path in (args.output, args.record):
+        if path:
+            check_writable(path)
+    if args.plots:
+        require("matplotlib", "--plots", "'rnnreranker[plots]'")
+
+
+def say_if_few(number: int, what: str, few: int) -> None:
+    """Warn of a search on so few queries that the best trial is mostly luck."""
+    if number < few:
+        command.say(
+            f"warning: {number} {what} are few (fewer than {few}): differences between trials are mostly chance; trust "
+            "the held-out interval, not the value of the best trial"
+        )
+
+
+def print_held_out(held_out: HeldOut, measure: str, names: tuple[str, str, str]) -> None:
+    """Print the means under the names of base, default and tuned, and the difference of the last two."""
+    values = (held_out.base, held_out.default, held_out.tuned)
+    print_table(
+        [f"{measure} held out", "mean"],
+        [
+            *([name, f"{value:.4f}"] for name, value in zip(names, values, strict=True)),
+            ["tuned - default", interval(held_out.gain, held_out.low, held_out.high)],
+            ["p (paired t-test)", f"{held_out.p:.3f}"],
+        ],
+    )
+
+
+def interval(middle: float, low: float, high: float) -> str:
+    """A difference with its interval.
+
+    >>> interval(0.01, -0.02, 0.04)
+    '+0.0100 [-0.0200, +0.0400]'
+    """
+    return f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
+def write_outcome(
+    args: argparse.Namespace,
+    argv: Sequence[str],
+    name: str,
+    outcome: dict[str, Any],
+    begun: float,
+    *,
+    kind: str = "tuning",
+    inputs: Mapping[str, str] | None = None,
+) -> None:
+    """Write the record of what was found to --record, if it was given; see `record.of_command`."""
+    if args.record:
+        from rnnreranker.record import of_command, write_records
+
+        made: dict[str, Any] = {"room": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
+        write_records(args.record, [of_command(kind, name, outcome, inputs=inputs, **made)])
