@@ -70,7 +70,7 @@ class Matrix:
         self.papers = [read_paper(name, folder) for name in names]
         everything = [cell for paper in self.papers for cell in published(paper)]
         self.published = [cell for cell in everything if table is None or cell.table == table]
-        if not self.published:
+        if table is not None and not self.published:
             known = list(dict.fromkeys(cell.table for cell in everything))
             raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
         self._check(folder)
