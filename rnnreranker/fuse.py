@@ -10,6 +10,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import check_writable
 from rnnreranker.runs import FORMATS, Run
 from rnnreranker.runs.fuse import METHODS, METHODS_HELP, FuseParams, fuse
+from rnnreranker.search.flags import fuse_params
 
 EPILOG = """examples:
   python -m rnnreranker.fuse bm25.txt dense.txt --output hybrid.txt
@@ -22,24 +23,16 @@ Queries stand in the order of the first run. Equal scores stand as trec_eval sor
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    params = command.chosen(args, FuseParams)
-    weights = params.weight_of_runs
-    problems = []
     if len(args.runs) < 2:
-        problems.append(f"{args.runs[0]}: one run alone; give two or more to fuse")
-    if weights is not None and len(weights) != len(args.runs):
-        problems.append(f"--weights {args.weights}: {len(weights)} for {len(args.runs)} runs; expected one for each")
-    if args.rrf_k is not None and params.fuse != "rrf":
-        problems.append(f"--rrf-k is of rrf: not with --method {params.fuse}")
+        raise InputError(f"{args.runs[0]}: one run alone; give two or more to fuse")
     if args.tag.split() != [args.tag]:
-        problems.append(f"--tag {args.tag!r}: expected a word without white space")
-    if problems:
-        raise InputError("; ".join(problems))
+        raise InputError(f"--tag {args.tag!r}: expected a word without white space")
+    params = fuse_params(args, len(args.runs))
     check_writable(args.output)
     runs = [Run.read(path) for path in args.runs]
-    if len(runs) > 1 and not set.intersection(*(set(run.qids) for run in runs)):
+    if not set.intersection(*(set(run.qids) for run in runs)):
         command.say(f"{', '.join(args.runs)}: no query is in all of them; are they runs of the same topics?")
-    fused = fuse(runs, params.fuse, k=params.rrf_k, weights=weights, hits=args.hits)
+    fused = fuse(runs, params.fuse, k=params.rrf_k, weights=params.weight_of_runs, hits=args.hits)
     fused.write(args.output, tag=args.tag, format=args.output_format)
     command.say(f"{args.output}: {command.counted(len(fused), 'query', 'queries')} of {len(runs)} runs")
     return 0

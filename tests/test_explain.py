@@ -370,7 +370,7 @@ def test_errors_come_before_any_work(
     def fail(*_: object) -> None:
         raise AssertionError("the index was opened")
 
-    monkeypatch.setattr("rnnreranker.search.__main__._open", fail)
+    monkeypatch.setattr("rnnreranker.search.pipeline.open_index", fail)
     with pytest.raises(InputError, match=message):
         main(flags(tiny, *more))
     assert not list(tmp_path.iterdir())

@@ -143,3 +143,33 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
     foreign = command("train", *argv, "--loss", "kl", "--sharpness", "2")
     assert foreign.returncode == 2
     assert foreign.stderr.startswith("error: not settings of training with the loss kl: sharpness")
+
+
+def test_a_retriever_works_alone_and_joined_with_others(command: Command, collection: Path) -> None:
+    shown = " ".join(command("search", "--help").stdout.split()).replace("- ", "-")
+    assert "bm25, dense, topic-words, or several joined by +" in shown
+    assert "letters of the shortest word that counts (of topic-words; default: 1)" in shown
+    (collection / "topics.tsv").write_text("q1\tthe wing of it\n")
+    argv = [
+        "--index",
+        made_index(collection),
+        "--topics",
+        collection / "topics.tsv",
+        "--output",
+        collection / "out.txt",
+    ]
+    done = command("search", *argv, "--retriever", "topic-words", "--rerank", "none", "--shortest-word", "3")
+    assert done.returncode == 0, done.stderr
+    assert Run.read(collection / "out.txt").ranked("q1") == ["d3", "d1", "d2"]
+    joined = [
+        "--retriever",
+        "dense+topic-words",
+        "--encoded-queries",
+        collection / "queries.npy",
+        "--fuse",
+        "mean-zero",
+    ]
+    done = command("search", *argv, *joined, "--weights", "0,1", "--rerank", "none")
+    assert done.returncode == 0, done.stderr
+    assert dict(Run.read(collection / "out.txt")["q1"]) == pytest.approx({"d2": 2, "d3": 2, "d1": 1})
+    assert (collection / "out.txt").read_text().split()[5] == "dense+topic-words.none"

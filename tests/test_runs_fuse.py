@@ -166,7 +166,7 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
         (["a.txt", "a.txt", "--weights", "1,x"], "expected numbers >= 0, not all 0, joined by commas"),
         (["a.txt", "a.txt", "--weights", "0,0"], "expected numbers >= 0, not all 0, joined by commas"),
         (["a.txt", "a.txt", "--rrf-k", "-1"], "--rrf-k -1.0: expected a finite number >= 0"),
-        (["a.txt", "a.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with --method mean"),
+        (["a.txt", "a.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with mean"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
         (["a.txt", "a.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
         (["a.txt", "bad.txt"], "bad.txt:1: score nan; expected a finite number"),

@@ -17,9 +17,11 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.data.document import Document
 from rnnreranker.diagnose.__main__ import main as diagnose
-from rnnreranker.errors import UnavailableError
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.index.texts import CorpusWriter
 from rnnreranker.labels.__main__ import main as make_labels
+from rnnreranker.method import make_params
+from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.indexes import open_index
 from rnnreranker.tune.query_set import load_objective
@@ -214,6 +216,43 @@ def test_a_run_that_was_reranked_is_said_to_be(
     assert "already" not in capsys.readouterr().err  # not reranked again
 
 
+def test_rerankers_follow_each_other(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.rerank import make_reranker
+
+    out = tmp_path / "out.txt"
+    flags = ["--rerank", "prf-average", "--rerank", "rnn", "--k", "4", "--prf-depth", "2", "--context", "12"]
+    assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
+    printed = capsys.readouterr()
+    said = r"retrieval [\d.]+ s, reranking by prf-average [\d.]+ s, reranking by rnn [\d.]+ s\n"
+    assert re.search(said, printed.err)
+    runs = [line.split("\t")[0] for line in printed.out.splitlines()]
+    assert runs == ["run", *["+ prf-average"] * 2, *["+ prf-average + rnn"] * 2]
+    assert out.read_text().split()[5] == "dense.prf-average.rnn"
+    source, queries = open_vectors(collection.folder / "index"), QueryVectors(QIDS, collection.queries)
+    run = collection.brute_force()
+    for name, values in (("prf-average", {"prf_depth": 2, "context": 12}), ("rnn", {"k": 4, "context": 12})):
+        run = make_reranker(name, source, make_params("reranker", name, values)).rerank(run, queries)
+    assert ranking(Run.read(out)) == ranking(run)
+    with pytest.raises(InputError, match="--rerank none beside rnn"):
+        main([*collection.dense("--rerank", "none", "--rerank", "rnn"), "--output", str(out)])
+
+
+def test_no_query_is_encoded_that_no_method_needs(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("an encoder was loaded")
+
+    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", fail)
+    collection.brute_force().write(tmp_path / "run.txt")
+    flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv")]
+    flags += ["--run", str(tmp_path / "run.txt"), "--hits", "3", "--rerank", "none", "--encoder", "minilm"]
+    assert main([*flags, "--output", str(tmp_path / "out.txt")]) == 0
+    assert ranking(Run.read(tmp_path / "out.txt")) == ranking(collection.brute_force().head(3))
+
+
 def one_query(collection: Collection, tmp_path: Path, *more: str) -> list[str]:
     np.save(tmp_path / "one.npy", collection.queries[:1])
     flags = ["--index", collection.file("index"), "--encoded-queries", str(tmp_path / "one.npy")]
@@ -327,7 +366,7 @@ def test_texts_are_encoded_by_the_encoder_of_the_index(
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("retriever", ["bm25", "hybrid"])
+@pytest.mark.parametrize("retriever", ["bm25", "hybrid", "dense+bm25"])
 def test_bm25_and_hybrid_candidates_are_reranked(
     collection: Collection, search: Callable[..., Run], tmp_path: Path, retriever: str
 ) -> None:
@@ -344,8 +383,14 @@ def test_bm25_and_hybrid_candidates_are_reranked(
     for place, qid in enumerate(QIDS):
         own = [docid for number, docid in enumerate(collection.docids) if number % 5 == place]
         assert set(own) <= set(base.ranked(qid))
-        assert retriever == "hybrid" or set(own) == set(base.ranked(qid))
+        assert retriever != "bm25" or set(own) == set(base.ranked(qid))
     assert ranking(search(flags)) == reranked(collection, base, RnnParams())
+    if retriever != "bm25":
+        words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
+        assert ranking(base) == ranking(fuse([words, collection.brute_force()]))
+        joined = search([*flags, "--rerank", "none", "--rrf-k", "2", "--weights", "3,1"])
+        weights = (3, 1) if retriever == "hybrid" else (1, 3)  # hybrid is bm25+dense
+        assert ranking(joined) == ranking(fuse([words, collection.brute_force()], k=2, weights=weights))
 
 
 @pytest.mark.jvm
@@ -378,20 +423,3 @@ def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -
     for docid, count, length in (("a", 1, 1), ("b", 3, 5)):
         expected = idf * count / (count + 1.2 * (1 - 0.7 + 0.7 * length / 3))  # 3: the mean length
         assert found[docid] == pytest.approx(expected, abs=2e-4)
-
-
-@pytest.mark.jvm
-def test_hybrid_where_one_retriever_finds_nothing() -> None:
-    from rnnreranker.java import start_java
-    from rnnreranker.search.retrieve import hybrid_run
-
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    dense = Run.from_dict({"both": {"a": 2.0, "b": 1.0}, "dense": {"b": 5.0, "a": 4.0, "c": 3.0}, "none": {}})
-    sparse = Run.from_dict({"both": {"b": 9.0}, "dense": {}, "none": {}})
-    fused = hybrid_run(dense, sparse, hits=2)
-    assert fused["both"] == [("b", pytest.approx(1 / 62 + 1 / 61)), ("a", pytest.approx(1 / 61))]
-    assert fused["dense"] == [("b", pytest.approx(1 / 61)), ("a", pytest.approx(1 / 62))]
-    assert fused["none"] == []

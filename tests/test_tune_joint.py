@@ -16,7 +16,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.record import read_records
-from rnnreranker.search.retrieve import dense_run
+from rnnreranker.retrieve.dense import dense_run
 from rnnreranker.train.params import TrainParams
 from rnnreranker.tune import Space
 from rnnreranker.tune.joint import Test as HeldOutQueries

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.files import check_writable
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search import flags
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -32,14 +32,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     _check(args)
-    params = _params(args)
+    params = command.chosen(args, RnnParams, args.preset)
     begun = time.perf_counter()
     from rnnreranker.diagnose.measure import diagnose, sampled
     from rnnreranker.diagnose.report import print_report
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import check_dimension
 
     whole = read_first_stage(args.run)
     run = sampled(whole, args.sample)
@@ -47,7 +46,6 @@ def main(argv: Sequence[str]) -> int:
     reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)
     reranker.check(run)
     queries = _query_vectors(args, index, run)
-    check_dimension(queries, index, args.encoded_queries or args.encoder)
     found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample)
     found["queries"]["run"] = len(whole)
     found = {"run": Path(args.run).name, "index": args.index, **found}
@@ -69,18 +67,13 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("diagnose", "Say from a run and its vectors whether reranking is likely to help.", EPILOG)
     parser.add_argument("--run", required=True, help="the candidates (TREC or MS MARCO format)")
-    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
-    parser.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
-    parser.add_argument(
-        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
-    )
+    flags.add_index(parser)
+    flags.add_topics(parser)
     parser.add_argument(
         "--sample", type=command.positive, default=500, help="queries looked at, by a hash of their ids (default: 500)"
     )
     parser.add_argument("--output", metavar="FILE.json|.html", help="write its record, or a page, there too")
-    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    command.add_encoder_flag(encoder)
-    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
+    flags.add_encoder(parser)
     rerank = parser.add_argument_group("reranking that is judged")
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     rerank.add_argument("--missing", choices=("error", "skip"), default="error", help="candidates without a vector")
@@ -105,31 +98,13 @@ def _check(args: argparse.Namespace) -> None:
         check_writable(Path(args.output).expanduser())
 
 
-def _params(args: argparse.Namespace) -> RnnParams:
-    """Flag before preset before default."""
-    return command.chosen(args, RnnParams, args.preset)
-
-
 def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVectors:
     """The vectors of the queries of the run; of topics, those alone are encoded."""
     from rnnreranker.data.topics import load_topics
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.vectors.queries import load_encoded_queries
+    from rnnreranker.search.inputs import query_vectors
 
-    topics = load_topics(args.topics) if args.topics else None
-    if topics is not None and (lost := [qid for qid in run if qid not in topics]):
-        raise InputError(
-            f"{args.run}: {len(lost)} of {len(run)} queries are not in {args.topics} (first: {', '.join(lost[:3])}); "
-            "give the topics that the run was made from"
-        )
-    if args.encoded_queries:
-        beside = Path(args.encoded_queries).expanduser().with_suffix(".ids")
-        if topics is None and not beside.is_file():
-            raise InputError(f"{args.encoded_queries}: no {beside.name} beside it; give it or the --topics of its rows")
-        return load_encoded_queries(args.encoded_queries, None if topics is None else tuple(topics))
-    typed = command.chosen(args, EncoderParams).given()
-    chosen = {qid: text for qid, text in (topics or {}).items() if qid in run}
-    return encode_topics(index, chosen, args.encoder, typed, args.threads)
+    topics = load_topics(args.topics) if args.topics else {}
+    return query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
 from rnnreranker.method import names
+from rnnreranker.search import flags
 from rnnreranker.settings import Params, is_file_name, sections_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.indexes import Index
-    from rnnreranker.vectors import QueryVectors
 
 TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  # endings that promise no parquet
 EPILOG = """examples:
@@ -44,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import check_dimension
+    from rnnreranker.search.inputs import query_vectors
 
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = read_first_stage(args.run).head(args.depth)
@@ -54,8 +53,7 @@ def main(argv: Sequence[str]) -> int:
     begun = time.perf_counter()
     queries = None
     if index is not None and "query vectors" in needs:
-        queries = _queries(args, index, topics, wanted)
-        check_dimension(queries, index, args.encoded_queries or args.encoder)
+        queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.jobs)
     encoded = time.perf_counter()
     of_index = index.dense if index is not None and needs & {"vectors", "texts"} else None
     metadata = make_labels(
@@ -89,18 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
     parser.add_argument("--method", choices=names("labeler"), default="evidence", help="default: evidence")
     parser.add_argument("--index", help="where vectors come from: folder, `pydoc`, prebuilt index (not for hard)")
-    parser.add_argument("--topics", help="query texts: file (qid<TAB>text), ir_datasets id, `pydoc` or `pydoc/train`")
-    parser.add_argument(
-        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
-    )
+    flags.add_topics(parser)
     parser.add_argument(
         "--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)"
     )
     parser.add_argument("--depth", type=command.positive, default=1000, help="candidates kept (default: 1000)")
 
-    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    command.add_encoder_flag(encoder)
-    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
+    flags.add_encoder(parser)
 
     labels = parser.add_argument_group("from similarities to labels")
     labels.add_argument(
@@ -187,17 +180,6 @@ def _topics(args: argparse.Namespace, needs: frozenset[str], wanted: Sequence[st
             f"{', '.join(lost[:3])}); give the topics that the run was made from"
         )
     return topics
-
-
-def _queries(args: argparse.Namespace, index: Index, topics: Mapping[str, str], chosen: Sequence[str]) -> QueryVectors:
-    """The vectors of the queries to label; rows of a file without ids are in the order of the topics."""
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.vectors.queries import load_encoded_queries
-
-    if args.encoded_queries:
-        return load_encoded_queries(args.encoded_queries, tuple(topics) or None)
-    typed = command.chosen(args, EncoderParams).given()
-    return encode_topics(index, {qid: topics[qid] for qid in chosen}, args.encoder, typed, args.jobs)
 
 
 def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, str], index: Index | None) -> None:

@@ -10,6 +10,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search import flags
 
 if TYPE_CHECKING:
     from rnnreranker.negatives.filters import Pool
@@ -29,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     mining = command.chosen(args, NegativeParams)
     _check(args)
-    params = _params(args)
+    params = command.chosen(args, RnnParams, args.preset)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
@@ -38,8 +39,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.vectors.queries import load_encoded_queries
+    from rnnreranker.search.inputs import query_vectors
 
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     run = Run.read(args.run)
@@ -48,13 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if not wanted:
         raise InputError(f"{args.qrels}: no query of {args.run} has a positive; give the judgements of these queries")
     index = open_index(args.index)
-    if args.encoded_queries:
-        queries = load_encoded_queries(args.encoded_queries, tuple(topics) or None)
-    else:
-        lost = [qid for qid in wanted if qid not in topics]
-        if lost:
-            raise InputError(f"{args.topics}: {len(lost)} queries of the run are not in it (first: {lost[0]})")
-        queries = encode_topics(index, {qid: topics[qid] for qid in wanted}, args.encoder, {}, args.threads)
+    queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
     found = pools(run, judged, index.vectors, queries, params, args.threads)
     threshold = mining.threshold
     if threshold is None:
@@ -76,12 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.parser("negatives", "Mine hard negatives without likely positives.", EPILOG)
     parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
-    parser.add_argument("--index", required=True, help="where vectors and texts come from")
-    parser.add_argument("--topics", help="query texts: file (qid<TAB>text), ir_datasets id, `pydoc` or `pydoc/train`")
-    parser.add_argument(
-        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
-    )
-    parser.add_argument("--encoder", help="query encoder (default: the one that made the index)")
+    flags.add_index(parser)
+    flags.add_topics(parser)
+    flags.add_encoder(parser)
     parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     parser.add_argument(
         "--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)"
@@ -117,11 +108,6 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("; ".join(problems))
     if args.output:
         check_writable(args.output)
-
-
-def _params(args: argparse.Namespace) -> RnnParams:
-    """Flag before preset before default."""
-    return command.chosen(args, RnnParams, args.preset)
 
 
 def _compare(args: argparse.Namespace, how: str, found: Sequence[Pool], threshold: float) -> None:

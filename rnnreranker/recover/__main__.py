@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker import command
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search import flags
 from rnnreranker.tables import print_table
 
 EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
@@ -74,13 +74,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("recover", "Hide positives and see what finds them again; no training.", EPILOG)
-    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
-    parser.add_argument("--topics", required=True, help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
-    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
+    flags.add_index(parser)
+    flags.add_topics(parser, required=True)
+    parser.add_argument("--qrels", required=True, help=flags.QRELS)
     parser.add_argument("--run", help="candidates (default: retrieved densely)")
-    parser.add_argument(
-        "--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics"
-    )
     parser.add_argument("--relevant", type=command.positive, default=1, help="lowest grade of a positive (default: 1)")
     parser.add_argument(
         "--unjudged", choices=("skip", "negative"), default="skip", help="candidates without a judgement"
@@ -88,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
-    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    command.add_encoder_flag(encoder)
-    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
+    flags.add_encoder(parser)
     command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
     return parser
 
@@ -99,15 +94,12 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     """Run, qrels, document vectors and query vectors."""
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
+    from rnnreranker.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.search.retrieve import retrieve
-    from rnnreranker.vectors.queries import load_encoded_queries
+    from rnnreranker.search.inputs import query_vectors
 
     index = open_index(args.index)
-    if index.vectors is None:
-        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
     qrels = load_qrels(args.qrels)
     texts = load_topics(args.topics)
     run = Run.read(args.run) if args.run else None
@@ -115,16 +107,9 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     chosen = {qid: text for qid, text in texts.items() if qid in judged and (run is None or qid in run)}
     if not chosen:
         raise InputError(f"{args.qrels}: judges none of the {len(texts)} topics of {args.topics} that have candidates")
-    if args.encoded_queries:
-        queries = load_encoded_queries(args.encoded_queries, tuple(texts))
-    else:
-        typed = command.chosen(args, EncoderParams).given()
-        queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
+    queries = query_vectors(args, index, texts, chosen, encoded=args.encoded_queries, threads=args.threads)
     if run is None:
-        context = args.context or RnnParams().context
-        run = retrieve(
-            "dense", index, chosen, queries, hits=context, threads=args.threads, batch_size=256, k1=0.9, b=0.4
-        )
+        run = dense_run(index.vectors, queries, args.context or RnnParams().context, threads=args.threads)
     return run, qrels, index.vectors, queries
 
 

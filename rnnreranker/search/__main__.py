@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import math
+import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError
-from rnnreranker.evaluate.measures import PROTOCOLS
-from rnnreranker.method import Inputs, find, methods
-from rnnreranker.search.rerankers import add_rerank_flags, rerank_params
-from rnnreranker.search.retrieve import RETRIEVERS
+from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.files import check_writable
+from rnnreranker.method import find, methods
+from rnnreranker.runs.fuse import FuseParams
+from rnnreranker.search import flags
+from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.rerank import Reranker
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.search.pipeline import Pipeline
 
 EPILOG = """examples:
   python -m rnnreranker.search --index pydoc --query "remove duplicates from a list but keep order"
   python -m rnnreranker.search --index my-index --topics queries.tsv --output run.txt
   python -m rnnreranker.search --index my-index --topics queries.tsv --run bm25.txt --output reranked.txt
+  python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25+dense --fuse minmax \\
+      --rerank rnn --rerank zhong --output run.txt
   python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
 """
 
@@ -37,83 +38,87 @@ EPILOG = """examples:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    _check(args)
-    params = rerank_params(args)
+    params = _check(args)
     topics = _topics(args)
-
     qrels = _qrels(args, topics)
     given = _given_run(args, topics)
     if args.explain is not None:
         from rnnreranker.search.explain import check_query
 
         check_query(args.explain, topics, args.topics or "--query, which is called `query`", given)
-    index, reranker = _open(args, params, given, topics)
+    from rnnreranker.search.pipeline import open_pipeline
 
-    times = [time.perf_counter()]
-    asks = reranker is not None and "query vectors" in reranker.needs
-    queries = _query_vectors(args, index, topics) if asks or _retrieves_with_vectors(args) else None
-    if queries is not None:
-        from rnnreranker.search.queries import check_dimension
+    work = open_pipeline(args, params, topics, qrels, given)
 
-        check_dimension(queries, index, args.encoded_queries or args.encoder)
-    times.append(time.perf_counter())
-    base = _retrieve(args, index, topics, queries) if given is None else given
-    times.append(time.perf_counter())
-    reranked = base if reranker is None else reranker.rerank(base, queries)
-    times.append(time.perf_counter())
+    spent: dict[str, float] = {}  # step to seconds, each with the loading of what it needs
+    with _timed(spent, "query vectors"):
+        if "query vectors" in work.needs:
+            work.inputs.query_vectors  # noqa: B018  loaded now
+    with _timed(spent, "retrieval"):
+        stages = [work.retrieve() if given is None else given]
+    for reranker in work.rerankers:
+        step = "reranking" if len(work.rerankers) == 1 else f"reranking by {reranker.name}"
+        with _timed(spent, f"{step} on {args.device}" if reranker.device else step):
+            stages.append(reranker.rerank(stages[-1]))
+    _show(args, work, topics, qrels, stages)
+    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in spent.items())
+    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {steps}")
+    return 0
 
+
+@contextlib.contextmanager
+def _timed(spent: dict[str, float], step: str) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    spent[step] = spent.get(step, 0.0) + time.perf_counter() - begun
+
+
+def _show(
+    args: argparse.Namespace, work: Pipeline, topics: dict[str, str], qrels: pandas.DataFrame | None, stages: list[Run]
+) -> None:
+    """Write, show, explain and evaluate, as the flags say."""
     if args.output:
-        tag = args.tag or f"{'run' if args.run else args.retriever}.{args.rerank}"
-        reranked.write(args.output, tag=tag, format=args.output_format)
+        tag = args.tag or f"{'run' if args.run else args.retriever}.{'.'.join(args.rerank) or flags.NO_RERANKING}"
+        stages[-1].write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
 
-        show_results(index, base, reranked, limit=args.show)
-    if args.explain is not None and queries is not None:
+        show_results(work.index, stages[0], stages[-1], limit=args.show)
+    if args.explain is not None:
         from rnnreranker.search.explain import explain
 
-        path = _explain_output(args)
-        qid, source = args.explain, f"{args.run or args.retriever} · index {args.index}"
-        explain(path, index, base, reranked, queries, params, qid=qid, text=topics[qid], source=source)
+        params: Any = work.rerankers[0].params
+        explain(
+            _explain_output(args),
+            work.index,
+            stages[0],
+            stages[-1],
+            work.inputs.query_vectors,
+            params,
+            qid=args.explain,
+            text=topics[args.explain],
+            source=f"{args.run or args.retriever} · index {args.index}",
+        )
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
         before = Path(args.run).name if args.run else args.retriever
-        runs = {before: base.as_written() if given is None else given}  # as evaluate finds them in their files
-        if reranked is not base:
-            runs[f"+ {args.rerank}"] = reranked.as_written()
+        runs = {before: stages[0] if args.run else stages[0].as_written()}  # as evaluate finds them in their files
+        for count, run in enumerate(stages[1:], 1):
+            runs[f"+ {' + '.join(args.rerank[:count])}"] = run.as_written()
         show_evaluation(runs, qrels, args.measures, args.protocol)
-    last = f"reranking on {args.device}" if args.device else "reranking"
-    steps = ("query vectors", "retrieval", last)  # each with the loading of what it needs
-    spent = (f"{step} {after - before:.2f} s" for step, before, after in zip(steps, times, times[1:], strict=False))
-    command.say(f"{command.counted(len(base), 'query', 'queries')} on cpu: {', '.join(spent)}")
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("search", "Retrieve candidates and rerank them by reciprocal nearest neighbours.", EPILOG)
-    parser.add_argument("--index", required=True, help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    flags.add_index(parser)
     what = parser.add_argument_group("what to search")
-    what.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
+    flags.add_topics(what)
     what.add_argument("--query", help="one query's text; its results are shown")
-    what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
     what.add_argument("--run", help="rerank this run (TREC or MS MARCO format) in place of retrieving")
-
-    base = parser.add_argument_group("retrieval")
-    text = "default: dense; hybrid is dense and bm25 joined by reciprocal rank fusion"
-    base.add_argument("--retriever", choices=RETRIEVERS, default="dense", help=text)
-    base.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
-    base.add_argument("--k1", type=float, default=0.9, help="BM25 (default: 0.9)")
-    base.add_argument("--b", type=float, default=0.4, help="BM25 (default: 0.4)")
-    base.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
-
-    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    command.add_encoder_flag(encoder)
-    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
-
-    rerank = parser.add_argument_group("reranking")
-    rerank.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
-    add_rerank_flags(rerank)
+    flags.add_retrieval(parser.add_argument_group("retrieval"))
+    flags.add_encoder(parser)
+    flags.add_reranking(parser.add_argument_group("reranking"))
 
     out = parser.add_argument_group("output")
     out.add_argument("--output", help="run file to write (.gz compresses)")
@@ -122,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("--show", type=command.positive, default=10, help="results shown for --query (default: 10)")
     out.add_argument("--explain", metavar="QID", help="write a page that shows why this query's candidates moved")
     out.add_argument("--explain-output", metavar="FILE.html", help="default: QID.html (of --query: query.html)")
-    out.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
+    out.add_argument("--qrels", help=flags.QRELS)
     out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
     out.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="which grades count: see evaluate --help")
 
@@ -132,8 +137,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what can be seen to fail, before any work."""
+def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
+    """The parameters of the chosen methods by kind; refuses what can be seen to fail, before any work."""
     problems = []
     if (args.topics is None) == (args.query is None):
         problems.append("give either --topics (many queries) or --query (one query's text)")
@@ -141,41 +146,52 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("--query is empty: expected the text of a query")
     if args.query is not None and args.query.encode(errors="ignore").decode() != args.query:
         problems.append("--query is not UTF-8 text")
-    if not 0 <= args.b <= 1:
-        problems.append(f"--b {args.b}: expected a number in [0, 1]")
-    if not 0 <= args.k1 < math.inf:
-        problems.append(f"--k1 {args.k1}: expected a finite number >= 0")
     if args.query and args.qrels:
         problems.append("--qrels judges topics: give --topics in place of --query")
     if args.topics and not args.output and not args.qrels and args.explain is None:
         problems.append("--topics needs --output RUN (where to write) or --qrels (what to evaluate with)")
     if args.explain_output is not None and args.explain is None:
         problems.append("--explain-output needs --explain QID (which query)")
-    if args.explain is not None and args.rerank != "rnn":
-        problems.append(f"--explain shows what rnn does: not with --rerank {args.rerank}")
-    if args.device is not None and not (args.rerank != "none" and find("reranker", args.rerank).takes_device):
-        takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
-        problems.append(f"--device says where {takers} compute: not with --rerank {args.rerank}")
     if args.tag is not None and args.tag.split() != [args.tag]:
         problems.append(f"--tag {args.tag!r}: expected a word without white space")
+    retrievers = flags.retriever_names(args.retriever)
+    if len(retrievers) == 1 and (typed := command.given(args, FuseParams)):
+        problems.append(f"{', '.join(map(flag, typed))}: joins several retrievers, not --retriever {args.retriever}")
+    problems += _check_rerankers(args)
     if problems:
         raise InputError("; ".join(problems))
+    if len(retrievers) > 1:
+        flags.fuse_params(args, len(retrievers))
+    params = {
+        "retriever": command.method_params(args, "retriever", retrievers),
+        "reranker": command.method_params(args, "reranker", args.rerank, args.preset),
+    }
     if args.device is not None:
         from rnnreranker.rnn.torch import usable_device
 
         usable_device(args.device)
-    if args.output:
-        from rnnreranker.files import check_writable
-
-        check_writable(args.output)
-    if args.explain is not None:
-        from rnnreranker.files import check_writable
-
-        check_writable(_explain_output(args))
+    for path in (args.output, args.explain and _explain_output(args)):
+        if path:
+            check_writable(path)
     if args.qrels:
-        from rnnreranker.evaluate.measures import parse_measures
-
         parse_measures(args.measures)
+    return params
+
+
+def _check_rerankers(args: argparse.Namespace) -> list[str]:
+    """What is wrong with the choice of rerankers; `args.rerank` becomes their names, empty for none."""
+    problems = []
+    chosen = args.rerank or ["rnn"]
+    if flags.NO_RERANKING in chosen and len(chosen) > 1:
+        problems.append(f"--rerank none beside {', '.join(name for name in chosen if name != flags.NO_RERANKING)}")
+    shown = " ".join(f"--rerank {name}" for name in chosen)
+    args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
+    if args.explain is not None and args.rerank != ["rnn"]:
+        problems.append(f"--explain shows what rnn does: not with {shown}")
+    if args.device is not None and not any(find("reranker", name).takes_device for name in args.rerank):
+        takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
+        problems.append(f"--device says where {takers} compute: not with {shown}")
+    return problems
 
 
 def _explain_output(args: argparse.Namespace) -> Path:
@@ -215,7 +231,7 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
 
-    run = Run.read(args.run) if args.rerank == "none" else read_first_stage(args.run)
+    run = read_first_stage(args.run) if args.rerank else Run.read(args.run)
     run = run.head(args.hits)
     lost = [qid for qid in run if qid not in topics]
     if lost:
@@ -224,62 +240,6 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
             f"(first: {', '.join(lost[:3])}); give the topics that the run was made from"
         )
     return run
-
-
-def _open(
-    args: argparse.Namespace, params: Any, given: Run | None, topics: dict[str, str]
-) -> tuple[Index, Reranker | None]:
-    """The index and, unless --rerank none, the reranker; what they lack is found here, before queries are encoded."""
-    from rnnreranker.java import start_java
-    from rnnreranker.rerank import make_reranker
-    from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.show import texts_in
-
-    needs_bm25 = given is None and args.retriever != "dense"
-    index = open_index(args.index, args.bm25_index, need_bm25=needs_bm25)
-    if needs_bm25 and index.lucene:
-        start_java()
-    if _retrieves_with_vectors(args) or (args.rerank != "none" and "vectors" in find("reranker", args.rerank).needs):
-        index.vectors  # noqa: B018  opened now: what it lacks is said before queries are encoded
-    if args.rerank == "none":
-        return index, None
-    inputs = Inputs(topics=topics, vectors=lambda: index.vectors, texts=lambda: texts_in(index))
-    reranker = make_reranker(
-        args.rerank, inputs, params, threads=args.threads, missing=args.missing, device=args.device
-    )
-    if given is not None:
-        reranker.check(given)
-    return index, reranker
-
-
-def _retrieves_with_vectors(args: argparse.Namespace) -> bool:
-    return not args.run and args.retriever != "bm25"
-
-
-def _query_vectors(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> QueryVectors:
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.vectors.queries import load_encoded_queries
-
-    if args.encoded_queries:
-        return load_encoded_queries(args.encoded_queries, tuple(topics))
-    typed = command.chosen(args, EncoderParams).given()
-    return encode_topics(index, topics, args.encoder, typed, args.threads)
-
-
-def _retrieve(args: argparse.Namespace, index: Index, topics: dict[str, str], queries: QueryVectors | None) -> Run:
-    from rnnreranker.search.retrieve import retrieve
-
-    return retrieve(
-        args.retriever,
-        index,
-        topics,
-        queries,
-        hits=args.hits,
-        threads=args.threads,
-        batch_size=args.batch_size,
-        k1=args.k1,
-        b=args.b,
-    )
 
 
 if __name__ == "__main__":

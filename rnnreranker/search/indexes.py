@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import io
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -61,21 +62,21 @@ class Index:
         return open_vectors(self.dense)
 
 
-def open_index(name: str, bm25: str | None = None, *, need_bm25: bool = False) -> Index:
+def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
 
     Args:
         name: a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy` matrix
             with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
         bm25: a Lucene index that stands elsewhere (path or prebuilt name).
-        need_bm25: whether a built-in collection needs its BM25 part, which takes Java to make.
+        needs: of methods that the index is for; a built-in collection is made with the parts that give it.
 
     Raises:
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
     if name in BUILT_IN:
-        found = _built_in(name, need_bm25)
+        found = _built_in(name, needs)
     elif Path(name).expanduser().exists():
         found = _on_disk(name)
     elif Path(name + ".partial").expanduser().is_dir():
@@ -115,10 +116,11 @@ def _on_disk(name: str) -> Index:
     return Index(name, dense, lucene, describe(path))
 
 
-def _built_in(name: str, need_bm25: bool) -> Index:
+def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
     from rnnreranker.index.__main__ import main as make_index
 
+    need_bm25 = "words" in needs
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     complete = (path / "rnnreranker.json").is_file() and ((path / "bm25").is_dir() or not need_bm25)
     if not complete:

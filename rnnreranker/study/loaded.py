@@ -44,10 +44,10 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.evaluate.measures import deepest_cutoff
     from rnnreranker.labels import LabelParams
+    from rnnreranker.retrieve.dense import dense_run
     from rnnreranker.rnn import RnnParams
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.search.retrieve import dense_run
+    from rnnreranker.search.inputs import query_vectors
 
     index = open_index(args.index)
     described = {} if args.encoder else index.settings.get("encoder", {})
@@ -70,7 +70,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
             for task in fold_tasks(topics, qrels, args.folds, seed, share=share, relevant=relevant)
         ]
     texts = tasks[0].topics
-    queries = encode_topics(index, texts, args.encoder, {}, args.jobs)
+    queries = query_vectors(args, index, texts, threads=args.jobs)
     deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
     setting = Setting(
         args.index,

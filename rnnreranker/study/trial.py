@@ -151,7 +151,7 @@ def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
 
 def _measured(setting: Setting, task: Task, queries: QueryVectors) -> dict[str, dict[str, float]]:
     from rnnreranker.evaluate import evaluate
-    from rnnreranker.search.retrieve import dense_run
+    from rnnreranker.retrieve.dense import dense_run
 
     run = dense_run(_open(setting.index).vectors, queries, setting.hits, threads=1, batch_size=256)
     scores = evaluate(run.as_written(), setting.qrels, setting.measures, setting.protocol, topics=task.test)

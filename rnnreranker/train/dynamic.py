@@ -77,7 +77,7 @@ class DynamicContext:
 
     def made_again(self, qids: Sequence[str], vectors: np.ndarray) -> dict[str, Sample]:
         """The samples of queries with the given vectors, rows of the table, by query id."""
-        from rnnreranker.search.retrieve import dense_run
+        from rnnreranker.retrieve.dense import dense_run
         from rnnreranker.vectors import QueryVectors
 
         queries = QueryVectors(tuple(qids), vectors)

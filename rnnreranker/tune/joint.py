@@ -156,7 +156,7 @@ class Test:
     def values(self, source: VectorSource, queries: QueryVectors) -> np.ndarray:
         """(T,) float64: the measure of every topic, in the order of `topics`."""
         from rnnreranker.evaluate import evaluate
-        from rnnreranker.search.retrieve import dense_run
+        from rnnreranker.retrieve.dense import dense_run
 
         run = dense_run(source, queries, self.hits, threads=None, batch_size=256)
         scores = evaluate(run.as_written(), self.qrels, self.measure, self.protocol, topics=tuple(self.topics))

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker import command
-from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.tune.kept_contexts import Contexts
 from rnnreranker.tune.objective import Objective
@@ -51,31 +49,20 @@ def load_objective(
     """
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
+    from rnnreranker.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.search.retrieve import retrieve
-    from rnnreranker.vectors.queries import QueryVectors, load_encoded_queries
+    from rnnreranker.search.inputs import query_vectors
 
-    if index.vectors is None:
-        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
     judgements, texts, chosen = load_qrels(qrels), load_topics(topics), judged_topics(topics, qrels)
-    if encoded:
-        every = load_encoded_queries(encoded, tuple(texts))
-        places = {qid: place for place, qid in enumerate(every.qids)}
-        queries = QueryVectors(tuple(chosen), every.vectors[[places[qid] for qid in chosen]])
-    else:
-        typed = command.chosen(args, EncoderParams).given()
-        queries = encode_topics(index, chosen, args.encoder, typed, args.threads)
+    queries = query_vectors(args, index, texts, chosen, encoded=encoded, threads=args.threads)
     if run:
         found = read_first_stage(run).head(args.hits)
         found = Run.from_dict({qid: dict(found[qid]) for qid in found if qid in chosen})
         if not len(found):
             raise InputError(f"{run}: none of its queries is a judged topic of {topics}")
     else:
-        found = retrieve(
-            "dense", index, chosen, queries, hits=args.hits, threads=args.threads, batch_size=256, k1=0.9, b=0.4
-        ).as_written()
+        found = dense_run(index.vectors, queries, args.hits, threads=args.threads).as_written()
     deepest = min(args.max_context, int(np.diff(found.offsets).max(initial=1)))
     contexts = Contexts(found, index.vectors, queries, deepest, args.threads)
     return Objective(contexts, judgements, args.measure, args.protocol)

@@ -25,16 +25,14 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     """
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import check_held_out, load_topics
+    from rnnreranker.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import encode_topics
-    from rnnreranker.search.retrieve import dense_run
+    from rnnreranker.search.inputs import query_vectors
     from rnnreranker.train.samples import split
 
     index = open_index(args.index)
-    if index.vectors is None:
-        raise InputError(f"{index.name}: has no vectors; give an index made with an encoder")
     encoder = args.encoder or index.settings.get("encoder", {}).get("name")
     if not encoder:
         raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
@@ -59,8 +57,8 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     described = index.settings.get("encoder", {}).get("settings", {}) if args.encoder is None else {}
     options = {name: described[name] for name in ("pooling", "normalize") if described.get(name) is not None}
     options |= {} if args.pooling is None else {"pooling": args.pooling}
-    vectors = encode_topics(index, {**topics, **tested}, args.encoder, options, None)
-    queries, base = (_rows(vectors, tuple(some)) for some in (topics, tested))
+    vectors = query_vectors(args, index, {**topics, **tested})
+    queries, base = (vectors.of(list(some)) for some in (topics, tested))
     if args.run:
         whole = read_first_stage(args.run).head(args.hits)
         if lost := [qid for qid in usable if qid not in whole]:
@@ -94,10 +92,3 @@ def _usable(texts: Mapping[str, str], qrels: Any, args: argparse.Namespace) -> l
             f"{len(usable)} of {len(texts)} topics have a positive in {args.qrels}: too few to cut in three"
         )
     return usable
-
-
-def _rows(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
-    from rnnreranker.vectors import QueryVectors as Vectors
-
-    places = {qid: place for place, qid in enumerate(queries.qids)}
-    return Vectors(qids, queries.vectors[[places[qid] for qid in qids]])

@@ -75,6 +75,17 @@ class QueryVectors:
     def __len__(self) -> int:
         return len(self.qids)
 
+    def of(self, qids: Sequence[str]) -> QueryVectors:
+        """The vectors of some queries, in that order.
+
+        Raises:
+            InputError: queries without a vector: how many, and the first three.
+        """
+        places = {qid: place for place, qid in enumerate(self.qids)}
+        if lost := [qid for qid in qids if qid not in places]:
+            raise InputError(f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])})")
+        return QueryVectors(tuple(qids), self.vectors[[places[qid] for qid in qids]])
+
 
 def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     """The source of vectors at a path.

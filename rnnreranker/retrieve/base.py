@@ -1,0 +1,53 @@
+"""What a retriever is: the topics of its inputs in, a run out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+
+if TYPE_CHECKING:
+    from rnnreranker.method import Inputs
+    from rnnreranker.runs import Run
+
+
+class Retriever(ABC):
+    """Finds the best documents of every topic.
+
+    Args:
+        inputs: what `needs` names.
+        params: of the class `Params`; None = the defaults.
+        threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+
+    Raises:
+        InputError: parameters of another method.
+
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `retrieve`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    Params: ClassVar[type[settings.Params]] = settings.Params
+
+    def __init__(
+        self, inputs: Inputs, params: Any = None, *, threads: int | None = None, batch_size: int = 256
+    ) -> None:
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"retrieve {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        self.inputs = inputs
+        self.params: Any = params if params is not None else self.Params()
+        self.threads = threads
+        self.batch_size = batch_size
+
+    def check(self) -> None:  # noqa: B027  not every method can tell
+        """Look, before any work, that what the inputs name can be used.
+
+        Raises:
+            InputError, UnavailableError: what is lacking.
+        """
+
+    @abstractmethod
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics, in their order, with at most `hits` documents each."""

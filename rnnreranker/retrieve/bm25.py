@@ -1,0 +1,60 @@
+"""BM25 by Pyserini's LuceneSearcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.command import cores
+from rnnreranker.errors import UnavailableError
+from rnnreranker.java import start_java
+from rnnreranker.retrieve.base import Retriever
+from rnnreranker.settings import setting
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+@dataclass(frozen=True)
+class Bm25Params(settings.Params):
+    """The parameters of BM25, as Pyserini sets them by default."""
+
+    k1: float = setting(0.9, "how slowly more of a term counts less", at_least=0)
+    b: float = setting(0.4, "how much long documents are held back", at_least=0, at_most=1)
+
+
+class Bm25Retriever(Retriever):
+    """The documents that score highest by BM25 on a Lucene index, with the terms of the topics' texts."""
+
+    name: ClassVar[str] = "bm25"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "words"})
+    Params: ClassVar[type[settings.Params]] = Bm25Params
+
+    def check(self) -> None:
+        """Find the Lucene index and start Java.
+
+        Raises:
+            InputError: no BM25 part.
+            UnavailableError: no Java 21 or newer.
+        """
+        if self.inputs.words:
+            start_java()
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; as `check`, and an UnavailableError for a folder that is no Lucene index."""
+        from rnnreranker.runs import Run
+
+        index, topics = self.inputs.words, self.inputs.topics
+        start_java()
+        from pyserini.search.lucene import LuceneSearcher
+
+        try:
+            searcher = LuceneSearcher(str(index))
+        except Exception as error:  # Java's exceptions share no Python base
+            reason = str(error).splitlines()[0]
+            raise UnavailableError(f"{index}: cannot be opened as a Lucene index ({reason})") from None
+        searcher.set_bm25(self.params.k1, self.params.b)
+        found = searcher.batch_search(list(topics.values()), list(topics), k=hits, threads=self.threads or cores())
+        searcher.close()
+        return Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})

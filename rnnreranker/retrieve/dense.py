@@ -1,0 +1,60 @@
+"""Dense retrieval: inner products of query vectors and documents' vectors, by Faiss alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from rnnreranker.command import progress
+from rnnreranker.errors import InputError
+from rnnreranker.retrieve.base import Retriever
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+
+class DenseRetriever(Retriever):
+    """The documents with the largest inner products: exact ones, or what an approximate Faiss index finds; no JVM."""
+
+    name: ClassVar[str] = "dense"
+    needs: ClassVar[frozenset[str]] = frozenset({"query vectors", "vectors"})
+
+    def retrieve(self, hits: int) -> Run:
+        """As `dense_run`, for all query vectors."""
+        found = self.inputs.query_vectors
+        return dense_run(self.inputs.vectors, found, hits, threads=self.threads, batch_size=self.batch_size)
+
+
+def dense_run(
+    source: VectorSource, queries: QueryVectors, hits: int, *, threads: int | None = None, batch_size: int = 256
+) -> Run:
+    """A run of exact inner products, or of what an approximate Faiss index finds; no JVM.
+
+    Args:
+        source: the vectors of the documents.
+        queries: (Q, d) float32 vectors with their ids.
+        hits: candidates per query, at most.
+        threads: None = one per core; batch_size: queries searched at a time. Results depend on neither.
+
+    Raises:
+        InputError: vectors of another dimension than the queries, or with NaN or infinite values.
+    """
+    from rnnreranker.runs import Run
+
+    dimension = queries.vectors.shape[1]
+    if dimension != source.dimension:
+        raise InputError(
+            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
+            "encode the queries with the encoder that made the index"
+        )
+    scores, rows = [], []
+    for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
+        found = source.search(queries.vectors[first : first + batch_size], hits, threads)
+        scores.extend(found[0])
+        rows.extend(found[1])
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+    docids = np.array([source.docids[row] for row in used], dtype=object)
+    return Run.from_parts(queries.qids, offsets, docids, inverse.astype(np.int32), np.concatenate(scores))

@@ -1,0 +1,102 @@
+"""The flags that commands share: index, topics, query vectors, encoder; and those of retrievers and rerankers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rnnreranker import command
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.method import names
+from rnnreranker.runs.fuse import FuseParams
+
+HYBRID = ("bm25", "dense")  # what `--retriever hybrid` stands for
+NO_RERANKING = "none"
+TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
+QRELS = "judgements: file, ir_datasets id, or `pydoc`"
+
+
+def add_index(group: Any, *, required: bool = True) -> None:
+    """The flag --index."""
+    text = "folder, `pydoc`, or the name of a prebuilt index of Pyserini"
+    group.add_argument("--index", required=required, help=text)
+
+
+def add_topics(group: Any, *, required: bool = False) -> None:
+    """The flags --topics and --encoded-queries."""
+    group.add_argument("--topics", required=required, help=TOPICS)
+    group.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
+
+
+def add_encoder(parser: argparse.ArgumentParser) -> None:
+    """The flags of the query encoder, in a group of their own."""
+    group = parser.add_argument_group("query encoder (default: the one that made the index)")
+    command.add_encoder_flag(group)
+    command.add_dataclass_flags(group, EncoderParams, skip=QUERY_SIDE)
+
+
+def add_retrieval(group: Any) -> None:
+    """The flags of retrievers, of their fusion and of all their parameters."""
+    known = f"{', '.join(names('retriever'))}, or several joined by + and fused; hybrid is {'+'.join(HYBRID)}"
+    text = f"{known} (default: dense)"
+    group.add_argument("--retriever", type=_retriever, default="dense", metavar="NAME", help=text)
+    group.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
+    group.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
+    command.add_method_flags(group, "retriever")
+    command.add_dataclass_flags(group, FuseParams)
+
+
+def retriever_names(text: str) -> list[str]:
+    """The retrievers that a text of --retriever joins.
+
+    >>> retriever_names("hybrid"), retriever_names("dense")
+    (['bm25', 'dense'], ['dense'])
+    """
+    return list(HYBRID) if text == "hybrid" else text.split("+")
+
+
+def _retriever(text: str) -> str:
+    found = retriever_names(text)
+    for name in found:
+        if name not in names("retriever"):
+            known = nearest(name, [*names("retriever"), "hybrid"])
+            raise argparse.ArgumentTypeError(f"{name or text}: no such retriever; {known}")
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text}: expected different retrievers")
+    return text
+
+
+def fuse_params(args: argparse.Namespace, count: int) -> FuseParams:
+    """How the flags say to fuse a number of runs; 0 = as many as may be.
+
+    Raises:
+        InputError: values out of range, another number of weights, --rrf-k with another method.
+    """
+    params = command.chosen(args, FuseParams)
+    weights = params.weight_of_runs
+    if weights is not None and count and len(weights) != count:
+        raise InputError(f"--weights {args.weights}: {len(weights)} for {count} runs; expected one for each")
+    if args.rrf_k is not None and params.fuse != "rrf":
+        raise InputError(f"--rrf-k is of rrf: not with {params.fuse}")
+    return params
+
+
+def add_reranking(group: Any) -> None:
+    """The flags --rerank, --preset, --missing, --device and one flag per parameter of every reranker."""
+    known = ", ".join([*names("reranker"), NO_RERANKING])
+    text = f"{known}; several in order: --rerank A --rerank B (default: rnn)"
+    group.add_argument("--rerank", type=_reranker, action="append", metavar="NAME", help=text)
+    text = "published parameters (tas-b, cocondenser, …) or a YAML file; rnn, jaccard-plain"
+    group.add_argument("--preset", help=text)
+    text = "candidates without what is needed of them (default: error)"
+    group.add_argument("--missing", choices=("error", "skip"), default="error", help=text)
+    group.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
+    command.add_method_flags(group, "reranker")
+
+
+def _reranker(text: str) -> str:
+    known = [*names("reranker"), NO_RERANKING]
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"{text}: no such reranker; {nearest(text, known)}")
+    return text

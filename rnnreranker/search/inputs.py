@@ -1,0 +1,110 @@
+"""What methods read, from the arguments of a command: query vectors, and everything that an index has."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker import command
+from rnnreranker.encode.params import EncoderParams
+from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs
+from rnnreranker.settings import hints_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+
+def open_inputs(
+    args: argparse.Namespace, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
+) -> Inputs:
+    """Everything that an index and the arguments of `search` can give; nothing is opened yet."""
+    from rnnreranker.search.show import texts_in
+
+    return Inputs(
+        topics=topics,
+        query_vectors=lambda: query_vectors(args, index, topics, encoded=args.encoded_queries, threads=args.threads),
+        vectors=lambda: index.vectors,
+        texts=lambda: texts_in(index),
+        words=lambda: index.lucene,
+        qrels=qrels,
+    )
+
+
+def query_vectors(
+    args: argparse.Namespace,
+    index: Index,
+    topics: Mapping[str, str],
+    wanted: Iterable[str] | None = None,
+    *,
+    encoded: str | None = None,
+    threads: int | None = None,
+) -> QueryVectors:
+    """The vectors of queries: of a file, else encoded by the encoder that made the index or by a named one.
+
+    Args:
+        args: `encoder`, and what was typed of `EncoderParams`; `topics`, where they come from.
+        index: whose vectors the queries are compared with.
+        topics: query id to text, in the order of the rows of `encoded`; empty: the file has its ids beside it.
+        wanted: the queries whose vectors are needed; None = all topics.
+        encoded: a .npy file, see `load_encoded_queries`.
+        threads: None = one per core; the vectors do not depend on it.
+
+    Raises:
+        InputError: queries without text or vector, an index that does not say what encoder made it without
+            --encoder, vectors of another dimension than those of the index.
+        UnavailableError: an encoder that is neither here nor can be downloaded.
+    """
+    if encoded:
+        from rnnreranker.vectors.queries import load_encoded_queries
+
+        found = load_encoded_queries(encoded, tuple(topics) or None)
+        found = found if wanted is None else found.of(list(wanted))
+    else:
+        qids = list(topics if wanted is None else wanted)
+        if lost := [qid for qid in qids if qid not in topics]:
+            raise InputError(
+                f"{args.topics}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
+                "give the topics that the run was made from"
+            )
+        found = _encoded(args, index, {qid: topics[qid] for qid in qids}, threads)
+    length, expected = found.vectors.shape[1], index.vectors.dimension
+    if length != expected:
+        source = encoded or args.encoder or _described(index).get("name")
+        raise InputError(
+            f"{source}: query vectors have {length} dimensions, the index {index.name} has {expected}; "
+            "encode the queries with the encoder that made the index"
+        )
+    return found
+
+
+def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
+    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.vectors import QueryVectors
+
+    described = {} if args.encoder else _described(index)
+    name = args.encoder or described.get("name")
+    if not name:
+        raise InputError(
+            f"{index.name}: this index does not say which encoder made it; "
+            "give --encoder NAME|FOLDER, or --encoded-queries FILE.npy"
+        )
+    settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
+    vectors = load_encoder(name, **settings).encode(list(topics.values()), threads=threads, what="queries")
+    return QueryVectors(tuple(topics), vectors)
+
+
+def _described(index: Index) -> dict[str, Any]:
+    """What the index says about the encoder that made it: name and settings; empty when it says nothing."""
+    described = index.settings.get("encoder", {})
+    settings = described.get("settings", {}) if isinstance(described, dict) else None
+    if not isinstance(settings, dict) or not set(settings) <= set(hints_of(EncoderParams)):
+        raise InputError(
+            f"{index.name}: rnnreranker.json does not describe an encoder as this version does; "
+            "make the index again, or give --encoder"
+        )
+    return described

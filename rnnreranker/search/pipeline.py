@@ -1,0 +1,102 @@
+"""The methods of a search in their order, on the inputs of one index."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, find
+from rnnreranker.search.flags import fuse_params, retriever_names
+from rnnreranker.search.indexes import Index, open_index
+from rnnreranker.search.inputs import open_inputs
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.rerank import Reranker
+    from rnnreranker.retrieve import Retriever
+    from rnnreranker.runs import Run
+    from rnnreranker.runs.fuse import FuseParams
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline:
+    """What a search works with.
+
+    Attributes:
+        index: where documents come from; inputs: what methods read of it and of the topics.
+        needs: of all methods together.
+        retrievers: empty where a run was given; rerankers: in their order.
+        fusion: of several retrievers; hits: candidates per query.
+    """
+
+    index: Index
+    inputs: Inputs
+    needs: frozenset[str]
+    retrievers: list[Retriever]
+    rerankers: list[Reranker]
+    fusion: FuseParams
+    hits: int
+
+    def retrieve(self) -> Run:
+        """The run of the retriever, or of several fused."""
+        runs = [retriever.retrieve(self.hits) for retriever in self.retrievers]
+        if len(runs) == 1:
+            return runs[0]
+        from rnnreranker.runs.fuse import fuse
+
+        how = self.fusion
+        return fuse(runs, how.fuse, k=how.rrf_k, weights=how.weight_of_runs, hits=self.hits)
+
+
+def open_pipeline(
+    args: argparse.Namespace,
+    params: Mapping[str, list[Any]],
+    topics: Mapping[str, str],
+    qrels: pandas.DataFrame | None,
+    given: Run | None,
+) -> Pipeline:
+    """The index and the methods of a search; what they lack is found here, before queries are encoded.
+
+    Args:
+        args: of `search`; `rerank` is the list of rerankers.
+        params: the parameters of all methods in their order, by kind.
+        topics: query id to text; qrels: judgements, for methods that read them.
+        given: a run in place of retrieving.
+
+    Raises:
+        InputError: no such index, a part that is not in it, something that this search cannot give to a method.
+        UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
+    """
+    retrieving = [] if given is not None else retriever_names(args.retriever)
+    kinds = [*(find("retriever", name) for name in retrieving), *(find("reranker", name) for name in args.rerank)]
+    needs = frozenset[str]().union(*(kind.needs for kind in kinds))
+    index = open_index(args.index, args.bm25_index, needs=needs)
+    inputs = open_inputs(args, index, topics, qrels)
+    for kind in kinds:
+        if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
+            raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
+    if "vectors" in needs:
+        inputs.vectors  # noqa: B018  opened now
+    retrievers = [
+        kind(inputs, its, threads=args.threads, batch_size=args.batch_size)
+        for kind, its in zip(kinds[: len(retrieving)], params["retriever"], strict=False)
+    ]
+    for retriever in retrievers:
+        retriever.check()
+    rerankers = [
+        kind(
+            inputs,
+            its,
+            threads=args.threads,
+            missing=args.missing,
+            device=args.device if kind.takes_device else None,
+        )
+        for kind, its in zip(kinds[len(retrieving) :], params["reranker"], strict=True)
+    ]
+    for reranker in rerankers if given is not None else []:
+        reranker.check(given)
+    return Pipeline(index, inputs, needs, retrievers, rerankers, fuse_params(args, len(retrievers)), args.hits)
