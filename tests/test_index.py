@@ -20,9 +20,12 @@ import pytest
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.index import __main__ as command
-from rnnreranker.index import build, dense
-from rnnreranker.index.build import build_index, describe
+from rnnreranker.index import build
+from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.dense import DensePart
+from rnnreranker.index.part import Part
 from rnnreranker.index.texts import texts_of
+from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,12 +63,11 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "BLOCK", 4)
     monkeypatch.setattr(build, "BLOCK", 4)
 
 
 def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
-    built = build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), name="mine")
+    built = build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine")
     assert (built.documents, built.reused) == (25, 0)
     source = open_vectors(tmp_path / "out")
     assert source.docids == [f"d{i}" for i in range(25)]
@@ -77,7 +79,7 @@ def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
 
 
 def test_float16_is_a_matrix(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), dtype="float16")
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(), "float16")])
     matrix = np.load(tmp_path / "out" / "vectors.npy")
     assert matrix.dtype == np.float16
     np.testing.assert_array_equal(matrix[[3, 24]], [[3, 3, 1, 7], [24, 24, 1, 49]])
@@ -85,20 +87,19 @@ def test_float16_is_a_matrix(tmp_path: Path) -> None:
 
 
 def test_the_description_says_what_it_was_made_from(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), name="mine", inputs={"documents": "x"})
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine", inputs={"documents": "x"})
     described = describe(tmp_path / "out")
-    assert described["schema"] == 1
-    assert (described["documents"], described["count"], described["dimension"]) == ("mine", 25, 4)
-    assert described["encoder"] == {"name": "letters", "settings": {"pooling": "mean"}, "fingerprint": "letters-1"}
-    assert described["bm25"] is False
+    assert (described["schema"], described["documents"], described["count"]) == (2, "mine", 25)
+    made_by = {"name": "letters", "settings": {"pooling": "mean"}, "fingerprint": "letters-1"}
+    assert described["parts"] == {"dense": {"dimension": 4, "dtype": "float32", "encoder": made_by}}
     assert described["inputs"] == {"documents": "x"}
-    build_index(documents(24), tmp_path / "other", encoder=LetterEncoder())
+    build_index(documents(24), tmp_path / "other", [DensePart(LetterEncoder())])
     assert describe(tmp_path / "other")["fingerprint"] != described["fingerprint"]
 
 
 def test_texts_come_back(tmp_path: Path) -> None:
     odd = [Document("d-1", ""), Document("ü", 'two\nlines, "quoted" \u2028 日本')]
-    build_index([*documents(), *odd], tmp_path / "out", encoder=LetterEncoder())
+    build_index([*documents(), *odd], tmp_path / "out", [DensePart(LetterEncoder())])
     found = texts_of(tmp_path / "out", ["ü", "d2", "nowhere", "d-1"])
     assert found == {"ü": 'two\nlines, "quoted" \u2028 日本', "d2": "ababc", "d-1": ""}
     lines = (tmp_path / "out" / "corpus" / "documents.jsonl").read_bytes().decode().split("\n")
@@ -107,26 +108,26 @@ def test_texts_come_back(tmp_path: Path) -> None:
 
 def test_texts_whose_hashes_collide_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rnnreranker.index.texts._hash", lambda docid: 5)
-    build_index(documents(5), tmp_path / "out", encoder=LetterEncoder())
+    build_index(documents(5), tmp_path / "out", [DensePart(LetterEncoder())])
     assert texts_of(tmp_path / "out", ["d4", "d0", "x"]) == {"d4": "ababababc", "d0": "c"}
 
 
 def test_texts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
         texts_of(tmp_path, ["d1"])
-    build_index(documents(), tmp_path / "out", encoder=LetterEncoder())
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "corpus" / "documents.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match="no document at byte"):
         texts_of(tmp_path / "out", ["d7"])
 
 
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "whole", encoder=LetterEncoder(), name="mine")
+    build_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine")
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents(), tmp_path / "out", encoder=LetterEncoder(fail_after=3), name="mine")
+        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))], name="mine")
     assert not (tmp_path / "out").exists()
     second = LetterEncoder()
-    built = build_index(documents(), tmp_path / "out", encoder=second, name="mine")
+    built = build_index(documents(), tmp_path / "out", [DensePart(second)], name="mine")
     assert second.calls == 4  # of 7 blocks
     assert built.reused == 12
     assert content(tmp_path / "out") == content(tmp_path / "whole")
@@ -135,24 +136,24 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_blocks_of_other_documents_or_encoders_are_not_used(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents(), tmp_path / "out", encoder=LetterEncoder(fail_after=3))
+        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))])
     changed = documents()
     changed[5] = Document("d5", "ccc")
     again = LetterEncoder(fail_after=3)
     with pytest.raises(KeyboardInterrupt):
-        build_index(changed, tmp_path / "out", encoder=again)
+        build_index(changed, tmp_path / "out", [DensePart(again)])
     other = LetterEncoder()
     other.fingerprint = "letters-2"
-    build_index(changed, tmp_path / "out", encoder=other)
+    build_index(changed, tmp_path / "out", [DensePart(other)])
     assert other.calls == 7
     np.testing.assert_array_equal(open_vectors(tmp_path / "out").fetch(np.array([5])), [[0, 0, 3, 3]])
 
 
 def _slow_build(output: Path, calls: Path) -> None:
     """In a process of its own: build in small blocks, a fifth of a second each, and note how many were encoded."""
-    dense.BLOCK = build.BLOCK = 4
+    build.BLOCK = 4
     encoder = LetterEncoder(seconds=0.2)
-    build_index(documents(), output, encoder=encoder, name="mine", inputs={"documents": "x"})
+    build_index(documents(), output, [DensePart(encoder)], name="mine", inputs={"documents": "x"})
     calls.write_text(str(encoder.calls))
 
 
@@ -171,8 +172,8 @@ def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     second = LetterEncoder()
     inputs = {"documents": "x"}
-    build_index(documents(), tmp_path / "out", encoder=second, name="mine", inputs=inputs)
-    build_index(documents(), tmp_path / "whole", encoder=LetterEncoder(), name="mine", inputs=inputs)
+    build_index(documents(), tmp_path / "out", [DensePart(second)], name="mine", inputs=inputs)
+    build_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine", inputs=inputs)
     assert second.calls < 7
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -192,12 +193,12 @@ def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path
 
 
 def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_index(documents(), tmp_path / "out", encoder=LetterEncoder(), inputs={"documents": "x"})
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
     monkeypatch.setattr(build, "_hold", lambda file, partial: True)
     second = LetterEncoder()
-    built = build_index(documents(), tmp_path / "out", encoder=second, inputs={"documents": "x"})
+    built = build_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
     assert (second.calls, built.documents) == (0, 25)
-    build_index(documents(), tmp_path / "out", encoder=second, inputs={"documents": "y"})
+    build_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "y"})
     assert second.calls == 7
     assert os.listdir(tmp_path) == ["out"]
 
@@ -215,13 +216,13 @@ def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeyp
 )
 def test_bad_documents_are_named_by_position(tmp_path: Path, bad: Document, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        build_index([*documents(), bad], tmp_path / "out", encoder=LetterEncoder())
+        build_index([*documents(), bad], tmp_path / "out", [DensePart(LetterEncoder())])
     assert not (tmp_path / "out").exists()
 
 
 def test_no_documents_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents to index"):
-        build_index(iter(()), tmp_path / "out", encoder=LetterEncoder())
+        build_index(iter(()), tmp_path / "out", [DensePart(LetterEncoder())])
     assert os.listdir(tmp_path) == []
 
 
@@ -233,20 +234,20 @@ def test_documents_are_streamed(tmp_path: Path) -> None:
             assert encoder.calls == i // 4  # every full block has been encoded before more is read
             yield document
 
-    build_index(stream(), tmp_path / "out", encoder=encoder)
+    build_index(stream(), tmp_path / "out", [DensePart(encoder)])
 
 
 def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match="a folder with other things than an index"):
-        build_index(documents(), tmp_path / "out", encoder=LetterEncoder())
+        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     with pytest.raises(InputError, match="is a file"):
-        build_index(documents(), tmp_path / "out" / "thesis.tex", encoder=LetterEncoder())
+        build_index(documents(), tmp_path / "out" / "thesis.tex", [DensePart(LetterEncoder())])
     with pytest.raises(InputError, match="dtype=int8: expected float32 or float16"):
-        build_index(documents(), tmp_path / "new", encoder=LetterEncoder(), dtype="int8")
+        build_index(documents(), tmp_path / "new", [DensePart(LetterEncoder(), "int8")])
     with pytest.raises(InputError, match="nothing to make"):
-        build_index(documents(), tmp_path / "new", encoder=None)
+        build_index(documents(), tmp_path / "new", [])
 
 
 @pytest.fixture
@@ -295,6 +296,75 @@ def test_the_command_reads_documents_before_it_loads_a_model(tmp_path: Path, let
     assert os.listdir(tmp_path) == ["docs.jsonl"]
 
 
+class LengthsPart(Part):
+    """A part of another kind: the lengths of all texts, one a line."""
+
+    name = "lengths"
+
+    def __init__(self, fail: bool = False) -> None:
+        self.lengths: list[int] = []
+        self._fail = fail
+
+    def add(self, documents: Sequence[Document]) -> None:
+        self.lengths += [len(document.text) for document in documents]
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        if self._fail:
+            raise KeyboardInterrupt
+        assert (count, (corpus / "documents.jsonl").is_file()) == (len(self.lengths), True)
+        (folder / "lengths.txt").write_text("".join(f"{length}\n" for length in self.lengths))
+        return {"longest": max(self.lengths)}
+
+
+def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
+    parts = [DensePart(LetterEncoder()), LengthsPart()]
+    build_index(documents(), tmp_path / "whole", parts, name="mine", inputs={"documents": "x"})
+    assert describe(tmp_path / "whole")["parts"]["lengths"] == {"longest": 49}
+    build_index(documents(), tmp_path / "out", [LengthsPart()], name="mine", inputs={"documents": "x"})
+    before = content(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        add_parts(tmp_path / "out", [LengthsPart(fail=True)])
+    assert content(tmp_path / "out") == before
+    built = add_parts(tmp_path / "out", [DensePart(LetterEncoder())])
+    assert built.documents == 25
+    found, whole = content(tmp_path / "out"), content(tmp_path / "whole")
+    described, expected = (json.loads(files.pop("rnnreranker.json")) for files in (found, whole))
+    assert found == whole
+    assert described == expected
+    assert sorted(os.listdir(tmp_path)) == ["out", "whole"]
+
+
+def test_a_description_in_the_former_layout_is_read(tmp_path: Path, letters: list[LetterEncoder]) -> None:
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
+    arguments = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
+    assert command.main(arguments) == 0
+    now = describe(tmp_path / "out")
+    former = {**now, **now["parts"]["dense"], "schema": 1, "bm25": False}
+    del former["parts"]
+    (tmp_path / "out" / "rnnreranker.json").write_text(json.dumps(former))
+    assert describe(tmp_path / "out") == now
+    assert open_index(str(tmp_path / "out")).encoder["name"] == "letters"
+    assert command.main(arguments) == 0
+    assert len(letters) == 1  # found complete
+    (tmp_path / "out" / "rnnreranker.json").write_text('{"schema": 3}')
+    with pytest.raises(InputError, match="schema 3 is not known; this version reads schemas 1 and 2"):
+        command.main(arguments)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--parts", "dense,imapct"], "imapct: no such part of an index; known: bm25, dense"),
+        (["--parts", "dens"], "dens: no such part of an index; did you mean dense"),
+        (["--parts", ""], ": no such part of an index; known: bm25, dense"),
+        (["--parts", "bm25", "--no-dense"], "--no-dense beside --parts"),
+    ],
+)
+def test_parts_that_cannot_be_made(tmp_path: Path, flags: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        command.main(["--documents", "x", "--output", str(tmp_path / "out"), *flags])
+
+
 def test_the_command_refuses_to_make_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--no-dense without --bm25 leaves nothing to make"):
         command.main(["--documents", "x", "--output", str(tmp_path / "out"), "--no-dense"])
@@ -314,7 +384,7 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     from rnnreranker.encode.encoder import load_encoder
 
-    described = describe(tmp_path / "out")["encoder"]
+    described = describe(tmp_path / "out")["parts"]["dense"]["encoder"]
     encoder = load_encoder(described["name"], **described["settings"])
     assert encoder.fingerprint == described["fingerprint"]
     source = open_vectors(tmp_path / "out")

@@ -82,11 +82,12 @@ SEARCH = """
 import json, sys
 from pathlib import Path
 from rnnreranker.data.document import Document
+from rnnreranker.index.bm25 import Bm25Part
 from rnnreranker.index.build import build_index
 texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
 documents = [Document(docid, text) for docid, text in texts.items()]
 output = Path(sys.argv[1])
-build_index(documents, output, encoder=None, bm25=True)
+build_index(documents, output, [Bm25Part()])
 from rnnreranker.java import start_java
 start_java()
 from pyserini.search.lucene import LuceneSearcher
@@ -130,7 +131,7 @@ def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
         pytest.skip(str(error))
     documents, output = tmp_path / "docs.jsonl", tmp_path / "out"
     documents.write_text('{"id": "a", "text": "purring cats"}\n{"id": "b", "text": "barking dogs"}\n')
-    assert main(["--documents", str(documents), "--output", str(output), "--no-dense", "--bm25"]) == 0
+    assert main(["--documents", str(documents), "--output", str(output), "--parts", "bm25"]) == 0
     assert not (output / "index").exists()
     assert main(["--documents", str(documents), "--output", str(output)]) == 0
     assert (output / "index").is_file()
@@ -144,11 +145,12 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from rnnreranker.data.document import Document\n"
         "from rnnreranker.index.build import build_index\n"
+        "from rnnreranker.index.dense import DensePart\n"
         "class Axes:\n"
         "    name, dimension, fingerprint, options = 'axes', 4, 'axes', {}\n"
         "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
         "folder = Path(sys.argv[1])\n"
-        "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, encoder=Axes())\n"
+        "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"
         "from rnnreranker.java import start_java; start_java()\n"
         "from pyserini.search.faiss import FaissSearcher\n"
         "queries = np.array([[0, 1, 3, 2]], dtype=np.float32)\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["build_bm25", "build_index", "texts_of"]
+__all__ = ["build_bm25", "build_index", "make_index", "texts_of"]
 
 _HOMES = {
     "build_bm25": "rnnreranker.index.bm25",
     "build_index": "rnnreranker.index.build",
+    "make_index": "rnnreranker.index.make",
     "texts_of": "rnnreranker.index.texts",
 }
 

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, ClassVar
 
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import folder_written_whole
+from rnnreranker.index.part import Part
 from rnnreranker.java import start_java
+
+
+class Bm25Part(Part):
+    """A Lucene index of the texts, in a folder `bm25`."""
+
+    name: ClassVar[str] = "bm25"
+    packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+
+    def check(self) -> None:
+        """Start Java.
+
+        Raises:
+            UnavailableError: no Java 21 or newer.
+        """
+        start_java()
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """As `build_bm25`; it needs no description."""
+        build_bm25(corpus, folder / "bm25")
+        return {}
 
 
 def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -> Path:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import os
 import shutil
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +23,13 @@ from typing import Any
 from rnnreranker import __version__
 from rnnreranker.command import progress, say
 from rnnreranker.data.document import Document
-from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, read_text, write_json
-from rnnreranker.index.bm25 import build_bm25
-from rnnreranker.index.dense import BLOCK, VectorBlocks
-from rnnreranker.index.texts import FOLDER, CorpusWriter
+from rnnreranker.index.part import Part
+from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
 
 DESCRIPTION = "rnnreranker.json"
-DTYPES = ("float32", "float16")
+BLOCK = 1024  # documents that pass through together
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,8 @@ class Built:
 def build_index(
     documents: Iterable[Document],
     output: str | os.PathLike[str],
+    parts: Sequence[Part],
     *,
-    encoder: Encoder | None,
-    bm25: bool = False,
-    dtype: str = "float32",
     threads: int | None = None,
     name: str = "",
     inputs: dict[str, Any] | None = None,
@@ -60,66 +57,100 @@ def build_index(
     Args:
         documents: streamed once, in blocks; docids without white space, each once; texts may be empty.
         output: the folder; it appears when everything is done.
-        encoder: None = no vectors, only BM25.
-        bm25: make the Lucene index too (needs Java).
-        dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
+        parts: at least one.
         threads: None = one per core; the result does not depend on it.
         name: of the documents, for the description.
         inputs: kept in the description, to tell later whether the index is that of the same inputs.
 
     Raises:
         InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
-            is not a string of characters, a folder that is not an index, `dtype` unknown, neither encoder nor bm25.
-        UnavailableError: `bm25` without Java 21 or newer.
+            is not a string of characters, a folder that is not an index, no parts.
+        UnavailableError: a BM25 part without Java 21 or newer.
     """
     output = Path(output).expanduser()
-    if dtype not in DTYPES:
-        raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
-    if encoder is None and not bm25:
-        raise InputError("nothing to make: expected an encoder for dense vectors, or bm25, or both")
+    if not parts:
+        raise InputError("nothing to make: expected at least one part of an index")
     check_replaceable(output)
-    if bm25:  # fail before hours of encoding, not after
-        from rnnreranker.java import start_java
-
-        start_java()
+    for part in parts:
+        part.check()
     with partial_folder(output) as (partial, waited):
         described = describe(output) if waited and inputs else {}
-        if described.get("inputs") == inputs and (not bm25 or (output / "bm25").is_dir()) and described:
+        if described and described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
             shutil.rmtree(partial)  # another process has just made the same
             return Built(output, described["count"], described["count"])
-        result = partial / "result"
-        shutil.rmtree(result, ignore_errors=True)
-        result.mkdir()
-        blocks = None if encoder is None else VectorBlocks(partial / "vectors", encoder, threads)
-        count, content = _stream(documents, result, blocks)
-        if blocks is not None:
-            if dtype == "float32":
-                blocks.write_flat(result / "index", count)
-            else:
-                blocks.write_matrix(result / "vectors.npy", count)
-        if bm25:
-            build_bm25(result / FOLDER, result / "bm25")
-        write_json(result / DESCRIPTION, _description(name, count, content, encoder, dtype, bm25, inputs))
+        result = _new_result(partial)
+        for part in parts:
+            part.start(partial, threads)
+        count, content = _stream(documents, result, parts)
+        made = {part.name: part.write(result, result / FOLDER, count) for part in parts}
+        described = {
+            "schema": 2,
+            "documents": name,
+            "count": count,
+            "content": content,
+            "parts": made,
+            "fingerprint": fingerprint(content, *(mark for part in parts for mark in part.marks)),
+            "inputs": inputs or {},
+            "versions": _versions(parts),
+        }
+        write_json(result / DESCRIPTION, described)
         if output.exists():
             shutil.rmtree(output)
         os.replace(result, output)
         shutil.rmtree(partial)
-    return Built(output, count, 0 if blocks is None else min(count, blocks.reused * BLOCK))
+    return Built(output, count, min(count, max(part.reused for part in parts)))
 
 
-def add_bm25(index: Path) -> None:
-    """Give an index that has texts but no Lucene index one.
+def add_parts(
+    output: Path, parts: Sequence[Part], *, threads: int | None = None, inputs: dict[str, Any] | None = None
+) -> Built:
+    """Give an index that has texts more parts; one of the same name is replaced.
+
+    Args:
+        output: the folder of the index.
+        parts: at least one; threads: as in `build_index`.
+        inputs: kept in the description in place of those that it has.
 
     Raises:
-        UnavailableError: no Java 21 or newer.
+        InputError: an index without texts.
+        UnavailableError: a BM25 part without Java 21 or newer.
     """
-    build_bm25(index / FOLDER, index / "bm25")
-    described = describe(index)
-    write_json(index / DESCRIPTION, {**described, "bm25": True})
+    for part in parts:
+        part.check()
+    with partial_folder(output) as (partial, _):
+        described, result, count = describe(output), _new_result(partial), 0
+        for part in parts:
+            part.start(partial, threads)
+        for block in _blocks(progress(documents_of(output), unit="documents", what="index")):
+            count += len(block)
+            for part in parts:
+                part.add(block)
+        for part in parts:
+            described["parts"][part.name] = part.write(result, output / FOLDER, count)
+        for made in list(result.iterdir()):
+            if (output / made.name).is_dir():
+                shutil.rmtree(output / made.name)
+            os.replace(made, output / made.name)
+        marks = [mark for part in parts for mark in part.marks]
+        described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
+        described["versions"] |= _versions(parts)
+        write_json(output / DESCRIPTION, {**described, "inputs": inputs or described["inputs"]})
+        shutil.rmtree(partial)
+    return Built(output, count, min(count, max(part.reused for part in parts)))
+
+
+def _new_result(partial: Path) -> Path:
+    """An empty folder for what is being made."""
+    result = partial / "result"
+    shutil.rmtree(result, ignore_errors=True)
+    result.mkdir()
+    return result
 
 
 def describe(index: Path) -> dict[str, Any]:
     """What `rnnreranker.json` in an index folder says; empty when there is none.
+
+    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1.
 
     Raises:
         InputError: a file that is not a JSON object.
@@ -133,7 +164,13 @@ def describe(index: Path) -> dict[str, Any]:
         raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); make the index again") from None
     if not isinstance(described, dict):
         raise InputError(f"{path}: expected a JSON object; make the index again")
-    return described
+    if described.get("schema", 1) not in (1, 2):
+        raise InputError(f"{path}: schema {described['schema']!r} is not known; this version reads schemas 1 and 2")
+    if "parts" not in described:
+        dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
+        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) else {}
+        described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
+    return {"inputs": {}, "versions": {}, **described}
 
 
 def check_replaceable(output: Path) -> None:
@@ -199,27 +236,28 @@ def _hold(file: int, partial: Path) -> bool:
     return False
 
 
-def _stream(documents: Iterable[Document], result: Path, blocks: VectorBlocks | None) -> tuple[int, str]:
-    """Pass all documents to the corpus, the list of docids and the encoder; their number and a digest of them."""
+def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) -> tuple[int, str]:
+    """Pass all documents to the corpus, the list of docids and the parts; their number and a digest of them."""
     digest = hashlib.sha256()
-    waiting: list[Document] = []
     count = 0
     with CorpusWriter(result) as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
-        for document in progress(_checked(documents), unit="documents", what="index"):
-            corpus.add(document)
-            docids.write(document.docid + "\n")
-            digest.update(json.dumps([document.docid, document.text]).encode())
-            count += 1
-            waiting.append(document)
-            if len(waiting) == BLOCK:
-                if blocks is not None:
-                    blocks.add(waiting)
-                waiting = []
-        if waiting and blocks is not None:
-            blocks.add(waiting)
+        for block in _blocks(progress(_checked(documents), unit="documents", what="index")):
+            for document in block:
+                corpus.add(document)
+                docids.write(document.docid + "\n")
+                digest.update(json.dumps([document.docid, document.text]).encode())
+            count += len(block)
+            for part in parts:
+                part.add(block)
     if not count:
         raise InputError("no documents to index; expected at least one")
     return count, digest.hexdigest()[:16]
+
+
+def _blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    waiting = iter(documents)
+    while block := list(itertools.islice(waiting, BLOCK)):
+        yield block
 
 
 def _checked(documents: Iterable[Document]) -> Iterator[Document]:
@@ -244,31 +282,9 @@ def _checked(documents: Iterable[Document]) -> Iterator[Document]:
         yield document
 
 
-def _description(
-    name: str,
-    count: int,
-    content: str,
-    encoder: Encoder | None,
-    dtype: str,
-    bm25: bool,
-    inputs: dict[str, Any] | None,
-) -> dict[str, Any]:
-    dense: dict[str, Any] = {}
-    if encoder is not None:
-        described = {"name": encoder.name, "settings": encoder.options, "fingerprint": encoder.fingerprint}
-        dense = {"dimension": encoder.dimension, "dtype": dtype, "encoder": described}
-    packages = ["numpy", *(["torch", "transformers", "faiss-cpu"] if dense else []), *(["pyserini"] if bm25 else [])]
-    return {
-        "schema": 1,
-        "documents": name,
-        "count": count,
-        "content": content,
-        **dense,
-        "bm25": bm25,
-        "fingerprint": fingerprint(content, encoder.fingerprint if encoder else None, dtype),
-        "inputs": inputs or {},
-        "versions": {"rnnreranker": __version__, **{package: _installed(package) for package in packages}},
-    }
+def _versions(parts: Sequence[Part]) -> dict[str, str]:
+    packages = ["numpy", *(package for part in parts for package in part.packages)]
+    return {"rnnreranker": __version__, **{package: _installed(package) for package in packages}}
 
 
 def _installed(package: str) -> str:

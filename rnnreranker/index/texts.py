@@ -96,6 +96,22 @@ class Texts(Mapping[str, str]):
         return len(self._table)
 
 
+def documents_of(index: Path) -> Iterator[Document]:
+    """The documents of an index in the order of their rows.
+
+    Raises:
+        InputError: an index without texts, or with a line that is no document.
+    """
+    try:
+        stream = open(index / FOLDER / "documents.jsonl", "rb")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); build the index again") from None
+    with stream:
+        while stream.peek(1):
+            record = _read(stream, stream.tell())
+            yield Document(record["id"], record["contents"])
+
+
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
     """The texts of some documents of an index, by docid; docids that the index does not have are left out.
 

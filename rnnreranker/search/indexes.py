@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import say
 from rnnreranker.data.names import BUILT_IN
+from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home
 from rnnreranker.java import prebuilt_index_names, start_java
+from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
     from rnnreranker.vectors import VectorSource
@@ -47,6 +49,22 @@ class Index:
         if not any(self.bm25.glob("segments_*")):
             raise InputError(f"{self.bm25}: no Lucene index in this folder (no file segments_*); make it again")
         return self.bm25
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """What `index` wrote about the encoder of the vectors: name and settings; empty when it says nothing.
+
+        Raises:
+            InputError: something else than an encoder as this version describes one.
+        """
+        described = self.settings.get("parts", {}).get("dense", {}).get("encoder", {})
+        settings = described.get("settings", {}) if isinstance(described, dict) else None
+        if not isinstance(settings, dict) or not set(settings) <= set(hints_of(EncoderParams)):
+            raise InputError(
+                f"{self.name}: rnnreranker.json does not describe an encoder as this version does; "
+                "make the index again, or give --encoder"
+            )
+        return described
 
     @cached_property
     def vectors(self) -> VectorSource:
@@ -118,14 +136,14 @@ def _on_disk(name: str) -> Index:
 
 def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
-    from rnnreranker.index.__main__ import main as make_index
+    from rnnreranker.index.build import describe
+    from rnnreranker.index.make import Recipe, make_index
 
-    need_bm25 = "words" in needs
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
-    complete = (path / "rnnreranker.json").is_file() and ((path / "bm25").is_dir() or not need_bm25)
-    if not complete:
+    wanted = ["dense", *(["bm25"] if "words" in needs else [])]
+    if not set(wanted) <= set(describe(path).get("parts", {})):
         say(f"making the {name} index in {path} (once; about a minute on two cores)")
-        make_index(["--documents", name, "--output", str(path), *(["--bm25"] if need_bm25 else [])])
+        make_index(Recipe(name, wanted), path)
     return _on_disk(str(path))
 
 

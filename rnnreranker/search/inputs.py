@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs
-from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
     import pandas
@@ -74,7 +73,7 @@ def query_vectors(
         found = _encoded(args, index, {qid: topics[qid] for qid in qids}, threads)
     length, expected = found.vectors.shape[1], index.vectors.dimension
     if length != expected:
-        source = encoded or args.encoder or _described(index).get("name")
+        source = encoded or args.encoder or index.encoder.get("name")
         raise InputError(
             f"{source}: query vectors have {length} dimensions, the index {index.name} has {expected}; "
             "encode the queries with the encoder that made the index"
@@ -86,7 +85,7 @@ def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], 
     from rnnreranker.encode.encoder import load_encoder
     from rnnreranker.vectors import QueryVectors
 
-    described = {} if args.encoder else _described(index)
+    described = {} if args.encoder else index.encoder
     name = args.encoder or described.get("name")
     if not name:
         raise InputError(
@@ -96,15 +95,3 @@ def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], 
     settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
     vectors = load_encoder(name, **settings).encode(list(topics.values()), threads=threads, what="queries")
     return QueryVectors(tuple(topics), vectors)
-
-
-def _described(index: Index) -> dict[str, Any]:
-    """What the index says about the encoder that made it: name and settings; empty when it says nothing."""
-    described = index.settings.get("encoder", {})
-    settings = described.get("settings", {}) if isinstance(described, dict) else None
-    if not isinstance(settings, dict) or not set(settings) <= set(hints_of(EncoderParams)):
-        raise InputError(
-            f"{index.name}: rnnreranker.json does not describe an encoder as this version does; "
-            "make the index again, or give --encoder"
-        )
-    return described

@@ -50,7 +50,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.search.inputs import query_vectors
 
     index = open_index(args.index)
-    described = {} if args.encoder else index.settings.get("encoder", {})
+    described = {} if args.encoder else index.encoder
     encoder = args.encoder or described.get("name")
     if not encoder:
         raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")

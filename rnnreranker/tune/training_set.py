@@ -33,7 +33,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     from rnnreranker.train.samples import split
 
     index = open_index(args.index)
-    encoder = args.encoder or index.settings.get("encoder", {}).get("name")
+    encoder = args.encoder or index.encoder.get("name")
     if not encoder:
         raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
     qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
@@ -54,7 +54,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         share = args.validation_share / (1 - args.test_share)
     checked = split(usable, share, args.seed)
     topics = {qid: texts[qid] for qid in usable}
-    described = index.settings.get("encoder", {}).get("settings", {}) if args.encoder is None else {}
+    described = index.encoder.get("settings", {}) if args.encoder is None else {}
     options = {name: described[name] for name in ("pooling", "normalize") if described.get(name) is not None}
     options |= {} if args.pooling is None else {"pooling": args.pooling}
     vectors = query_vectors(args, index, {**topics, **tested})

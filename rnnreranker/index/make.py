@@ -1,0 +1,135 @@
+"""An index of named documents in a folder: made, given the parts that it lacks, or found complete."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.encode.params import EncoderParams
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.files import fingerprint
+from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
+from rnnreranker.index.part import Part
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an index is made of.
+
+    Args:
+        documents: an ir_datasets id, a .jsonl or .tsv file, or `pydoc`.
+        parts: some of `PARTS`.
+        encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
+        dtype: of stored vectors, "float32" or "float16".
+
+    Raises:
+        InputError: no parts, or unknown ones (with those there are).
+    """
+
+    documents: str
+    parts: Sequence[str] = ("dense",)
+    encoder: str = "minilm"
+    settings: EncoderParams = field(default_factory=EncoderParams)
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if unknown := [part for part in self.parts if part not in PARTS]:
+            raise InputError(f"{', '.join(unknown)}: no such part of an index; {nearest(unknown[0], PARTS)}")
+        if not self.parts:
+            raise InputError(f"no parts of an index to make; expected some of {', '.join(PARTS)}")
+
+    def inputs(self) -> dict[str, Any]:
+        """What tells one index from another, computed without loading documents or models."""
+        from rnnreranker.encode.encoder import digest_of
+        from rnnreranker.encode.model_folder import file_digest
+
+        path = Path(self.documents).expanduser()
+        if path.is_file():
+            documents = file_digest(path)[:16]
+        elif self.documents == "pydoc":
+            from rnnreranker.data import pydoc
+
+            documents = pydoc.fingerprint()
+        else:
+            documents = self.documents
+        of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
+        return {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
+
+
+def _dense(recipe: Recipe) -> Part:
+    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.index.dense import DensePart
+
+    return DensePart(load_encoder(recipe.encoder, **recipe.settings.given()), recipe.dtype)
+
+
+def _bm25(recipe: Recipe) -> Part:
+    from rnnreranker.index.bm25 import Bm25Part
+
+    return Bm25Part()
+
+
+PARTS = {"dense": _dense, "bm25": _bm25}  # name → what makes the part of a recipe
+
+
+def make_index(
+    recipe: Recipe, output: Path, *, threads: int | None = None, overwrite: bool = False
+) -> tuple[Built, list[str]]:
+    """What stands in `output` afterwards, and the parts that were made; parts that are there already stay.
+
+    Args:
+        recipe: documents and parts.
+        output: the folder; an interrupted build goes on.
+        threads: None = one per core; the result does not depend on it.
+        overwrite: make again what is there, and replace an index of other inputs.
+
+    Raises:
+        InputError: as `build_index`; an index of other inputs in the folder, without `overwrite`.
+        UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
+    """
+    inputs = recipe.inputs()
+    check_replaceable(output)
+    there = [] if overwrite else _parts_there(output, recipe, inputs)
+    missing = [part for part in recipe.parts if part not in there]
+    if there:
+        if not missing:
+            return Built(output, describe(output)["count"], 0), []
+        inputs = {**describe(output)["inputs"], **({} if inputs["dense"] is None else inputs)}
+        made = [PARTS[part](recipe) for part in missing]
+        return add_parts(output, made, threads=threads, inputs=inputs), missing
+
+    from rnnreranker.data.documents import load_documents
+
+    documents = load_documents(recipe.documents)
+    first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
+    made = [PARTS[part](recipe) for part in missing]
+    whole = itertools.chain(first, documents)
+    return build_index(whole, output, made, threads=threads, name=recipe.documents, inputs=inputs), missing
+
+
+def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[str]:
+    """The parts that `output` has; none where there is no index.
+
+    Raises:
+        InputError: an index of other documents or, where both have vectors, of other vectors.
+    """
+    if not output.is_dir() or not any(output.iterdir()):
+        return []
+    described = describe(output)
+    parts = described.get("parts", {})
+    dense = parts.get("dense", {})
+    others = {
+        "documents": f"other documents ({described.get('documents', 'unknown')})",
+        "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
+    }
+    compared = ["documents", *(["dense"] if "dense" in recipe.parts and dense else [])]
+    before = described.get("inputs", {})
+    if differing := [others[part] for part in compared if before.get(part) != inputs[part]]:
+        raise InputError(
+            f"{output}: holds an index of {' and '.join(differing)}; "
+            "give --overwrite to replace it, or another --output"
+        )
+    return [part for part in parts if part != "bm25" or (output / "bm25").is_dir()]

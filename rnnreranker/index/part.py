@@ -1,0 +1,45 @@
+"""What a part of an index is: one representation of all documents, made while they stream by."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rnnreranker.data.document import Document
+
+
+class Part(ABC):
+    """Makes one representation of the documents; a subclass in a file of its own is a part.
+
+    Attributes:
+        name: in `--parts` and in rnnreranker.json.
+        packages: whose versions the description keeps.
+        marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
+        reused: documents that an earlier, interrupted build had done.
+    """
+
+    name: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]] = ()
+    marks: tuple[Any, ...] = ()
+    reused: int = 0
+
+    def check(self) -> None:  # noqa: B027  not every part needs something
+        """Fail before hours of work where something is lacking, as Java."""
+
+    def start(self, work: Path, threads: int | None) -> None:  # noqa: B027  not every part works block by block
+        """Begin; `work` is a folder for what an interrupted build goes on from."""
+
+    def add(self, documents: Sequence[Document]) -> None:  # noqa: B027  nor reads the stream
+        """Take the next block of documents."""
+
+    @abstractmethod
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """Write the files of the part into `folder`; what rnnreranker.json says about it.
+
+        Args:
+            folder: of the index.
+            corpus: the folder with the texts of all documents, see `texts.py`.
+            count: documents.
+        """
