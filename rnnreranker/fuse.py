@@ -16,7 +16,7 @@ EPILOG = """examples:
   python -m rnnreranker.fuse bm25.txt dense.txt --output hybrid.txt
   python -m rnnreranker.fuse bm25.txt dense.txt --method minmax --weights 0.3,0.7 --output hybrid.txt.gz
 
-Queries stand in the order of the first run. Equal scores stand as trec_eval sorts them, the larger docid first.
+Queries stand in the order of the first run, equal scores by ascending docid.
 """
 
 

@@ -93,17 +93,17 @@ def test_queries_and_documents_that_a_run_lacks() -> None:
         assert fuse([Run.from_dict({"q": {}}), Run.from_dict({"q": {}})], method)["q"] == []
 
 
-def test_equal_scores_stand_as_trec_eval_sorts_them(tmp_path: Path) -> None:
-    """trec_eval compares scores as float32 and puts the larger docid first."""
+def test_equal_scores_stand_by_docid_and_stay_so_when_written(tmp_path: Path) -> None:
+    """Scores that float32, in which trec_eval compares them, cannot tell apart are equal."""
     entries = {"q": dict.fromkeys(("a", "c", "b", "é", "Z"), 1.0)}
-    assert fuse(runs(entries, entries), "mean").ranked("q") == ["é", "c", "b", "a", "Z"]
-    near = {"q": {"a": 1.0 + 1e-9, "b": 1.0, "c": 1.0 - 1e-3}}
-    assert fuse(runs(near), "mean").ranked("q") == ["b", "a", "c"]
+    assert fuse(runs(entries, entries), "mean").ranked("q") == ["Z", "a", "b", "c", "é"]
+    near = {"q": {"b": 1.0 + 1e-9, "a": 1.0, "c": 1.0 - 1e-3}}
+    assert fuse(runs(near), "mean").ranked("q") == ["a", "b", "c"]
     crossed = runs({"q": {"x": 2.0, "y": 1.0}}, {"q": {"y": 2.0, "x": 1.0}})
     fused = fuse(crossed)
-    assert fused.ranked("q") == ["y", "x"]
+    assert fused.ranked("q") == ["x", "y"]
     fused.write(tmp_path / "fused.txt")
-    assert Run.read(tmp_path / "fused.txt").ranked("q") == ["y", "x"]
+    assert Run.read(tmp_path / "fused.txt").ranked("q") == ["x", "y"]
 
 
 def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
@@ -112,7 +112,7 @@ def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
         for rank, docid in enumerate(sorted(part, key=lambda docid: (-part[docid], docid)), 1):
             scores[docid] = scores.get(docid, 0.0) + 1 / (60 + rank)
     single = {docid: np.float32(score) for docid, score in scores.items()}
-    return sorted(sorted(single, reverse=True), key=lambda docid: -single[docid])[:hits]
+    return sorted(single, key=lambda docid: (-single[docid], docid))[:hits]
 
 
 def test_many_runs_with_ties_against_a_plain_sum() -> None:

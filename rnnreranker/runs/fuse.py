@@ -59,8 +59,8 @@ def fuse(
     """One run with the documents of all, for the queries of all in order of first appearance.
 
     A document that a run does not have adds nothing to a sum. A run without entries for a query takes no part in it.
-    Scores are rounded to float32, as trec_eval reads them, and equal ones stand as it sorts them, the larger docid
-    first: what is written and evaluated by other tools is in this order.
+    Scores are rounded to float32, the precision of trec_eval; equal ones stand by ascending docid, as in every run,
+    and `Run.write` lowers them so that other tools keep that order.
 
     Args:
         runs: at least one.
@@ -152,7 +152,7 @@ def _values(run: Run, method: str, k: float) -> np.ndarray:
 def _best_first(
     queries: np.ndarray, scores: np.ndarray, names: pyarrow.Array, rows: np.ndarray, count: int
 ) -> np.ndarray:
-    """Positions that put entries by query, then descending score, then descending docid.
+    """Positions that put entries by query, then descending score, then ascending docid.
 
     Args:
         queries: (n,) int64, below `count`; scores: (n,) float32, finite.
@@ -169,14 +169,14 @@ def _best_first(
     before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
     one, two = (names.take(pyarrow.array(rows[order[places]])) for places in (first, first + 1))
-    swapped = first[pyarrow.compute.less(one, two).to_numpy(zero_copy_only=False)]  # by bytes, as strcmp
+    swapped = first[pyarrow.compute.greater(one, two).to_numpy(zero_copy_only=False)]  # by bytes, as strcmp
     order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
     tied = (before | after)[: len(order)]
     tied[first] = tied[first + 1] = False
     among = order[tied]
     column = names.take(pyarrow.array(rows[among]))
-    descending = among[pyarrow.compute.sort_indices(column, sort_keys=[("", "descending")]).to_numpy()]
-    order[tied] = descending[np.argsort(keys[descending], kind="stable")]
+    by_docid = among[pyarrow.compute.sort_indices(column).to_numpy()]
+    order[tied] = by_docid[np.argsort(keys[by_docid], kind="stable")]
     return order
 
 
