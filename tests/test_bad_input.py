@@ -159,7 +159,9 @@ def test_missing_flags(expect_refusal: Refusal) -> None:
     )
     with pytest.raises(InputError, match="--tag 'two words': expected a word without white space"):
         search([*DENSE.split(), "--tag", "two words"])
-    expect_refusal(regress, "cranfeld", "cranfeld: no such spec, query set or paper .* (did you mean|known:?) .*cranfield")
+    expect_refusal(
+        regress, "cranfeld", "cranfeld: no such spec, query set or paper .* (did you mean|known:?) .*cranfield"
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from rnnreranker.bench import __main__ as bench
 from rnnreranker.bench import corpus, process, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
-from rnnreranker.bench.figures import in_pairs, judged, quartiles, ratio_of, slope
 from rnnreranker.bench.file_to_file import file_to_file
 from rnnreranker.bench.parts import FULL, PARTS, Sizes, missed
+from rnnreranker.bench.summaries import in_pairs, judged, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.errors import UnavailableError
 from rnnreranker.record import Record, read_records

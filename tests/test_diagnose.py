@@ -13,8 +13,8 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.diagnose import diagnose, rank_biased_overlap, verdict
 from rnnreranker.diagnose.__main__ import main
+from rnnreranker.diagnose.diagnosis import sampled
 from rnnreranker.diagnose.geometry import cohesion, geometry, skewness
-from rnnreranker.diagnose.measure import sampled
 from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
 from rnnreranker.errors import InputError
 from rnnreranker.record import Record, read_records

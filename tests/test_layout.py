@@ -7,6 +7,7 @@ import configparser
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rnnreranker import command
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.errors import InputError, MissingDependencyError, require
+from rnnreranker.method import KINDS, names
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -60,6 +62,38 @@ def test_imports_point_one_way(path: Path) -> None:
         assert not imported.startswith("rnnreranker.regress.__main__"), f"{path} imports a command"
         if room_of(imported) in ROOMS and path.name != "__main__.py":
             assert ROOMS.index(room_of(imported)) <= ROOMS.index(room), f"{room} imports {imported}"
+
+
+SAME_MEANING = {"__init__", "__main__", "base", "flags", "inputs", "page", "params", "plots", "reading", "report"}
+
+
+def test_no_two_files_of_one_name_mean_different_things() -> None:
+    places: dict[str, list[str]] = {}
+    for path in modules():
+        places.setdefault(path.stem, []).append(str(path.relative_to(PACKAGE)))
+    methods = {stem for kind in KINDS for stem in (name.replace("-", "_") for name in names(kind))}
+    assert {
+        stem: found for stem, found in places.items() if len(found) > 1 and stem not in SAME_MEANING | methods
+    } == {}
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    """Neither at the top of modules nor inside functions."""
+    known = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    known = {name.removesuffix(".__init__"): path for name, path in known.items()}
+    graph = {}
+    for name, path in known.items():
+        found = {wanted if wanted in known else wanted.rpartition(".")[0] for wanted in imports_of(path)}
+        graph[name] = sorted(found & set(known) - {name, "rnnreranker"})
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_no_command_is_called_from_python() -> None:
+    """A command's `main` belongs to the shell; what another module needs of it is a function of the room."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rnnreranker"):
+                assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"
 
 
 def test_no_module_is_a_crowd() -> None:

@@ -21,7 +21,7 @@ from rnnreranker.papers.site import write_pages
 from rnnreranker.record import Record, read_records, write_records
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.pages import spec_page
+from rnnreranker.regress.page import spec_page
 from rnnreranker.regress.published import find_runs, measure_published
 from rnnreranker.regress.records import records_file
 from rnnreranker.regress.spec import spec_names, specs_folder

@@ -13,7 +13,7 @@ from rnnreranker.evaluate.comparison import holm
 from rnnreranker.record import Record
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.measure import Measured
-from rnnreranker.regress.pages import Printed, spec_page
+from rnnreranker.regress.page import Printed, spec_page
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.records import compare
 from rnnreranker.regress.spec import Spec

@@ -129,7 +129,7 @@ class TestSchema:
             ("index: vectors}", "index: words}", r"own\.yaml:12: reranker rnn: index words has no part dense"),
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
             ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; expected the conditions"),
-            ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected the condition"),
+            ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected"),
             ("rrf_k: 40", "rrf_k: -1", r"own\.yaml:13: rrf_k=-1: expected a finite number >= 0"),
             ("rrf: {", "rrff: {", r"own\.yaml:13: fuse='rrff': expected one of rrf"),
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),

@@ -20,7 +20,7 @@ import sys, time
 from pathlib import Path
 from rnnreranker import command
 from rnnreranker.search.__main__ import main
-from rnnreranker.vectors.matrix import MatrixVectors
+from rnnreranker.vectors.matrix_files import MatrixVectors
 
 fetch, calls = MatrixVectors.fetch, []
 

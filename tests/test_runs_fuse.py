@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.fuse import main
+from rnnreranker.fuse.__main__ import main
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import judged
 from rnnreranker.bench.process import in_fresh_process, most_anonymous
+from rnnreranker.bench.summaries import judged
 from rnnreranker.bench.synthetic import contexts
 
 RESIDENT_BOUND = 1200.0  # MB besides mapped pages, for 1,000 queries x 1,000 candidates of a million rows

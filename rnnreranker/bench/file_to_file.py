@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import judged, quartiles
+from rnnreranker.bench.summaries import judged, quartiles
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams

@@ -58,19 +58,19 @@ class Part:
 
 
 def _kernel(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import kernel
+    from rnnreranker.bench.kernel_ratios import kernel
 
     return kernel(sizes.contexts, sizes.dimension, sizes.pairs)
 
 
 def _scale(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import scale
+    from rnnreranker.bench.kernel_ratios import scale
 
     return scale(sizes.contexts, sizes.dimension, sizes.pairs)
 
 
 def _probes(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import probes
+    from rnnreranker.bench.kernel_ratios import probes
 
     return probes(sizes.contexts[-1], sizes.dimension, sizes.pairs)
 
@@ -94,7 +94,7 @@ def _files(sizes: Sizes) -> Rows:
 
 
 def _slope(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import growth
+    from rnnreranker.bench.kernel_ratios import growth
 
     return growth(sizes.growth, sizes.dimension, sizes.pairs)
 
@@ -107,13 +107,13 @@ def _corpus(sizes: Sizes) -> Rows:
 
 
 def _dtype(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import dtype
+    from rnnreranker.bench.kernel_ratios import dtype
 
     return dtype(sizes.contexts, sizes.dimension, sizes.pairs)
 
 
 def _threads(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel import threads
+    from rnnreranker.bench.kernel_ratios import threads
 
     return threads(sizes.contexts, sizes.dimension, sizes.pairs)
 
@@ -125,13 +125,13 @@ def _torch(sizes: Sizes) -> Rows:
 
 
 def _labels(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.training import labels
+    from rnnreranker.bench.labels_and_batches import labels
 
     return labels(sizes.contexts[:2], sizes.dimension, sizes.pairs)
 
 
 def _gather(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.training import gathering
+    from rnnreranker.bench.labels_and_batches import gathering
 
     return gathering(sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs)
 

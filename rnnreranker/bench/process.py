@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import judged, quartiles
+from rnnreranker.bench.summaries import judged, quartiles
 from rnnreranker.errors import UnavailableError
 
 COMPILE_BOUND, LATER_BOUND, MEMORY_BOUND = 6.0, 0.5, 16.0  # seconds, seconds, MB a worker

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import in_pairs
-from rnnreranker.bench.kernel import ELEMENTS, PARAMS
+from rnnreranker.bench.kernel_ratios import ELEMENTS, PARAMS
+from rnnreranker.bench.summaries import in_pairs
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rnn import rnn_similarity
 

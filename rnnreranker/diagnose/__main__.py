@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     _check(args)
     params = command.chosen(args, RnnParams, args.preset)
     begun = time.perf_counter()
-    from rnnreranker.diagnose.measure import diagnose, sampled
+    from rnnreranker.diagnose.diagnosis import diagnose, sampled
     from rnnreranker.diagnose.report import print_report
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.search.first_stage import read_first_stage

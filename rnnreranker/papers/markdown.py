@@ -12,7 +12,7 @@ from rnnreranker.papers.cells import STATES, addresses, entries, group_of
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import Paper, Published, Table, remark
 from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
-from rnnreranker.regress.pages import Printed
+from rnnreranker.regress.page import Printed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rnnreranker.papers.html import matrix_page
 from rnnreranker.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.record import read_records
-from rnnreranker.regress.pages import spec_page
+from rnnreranker.regress.page import spec_page
 from rnnreranker.regress.records import recorded, records_file
 
 

@@ -102,9 +102,9 @@ class _Checker:
         problems = [problem for source in (self.document, *self.files[:-1]) for problem in source.in_order()]
         if problems:
             raise InputError("; ".join(problems))
-        plain = {key: tuple(map(str, values[key])) for key in _lists(Spec) if key in values}
-        entries = {key: tuple(entry for entry, _, _ in found) for key, found in self.found.items()}
-        return Spec(**{**values, **plain, **entries, "works": tuple(works), "source": str(self.path)})
+        plain: dict[str, Any] = {key: tuple(map(str, values[key])) for key in _lists(Spec) if key in values}
+        found: dict[str, Any] = {key: tuple(entry for entry, _, _ in kept) for key, kept in self.found.items()}
+        return Spec(**{**values, **plain, **found, "works": tuple(works), "source": str(self.path)})
 
     def _entries(self, key: str) -> None:
         """The good entries of a mapping id → entry, of the parts and of the file itself; ids stand once."""

@@ -13,7 +13,16 @@ from rnnreranker.regress.needs import SIZES, TEXTS
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
 
-NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "threads", "help")  # flags of index besides
+NOT_DENSE = (
+    "documents",
+    "output",
+    "overwrite",
+    "no_dense",
+    "bm25",
+    "parts",
+    "threads",
+    "help",
+)  # flags of index besides
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
 

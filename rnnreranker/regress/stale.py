@@ -138,8 +138,8 @@ def code_of(room: str) -> str:
 def module_of(name: str) -> str:
     """The module behind `python -m rnnreranker.NAME`: of a room its `__main__`, else the file itself.
 
-    >>> module_of("search"), module_of("fuse")
-    ('rnnreranker.search.__main__', 'rnnreranker.fuse')
+    >>> module_of("search"), module_of("pool")
+    ('rnnreranker.search.__main__', 'rnnreranker.pool')
     """
     return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
 

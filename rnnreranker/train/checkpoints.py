@@ -9,7 +9,7 @@ from typing import Any
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, write_json
 from rnnreranker.train.params import TrainParams
-from rnnreranker.vectors.checks import sample
+from rnnreranker.vectors.validity import sample
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
-from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
 from rnnreranker.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import LARGE, PART, READERS, MappedRows
+from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file

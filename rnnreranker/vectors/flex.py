@@ -9,10 +9,10 @@ import numpy as np
 
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import read_text
-from rnnreranker.vectors.checks import sample
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows
-from rnnreranker.vectors.matrix import MatrixVectors
+from rnnreranker.vectors.matrix_files import MatrixVectors
+from rnnreranker.vectors.validity import sample
 
 
 class FlexVectors(MatrixVectors):

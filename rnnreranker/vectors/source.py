@@ -99,7 +99,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         InputError: nothing there, none of these layouts, or files that cannot be used.
     """
     from rnnreranker.vectors.faiss_folder import FaissFolder
-    from rnnreranker.vectors.matrix import MatrixVectors
+    from rnnreranker.vectors.matrix_files import MatrixVectors
 
     path = Path(path).expanduser()
     if not path.exists():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import Ratio, in_pairs, judged, slope
+from rnnreranker.bench.summaries import Ratio, in_pairs, judged, slope
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 from rnnreranker.rnn.chunks import one_blas_thread

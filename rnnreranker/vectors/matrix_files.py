@@ -9,10 +9,10 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
-from rnnreranker.vectors.checks import check_fetch, check_finite, check_search, sample
 from rnnreranker.vectors.exact import exact_search
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows, map_matrix
+from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.figures import in_pairs, judged, quartiles
+from rnnreranker.bench.summaries import in_pairs, judged, quartiles
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.evidence import EvidenceLabeler
