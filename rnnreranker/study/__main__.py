@@ -12,6 +12,8 @@ from typing import Any
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.method import names
+from rnnreranker.study.arms import SMOOTHING
 from rnnreranker.tables import print_table
 from rnnreranker.train.params import TrainParams
 
@@ -75,7 +77,7 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
             taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
             command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":
-        arms = label_arms(sides["hard"], sides["evidence"])
+        arms = label_arms(sides["hard"], sides["evidence"], args.methods)
     elif args.arms == "losses":
         arms = loss_arms(sides["hard"])
     else:
@@ -110,6 +112,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was found")
     parser.add_argument("--title", help="of the page's section (default: --topics)")
     parser.add_argument("--arms", choices=KINDS, default="labels", help="what is compared (default: labels)")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=names("labeler"),
+        default=SMOOTHING,
+        metavar="METHOD",
+        help=f"--arms labels: methods of smooth labels (default: {' '.join(SMOOTHING)})",
+    )
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
     parser.add_argument(

@@ -12,13 +12,8 @@ from rnnreranker.train.params import TrainParams
 
 BASE = "base"  # the encoder as it is
 CODER = "CODER"  # hard labels
-SMOOTHING = {
-    "uniform": "+ uniform",
-    "query": "+ query",
-    "geometric": "+ geometric",
-    "jaccard": "+ Jaccard",
-    "evidence": "+ mixed",
-}
+SMOOTHING = ("uniform", "query", "geometric", "jaccard", "evidence")  # label methods that a study takes by default
+SHOWN = {"jaccard": "Jaccard", "evidence": "mixed"}  # as the paper calls them
 HPARAM = ", hparam"  # the hyperparameters of the other side
 LOSSES = ("kl", "cross-entropy", "margin", "multi-tier")
 NEGATIVES: dict[str, dict[str, Any]] = {
@@ -70,19 +65,21 @@ class Arm:
     side: Side
 
 
-def label_arms(coder: Side, smoothing: Side) -> list[Arm]:
-    """CODER and every smoothing method, each with its own hyperparameters and with those of the other side.
+def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING) -> list[Arm]:
+    """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.
 
     Args:
         coder: chosen for hard labels.
         smoothing: chosen for evidence-based labels; where they equal `coder`, the arms of the other side are the same
             and are left out.
+        methods: of labels, by name; of this package or another one.
     """
+    names = {method: f"{CODER} + {SHOWN.get(method, method)}" for method in methods}
     arms = [Arm(CODER, "hard", coder)]
-    arms += [Arm(f"{CODER} {name}", method, smoothing) for method, name in SMOOTHING.items()]
+    arms += [Arm(name, method, smoothing) for method, name in names.items()]
     if coder != smoothing:
         arms += [Arm(f"{CODER}{HPARAM}", "hard", smoothing)]
-        arms += [Arm(f"{CODER} {name}{HPARAM}", method, coder) for method, name in SMOOTHING.items()]
+        arms += [Arm(f"{name}{HPARAM}", method, coder) for method, name in names.items()]
     return arms
 
 
