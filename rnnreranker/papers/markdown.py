@@ -11,7 +11,7 @@ from rnnreranker.pages import render, row
 from rnnreranker.papers.cells import STATES, addresses, entries, group_of
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import Paper, Published, Table, remark
-from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
+from rnnreranker.papers.twins import Twin, TwinSet, interval_text, twin_names
 from rnnreranker.regress.page import Printed
 
 
@@ -26,7 +26,7 @@ class Section:
         query_sets: those that obtain the values.
         twins: the query sets that run here.
         agreements: a line for each of them: what it is, and how often its order is that of the paper, by measure.
-        rows: those with a twin, and the name of it.
+        rows: those with a twin, its name, and the command that measures it on the first set that has it.
         resampled: whether one of the agreements has an interval.
         by_query: for a table of single queries: row → (number of measured ones, lines of those that differ).
     """
@@ -166,10 +166,15 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         twins=twins,
         twin_measures=(measures := list(dict.fromkeys(name for found in twins for name in found.measures))),
         agreements=[_agreements(found, measures) for found in twins],
-        rows=[[name, twin] for name, twin in twin_names(twins).items()],
+        rows=[[row, twin.name, f"`{twin.command}`"] for row, twin in _first(twins).items()],
         twins_note=table.twins_note,
         resampled=any(one.low is not None for found in twins for one in found.agreements.values()),
     )
+
+
+def _first(twins: Sequence[TwinSet]) -> dict[str, Twin]:
+    """Row → its twin on the first set that has one."""
+    return {row: next(found.twins[row] for found in twins if row in found.twins) for row in twin_names(twins)}
 
 
 def _agreements(found: TwinSet, measures: Sequence[str]) -> list[str]:
