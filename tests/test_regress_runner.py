@@ -18,13 +18,14 @@ import pytest
 
 from rnnreranker.errors import InputError
 from rnnreranker.record import read_records
-from rnnreranker.regress import needs, runner, stale
+from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.plan import Plan, Step, make_plan
 from rnnreranker.regress.running import run
+from rnnreranker.regress.source_code import PACKAGE, code_of, sources
 from rnnreranker.regress.spec import Spec
-from rnnreranker.regress.stale import PACKAGE, Keys, code_of, sources, stale_steps
+from rnnreranker.regress.stale import Keys, stale_steps
 from rnnreranker.regress.step import UNAVAILABLE
 from rnnreranker.regress.step import main as take
 from rnnreranker.runs import Run
@@ -260,12 +261,12 @@ class TestWhatStandsInTheWay:
     @pytest.fixture(autouse=True)
     def machine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """No GPU, no network, nothing downloaded, 100 GB of disk."""
-        monkeypatch.setattr(needs, "has_gpu", lambda: False)
-        monkeypatch.setattr(needs, "network", lambda: False)
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
+        monkeypatch.setattr(obstacles, "network", lambda: False)
         monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "pyserini"))
         monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
         monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
-        monkeypatch.setattr(needs.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
+        monkeypatch.setattr(obstacles.shutil, "disk_usage", lambda _: Usage(int(2e11), int(1e11), int(1e11)))
 
     def states(self, place: Path, text: str, only: str | None = None) -> dict[str, str]:
         return run_plan(plan_of(small(place, text), place, only))
@@ -282,7 +283,7 @@ class TestWhatStandsInTheWay:
     def test_a_training_runs_where_there_is_a_gpu(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(needs, "has_gpu", lambda: True)
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: True)
         big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
         assert set(self.states(place, big).values()) == {"done"}
 
@@ -309,7 +310,7 @@ class TestWhatStandsInTheWay:
     def test_a_prebuilt_index_takes_its_disk_once(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(needs, "network", lambda: True)
+        monkeypatch.setattr(obstacles, "network", lambda: True)
         text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 60}")
         assert set(self.states(place, text).values()) == {"done"}
         text = text.replace("disk_gb: 60", "disk_gb: 160")
@@ -321,7 +322,7 @@ class TestWhatStandsInTheWay:
     def test_sizes_are_said_before_the_first_step(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(needs, "network", lambda: True)
+        monkeypatch.setattr(obstacles, "network", lambda: True)
         monkeypatch.setattr(runner, "memory_gb", lambda: 16.0)
         large = "needs: {download_gb: 2.5, disk_gb: 60, ram_gb: 32}"
         self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}"))
@@ -345,13 +346,13 @@ class TestWhatStandsInTheWay:
             raise OSError("no route")
 
         monkeypatch.undo()
-        monkeypatch.setattr(needs.urllib.request, "getproxies", lambda: {"https": proxy} if proxy else {})
-        monkeypatch.setattr(needs.socket, "create_connection", connect)
-        needs.network.cache_clear()
+        monkeypatch.setattr(obstacles.urllib.request, "getproxies", lambda: {"https": proxy} if proxy else {})
+        monkeypatch.setattr(obstacles.socket, "create_connection", connect)
+        obstacles.network.cache_clear()
         try:
-            assert [needs.network(), needs.network()] == [False, False]
+            assert [obstacles.network(), obstacles.network()] == [False, False]
         finally:
-            needs.network.cache_clear()
+            obstacles.network.cache_clear()
         assert addresses == [asked]
 
     def test_a_missing_agreement_is_told_with_how_to_get_it(self, place: Path, taken: list[str]) -> None:
@@ -454,7 +455,7 @@ class TestTheCommand:
     def test_skipped_is_exit_0_while_something_ran_and_2_when_nothing_did(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(needs, "has_gpu", lambda: False)
+        monkeypatch.setattr(obstacles, "has_gpu", lambda: False)
         gpu = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 2}")
         small(place, gpu)
         assert main(self.argv(place)) == 0

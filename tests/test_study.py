@@ -15,7 +15,7 @@ from rnnreranker import LabelParams, RnnParams, Run
 from rnnreranker.errors import InputError
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.pictures import write_pictures
-from rnnreranker.regress.prose import Figures
+from rnnreranker.regress.records import Figures
 from rnnreranker.regress.study_table import study_table
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import RnnrerankerError
 from rnnreranker.files import fingerprint
-from rnnreranker.regress.needs import count_documents
+from rnnreranker.regress.obstacles import count_documents
 from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, make_plan
 from rnnreranker.regress.spec import QuerySet, Spec
 from rnnreranker.regress.stale import read_stamp

@@ -9,8 +9,8 @@ from typing import Any
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import find, make_params
+from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import MODULES, Index, Use, Work
-from rnnreranker.regress.stale import module_of
 from rnnreranker.settings import Params, hints_of, plain, words
 
 PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25"}  # what a method needs → part of an index

@@ -13,7 +13,7 @@ from rnnreranker.train.plots import new_figure, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rnnreranker.regress.prose import Figures
+    from rnnreranker.regress.records import Figures
 
 CURVES = {"nDCG@10": "nDCG@10 of validation", "loss": "validation loss"}
 SWEPT = ("cranfield", "rnn")  # spec and name of the tuning whose sweeps docs/tune.md shows

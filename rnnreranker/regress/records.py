@@ -1,14 +1,17 @@
-"""Records of a spec: where they are, which is the last of a run, and how a new one compares."""
+"""Records of specs: where they are, which is the last of a run, how a new one compares, and what pages take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.errors import InputError
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.spec import WORKS, Spec
 from rnnreranker.regress.state import State
+
+Row = Mapping[str, Any]  # of a record's outcome
 
 
 def records_file(folder: Path, spec: str, kind: str = "run") -> Path:
@@ -53,3 +56,46 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
         return State("changed", ", ".join(changes))
     known = any(value is not None for scores in wanted.values() for value in (scores or {}).values())
     return State("ok" if known else "new")
+
+
+class Figures:
+    """Where a source finds measured figures; of records of one kind, spec and name the last one made is taken."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._found: dict[tuple[str, str, str, str], Record] = {}
+        for one in sorted(records, key=lambda record: record.date):
+            query_set = one.outcome["query_set"] if one.kind == "run" else ""
+            self._found[one.kind, one.spec, one.name, query_set] = one
+
+    def records(self, kind: str, spec: str | None = None) -> list[Record]:
+        """All records of a kind, perhaps of one spec, in the order of their specs and names."""
+        chosen = [one for one in self._found.values() if one.kind == kind and spec in (None, one.spec)]
+        return sorted(chosen, key=lambda one: (one.spec, one.name))
+
+    def record(self, kind: str, spec: str, name: str, query_set: str | None = None) -> Record:
+        """One record.
+
+        Raises:
+            InputError: no such record, or those of several query sets.
+        """
+        found = [
+            one
+            for one in self.records(kind, spec)
+            if one.name == name and query_set in (None, one.outcome.get("query_set"))
+        ]
+        if len(found) != 1:
+            where = f" of query set {query_set}" if query_set else ""
+            raise InputError(f"{len(found)} records of a {kind} {name!r} of spec {spec!r}{where}; expected one")
+        return found[0]
+
+    def value(self, spec: str, name: str, measure: str, query_set: str | None = None) -> float:
+        """The mean of a measure that a run had, under the first protocol that it was measured by."""
+        return float(next(iter(self.record("run", spec, name, query_set).outcome["values"].values()))[measure])
+
+    def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
+        """The difference of a run to its base, with interval and p; None where it has not been measured."""
+        try:
+            found: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
+        except (InputError, KeyError):
+            return None
+        return found

@@ -14,9 +14,10 @@ from typing import Any
 
 from rnnreranker import command
 from rnnreranker.command import say
-from rnnreranker.regress.needs import memory_gb, obstacles
+from rnnreranker.regress.obstacles import memory_gb, obstacles
 from rnnreranker.regress.plan import Plan, Step
-from rnnreranker.regress.stale import PACKAGE, Keys, read_stamp, stale_steps, write_stamp
+from rnnreranker.regress.source_code import PACKAGE
+from rnnreranker.regress.stale import Keys, read_stamp, stale_steps, write_stamp
 from rnnreranker.regress.state import State, failed, skipped
 from rnnreranker.regress.step import UNAVAILABLE
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import json
@@ -10,13 +9,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.files import fingerprint, read_bytes, read_text, write_json
-from rnnreranker.method import KINDS
+from rnnreranker.files import fingerprint, read_text, write_json
+from rnnreranker.regress.source_code import code_of
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plan import Plan, Step
 
-PACKAGE = Path(__file__).resolve().parents[1]
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name
 
@@ -127,75 +125,3 @@ def _digest(path: Path, size: int, changed: int) -> str:
     """The checksum of a file's content; size and time of change tell one content from the next within a process."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@functools.cache
-def code_of(room: str) -> str:
-    """A fingerprint of the source of `python -m rnnreranker.<room>`: another room's code does not change it."""
-    return fingerprint(*(read_bytes(path) for path in sources(module_of(room))))
-
-
-def module_of(name: str) -> str:
-    """The module behind `python -m rnnreranker.NAME`: of a room its `__main__`, else the file itself.
-
-    >>> module_of("search"), module_of("pool")
-    ('rnnreranker.search.__main__', 'rnnreranker.pool')
-    """
-    return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
-
-
-def sources(module: str) -> list[Path]:
-    """The files of a module and of everything in the package that it imports, at any depth, also inside functions.
-
-    Methods are found by name, not imported: with any file of their folder, all of them count.
-
-    >>> "rnn" in {path.parent.name for path in sources("rnnreranker.index.__main__")}
-    False
-    """
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        path = _file(name)
-        if path is None or name in found:
-            continue
-        found[name] = path
-        if name == PACKAGE.name:
-            continue  # it names every room for those who import it, and runs nothing of them
-        waiting += _parents(name) + list(_imports(path, path.stat().st_mtime_ns)) + _methods_beside(path)
-    return sorted(set(found.values()))
-
-
-def _file(module: str) -> Path | None:
-    """The source of a module of the package, or None for other names."""
-    parts = module.split(".")
-    if parts[0] != PACKAGE.name:
-        return None
-    path = PACKAGE.joinpath(*parts[1:])
-    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
-
-
-def _parents(module: str) -> list[str]:
-    """The packages that are imported with a module."""
-    parts = module.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def _methods_beside(path: Path) -> list[str]:
-    """The modules of a folder of methods, for any of them."""
-    folder = path.parent.relative_to(PACKAGE)
-    if folder.as_posix() not in {kind.folder for kind in KINDS.values()}:
-        return []
-    return [".".join((PACKAGE.name, *folder.parts, file.stem)) for file in sorted(path.parent.glob("*.py"))]
-
-
-@functools.cache
-def _imports(path: Path, changed: int) -> tuple[str, ...]:
-    """What a file imports: modules, and names that may be modules of a package."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(read_bytes(path))):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(found)

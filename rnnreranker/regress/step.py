@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rnnreranker import command
 from rnnreranker.errors import MissingDependencyError, UnavailableError
-from rnnreranker.regress.stale import module_of
+from rnnreranker.regress.source_code import module_of
 
 UNAVAILABLE = 75  # exit code: EX_TEMPFAIL of sysexits.h
 
