@@ -23,7 +23,7 @@ class TrainParams(Params):
 
     >>> TrainParams(batch_size=0, clip=-1)
     Traceback (most recent call last):
-    rnnreranker.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a number > 0
+    rnnreranker.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
     """
 
     section: ClassVar[str] = "train"
