@@ -11,7 +11,8 @@ from rnnreranker.errors import InputError
 from rnnreranker.method import KINDS, find
 from rnnreranker.record import Record, add_records, read_records, write_records
 from rnnreranker.regress.method_table import method_tables, settings_of
-from rnnreranker.regress.records import Figures, apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.regress.prose import apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import RnnParams
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
