@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError
+from rnnreranker.files import read_text
 from rnnreranker.pages import render, write_page
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.records import Figures, Row
@@ -42,7 +43,9 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
     written = []
     for source in sorted(sources.glob("*.md.j2")):
         try:
-            text = render(sources, source.name, **_names(figures))
+            text = render(
+                sources, source.name, **_names(figures), file=lambda name: read_text(sources.parents[1] / name).strip()
+            )
         except (InputError, jinja2.TemplateError) as error:
             raise InputError(f"{source}: {error}") from None
         made = (
