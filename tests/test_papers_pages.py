@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.papers.join import key_of
-from rnnreranker.papers.letters import letters
+from rnnreranker.papers.join import key_of, letters
 from rnnreranker.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import paper_names, read_paper

@@ -22,7 +22,7 @@ from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.plan import Plan, Step, make_plan
-from rnnreranker.regress.running import run
+from rnnreranker.regress.runner import run
 from rnnreranker.regress.source_code import PACKAGE, code_of, sources
 from rnnreranker.regress.spec import Spec
 from rnnreranker.regress.stale import Keys, stale_steps

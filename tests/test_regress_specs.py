@@ -13,7 +13,7 @@ from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import find_spec, read_spec
 from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.rules import cycles
-from rnnreranker.regress.running import chosen_plan
+from rnnreranker.regress.runner import chosen_plan
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import query_set_names, spec_names, specs_folder
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,14 +47,9 @@ class Agreement:
         >>> Agreement(same=5, opposite=1).tau
         0.6666666666666666
         """
-        return tau_b(self.same, self.opposite, self.tied_here, self.tied_there)
-
-
-def tau_b(same: int, opposite: int, tied_here: int, tied_there: int) -> float | None:
-    """(same - opposite) / √((same + opposite + tied_here) (same + opposite + tied_there)); None where that is 0 / 0."""
-    ordered = same + opposite
-    size = ((ordered + tied_here) * (ordered + tied_there)) ** 0.5
-    return (same - opposite) / size if size else None
+        ordered = self.same + self.opposite
+        size = ((ordered + self.tied_here) * (ordered + self.tied_there)) ** 0.5
+        return (self.same - self.opposite) / size if size else None
 
 
 def agreement(
@@ -81,18 +76,28 @@ def agreement(
             has a twin there is no interval.
     """
     pairs = _pairs(columns, twins)
-    signs = [_sign(float(twins[one]) - float(twins[other])) for one, other, _ in pairs]  # type: ignore[arg-type]
-    printed = [sign for _, _, sign in pairs]
-    found = Agreement(*_counted(printed, signs))
-    rows = {row for one, other, _ in pairs for row in (one, other)}
-    known = [by_topic[row] for row in rows if row < len(by_topic)]
-    if not pairs or len(known) < len(rows) or any(not values for values in known):
+    if not pairs:
+        return Agreement(0, 0)
+    import numpy as np
+
+    ones, others, printed = map(np.array, zip(*pairs, strict=True))
+    values = np.array([np.nan if value is None else value for value in twins])
+    found = Agreement(*map(int, _counted(printed, values[ones] - values[others])))
+    rows = sorted({*ones.tolist(), *others.tolist()})
+    known = [by_topic[row] for row in rows if row < len(by_topic) and by_topic[row]]
+    if len(known) < len(rows):
         return found
-    taus, topics = _resampled(pairs, {row: by_topic[row] for row in rows})
-    if not len(taus):
+    matrix = np.array(known, dtype=np.float64)  # (rows, topics)
+    topics = matrix.shape[1]
+    counts = np.random.default_rng(0).multinomial(topics, np.full(topics, 1 / topics), size=SAMPLES)
+    means = counts @ matrix.T / topics  # (samples, rows)
+    differences = means[:, np.searchsorted(rows, ones)] - means[:, np.searchsorted(rows, others)]
+    same, opposite, here, there = _counted(printed, differences)
+    size = np.sqrt(((same + opposite + here) * (same + opposite + there)).astype(np.float64))
+    if not size.any():
         return found
-    low, high = _percentiles(taus)
-    return Agreement(found.same, found.opposite, found.tied_here, found.tied_there, low, high, topics)
+    low, high = np.percentile((same - opposite)[size > 0] / size[size > 0], [2.5, 97.5])
+    return replace(found, low=float(low), high=float(high), topics=topics)
 
 
 def _pairs(columns: Sequence[Sequence[float | None]], twins: Sequence[float | None]) -> list[tuple[int, int, int]]:
@@ -101,50 +106,20 @@ def _pairs(columns: Sequence[Sequence[float | None]], twins: Sequence[float | No
     for column in columns:
         rows = [row for row, value in enumerate(column) if value is not None and twins[row] is not None]
         for one, other in combinations(rows, 2):
-            found.append((one, other, _sign(float(column[one]) - float(column[other]))))  # type: ignore[arg-type]
+            difference = float(column[one]) - float(column[other])  # type: ignore[arg-type]
+            found.append((one, other, 0 if abs(difference) <= EQUAL else 1 if difference > 0 else -1))
     return found
 
 
-def _sign(difference: float) -> int:
-    return 0 if abs(difference) <= EQUAL else 1 if difference > 0 else -1
+def _counted(printed: np.ndarray, differences: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Pairs (on the last axis) in the printed order, in the opposite one, tied only in the twins, tied only in print.
 
-
-def _counted(printed: Sequence[int], signs: Sequence[int]) -> tuple[int, int, int, int]:
-    """Pairs in the printed order, in the opposite one, tied only in the twins, tied only in print."""
-    both = list(zip(printed, signs, strict=True))
-    return (
-        sum(there * here == 1 for there, here in both),
-        sum(there * here == -1 for there, here in both),
-        sum(there != 0 and here == 0 for there, here in both),
-        sum(there == 0 and here != 0 for there, here in both),
-    )
-
-
-def _resampled(pairs: Sequence[tuple[int, int, int]], by_topic: dict[int, Any]) -> tuple[np.ndarray, int]:
-    """tau-b of every bootstrap sample in which it is defined, and the number of topics."""
+    Args:
+        printed: 1, 0 or -1.
+        differences: of the twins.
+    """
     import numpy as np
 
-    place = {row: number for number, row in enumerate(by_topic)}
-    values = np.array([by_topic[row] for row in by_topic], dtype=np.float64)  # (rows, topics)
-    topics = values.shape[1]
-    counts = np.random.default_rng(0).multinomial(
-        topics, np.full(topics, 1 / topics), size=SAMPLES
-    )  # (samples, topics)
-    means = counts @ values.T / topics
-    ones, others, printed = (
-        np.array(part) for part in zip(*((place[a], place[b], sign) for a, b, sign in pairs), strict=True)
-    )
-    differences = means[:, ones] - means[:, others]  # (samples, pairs)
     signs = np.where(np.abs(differences) <= EQUAL, 0, np.sign(differences))
-    same, opposite = ((signs * printed == sign).sum(axis=1) for sign in (1, -1))
-    here = ((signs == 0) & (printed != 0)).sum(axis=1)
-    there = ((signs != 0) & (printed == 0)).sum(axis=1)
-    size = np.sqrt(((same + opposite + here) * (same + opposite + there)).astype(np.float64))
-    return (same - opposite)[size > 0] / size[size > 0], topics
-
-
-def _percentiles(taus: np.ndarray) -> tuple[float, float]:
-    import numpy as np
-
-    low, high = np.percentile(taus, [2.5, 97.5])
-    return float(low), float(high)
+    here, there = (signs == 0) & (printed != 0), (signs != 0) & (printed == 0)
+    return tuple(which.sum(-1) for which in (signs * printed == 1, signs * printed == -1, here, there))

@@ -76,7 +76,7 @@ def check(cells: Sequence[Mapping[str, Any]]) -> None:
         raise InputError(f"cells of the matrix: {'; '.join(faults[:20])}" + (" …" if len(faults) > 20 else ""))
 
 
-def addresses(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _addresses(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """An address of every cell that stays when others are added: its names, numbered where two make the same."""
     used: dict[str, int] = {}
     ids = []
@@ -87,18 +87,17 @@ def addresses(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     return ids
 
 
-def entries(cells: Sequence[Mapping[str, Any]], ids: list[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def entries(cells: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the page's script knows: one entry a cell, and the commands, parameters and history, equal ones once.
 
     Args:
         cells: as `check` accepts them.
-        ids: of the cells.
     """
     details: list[dict[str, Any]] = []
     places: dict[str, int] = {}
     found = []
     decimals = _decimals(cells)
-    for cell, identity in zip(cells, ids, strict=True):
+    for cell, identity in zip(cells, _addresses(cells), strict=True):
         about = {
             "commands": [cell["commands"]] if isinstance(cell["commands"], str) else list(cell["commands"] or ()),
             "parameters": [[str(key), _plain(value)] for key, value in (cell["parameters"] or {}).items()],

@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rnnreranker.pages import render
-from rnnreranker.papers.cells import STATES, addresses, check, group_of, query_of, slug
+from rnnreranker.papers.cells import STATES, check, group_of, query_of, slug
 from rnnreranker.papers.cells import entries as texts
 from rnnreranker.papers.figures import Drawn
 from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
 
 Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A cell as its table shows it; numbers are texts already, empty where there is none."""
-
-    number: int  # place in the list of cells, which the page's script looks it up by
-    id: str
-    published: str
-    measured: str
-    difference: str
-    letters: str
-    state: str
-    sign: str
-    tuned: bool
-
-
-@dataclass(frozen=True)
-class Group:
-    """Columns under a common heading: the heading and the heading of each column."""
-
-    name: str
-    columns: list[str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a paper: headings, rows of cells (None = the paper has no value there), counts by state."""
-
-    paper: str
-    name: str
-    caption: str
-    corner: str  # what the rows are
-    groups: list[Group]
-    rows: list[tuple[str, list[Shown | None]]]
-    letters: dict[str, str]  # row → the letter that others name it by, where runs per query are at hand
-    counts: dict[str, int]
-    differing: list[str]  # for rows measured query by query: which queries differ, and by how much
-    twins: Sequence[TwinSet]  # in columns of their own, behind those of the paper
-    twins_note: str
-    closed: bool
-
-    @property
-    def anchor(self) -> str:
-        return f"{self.paper}-table-{slug(self.name)}"
 
 
 def matrix_page(
@@ -93,9 +49,8 @@ def matrix_page(
             value; all of them at once.
     """
     check(cells)
-    entries, details = texts(cells, addresses(cells))
+    entries, details = texts(cells)
     tables = _tables(cells, entries, twins or {}, twin_notes or {})
-    counts = {state: sum(cell["state"] == state for cell in cells) for state in STATES}
     return render(
         "papers",
         "matrix.html.j2",
@@ -104,12 +59,12 @@ def matrix_page(
         tables=tables,
         papers=_papers(tables, papers or {}, citations or {}),
         states=STATES,
-        counts=counts,
+        counts=_counted(entries),
         datasets=list(dict.fromkeys(entry["group"] for entry in entries)),
         total=len(cells),
         tuned=sum(bool(cell["tuned"]) for cell in cells),
         lettered=any(cell.get("letters") for cell in cells),
-        models=list(dict.fromkeys(found.model for table in tables for found in table.twins)),
+        models=list(dict.fromkeys(found.model for table in tables for found in table["twins"])),
         interval_text=interval_text,
         twin_names=twin_names,
         made=made,
@@ -122,42 +77,50 @@ def _tables(
     entries: list[dict[str, Any]],
     twins: Twins,
     twin_notes: Mapping[tuple[str, str], str],
-) -> list[Table]:
+) -> list[dict[str, Any]]:
+    """The tables as the template shows them."""
     numbers: dict[tuple[str, str], list[int]] = {}
     for number, entry in enumerate(entries):
         numbers.setdefault((entry["paper"], entry["table"]), []).append(number)
     tables = []
     for (paper, name), members in numbers.items():
-        columns = list(dict.fromkeys((entries[n]["dataset"], entries[n]["measure"]) for n in members))
-        rows = list(dict.fromkeys(entries[n]["row"] for n in members))
-        places = {
-            (entries[n]["row"], entries[n]["dataset"], entries[n]["measure"]): _shown(n, entries[n]) for n in members
+        mine = [entries[number] for number in members]
+        columns = list(dict.fromkeys((entry["dataset"], entry["measure"]) for entry in mine))
+        rows = list(dict.fromkeys(entry["row"] for entry in mine))
+        shown = {
+            (entry["row"], entry["dataset"], entry["measure"]): {
+                **entry,
+                "number": number,  # in the list of cells, by which the page's script looks it up
+                "sign": STATES[entry["state"]][0],
+            }
+            for number, entry in zip(members, mine, strict=True)
         }
-        if len(columns) > TALL:
-            groups = [Group(_common(columns), rows)]
-            lines = [(_line(d, m, columns), [places.get((row, d, m)) for row in rows]) for d, m in columns]
+        tall = len(columns) > TALL
+        if tall:
+            groups = [{"name": _common(columns), "columns": rows}]
+            lines = [(_line(d, m, columns), [shown.get((row, d, m)) for row in rows]) for d, m in columns]
         else:
-            groups = []
-            for dataset, measure in columns:
-                if not groups or groups[-1].name != dataset:
-                    groups.append(Group(dataset, []))
-                groups[-1].columns.append(measure)
-            lines = [(row, [places.get((row, d, m)) for d, m in columns]) for row in rows]
+            groups = [
+                {"name": dataset, "columns": [measure for _, measure in same]}
+                for dataset, same in groupby(columns, key=lambda column: column[0])
+            ]
+            lines = [(row, [shown.get((row, d, m)) for d, m in columns]) for row in rows]
         tables.append(
-            Table(
-                paper=paper,
-                name=name,
-                caption=str(cells[members[0]]["caption"] or ""),
-                corner="query" if len(columns) > TALL else "row",
-                groups=groups,
-                rows=lines,
-                letters={entries[n]["row"]: entries[n]["letter"] for n in members if entries[n]["letter"]},
-                counts=_counted(entries[n]["state"] for n in members),
-                differing=_differing([entries[n] for n in members]),
-                twins=twins.get((paper, name), []) if len(columns) <= TALL else [],
-                twins_note=twin_notes.get((paper, name), ""),
-                closed=len(columns) > TALL,
-            )
+            {
+                "paper": paper,
+                "name": name,
+                "anchor": f"{paper}-table-{slug(name)}",
+                "caption": str(cells[members[0]]["caption"] or ""),
+                "corner": "query" if tall else "row",  # what the rows are
+                "groups": groups,  # columns under a common heading
+                "rows": lines,  # of cells; None = the paper has no value there
+                "letters": {entry["row"]: entry["letter"] for entry in mine if entry["letter"]},
+                "counts": _counted(mine),
+                "differing": _differing(mine),
+                "twins": twins.get((paper, name), []) if not tall else [],  # in columns behind those of the paper
+                "twins_note": twin_notes.get((paper, name), ""),
+                "closed": tall,
+            }
         )
     return tables
 
@@ -178,14 +141,6 @@ def _differing(shown: Sequence[dict[str, Any]]) -> list[str]:
     return sentences
 
 
-def _shown(number: int, entry: dict[str, Any]) -> Shown:
-    return Shown(
-        number=number,
-        sign=STATES[entry["state"]][0],
-        **{key: entry[key] for key in ("id", "published", "measured", "difference", "letters", "state", "tuned")},
-    )
-
-
 def _common(columns: list[tuple[str, str]]) -> str:
     """The heading over exchanged columns: the data set and measure that all have."""
     names = list(dict.fromkeys(f"{group_of(dataset)}, {measure}" for dataset, measure in columns))
@@ -197,18 +152,20 @@ def _line(dataset: str, measure: str, columns: list[tuple[str, str]]) -> str:
     return query if query and _common(columns) != "value" else f"{dataset}, {measure}"
 
 
-def _papers(tables: list[Table], titles: Mapping[str, str], citations: Mapping[str, str]) -> list[dict[str, Any]]:
-    found: dict[str, list[Table]] = {}
-    for table in tables:
-        found.setdefault(table.paper, []).append(table)
+def _papers(
+    tables: list[dict[str, Any]], titles: Mapping[str, str], citations: Mapping[str, str]
+) -> list[dict[str, Any]]:
     return [
-        {"id": paper, "title": titles.get(paper, ""), "citation": citations.get(paper, ""), "tables": members}
-        for paper, members in found.items()
+        {
+            "id": paper,
+            "title": titles.get(paper, ""),
+            "citation": citations.get(paper, ""),
+            "tables": [one for one in tables if one["paper"] == paper],
+        }
+        for paper in dict.fromkeys(table["paper"] for table in tables)
     ]
 
 
-def _counted(states: Any) -> dict[str, int]:
-    counts = dict.fromkeys(STATES, 0)
-    for state in states:
-        counts[state] += 1
-    return counts
+def _counted(entries: Sequence[dict[str, Any]]) -> dict[str, int]:
+    found = Counter(entry["state"] for entry in entries)
+    return {state: found[state] for state in STATES}

@@ -4,48 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.pages import render, row
-from rnnreranker.papers.cells import STATES, addresses, entries, group_of
+from rnnreranker.papers.cells import STATES, entries, group_of
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import Paper, Published, Table, remark
 from rnnreranker.papers.twins import Twin, TwinSet, interval_text, twin_names
 from rnnreranker.regress.page import Printed
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table of the paper as the page shows it.
-
-    Attributes:
-        head: headings of the columns.
-        lines: a text for each heading, one list a published cell.
-        remarks: what is said of cells, in the order of their numbers in the column `state`.
-        query_sets: those that obtain the values.
-        twins: the query sets that run here.
-        agreements: a line for each of them: what it is, and how often its order is that of the paper, by measure.
-        rows: those with a twin, its name, and the command that measures it on the first set that has it.
-        resampled: whether one of the agreements has an interval.
-        by_query: for a table of single queries: row → (number of measured ones, lines of those that differ).
-    """
-
-    name: str
-    caption: str
-    note: str
-    head: list[str]
-    lines: list[list[str]]
-    remarks: list[str]
-    query_sets: list[str]
-    counts: str
-    by_query: dict[str, tuple[int, list[list[str]]]]
-    twins: list[TwinSet]
-    twin_measures: list[str]
-    agreements: list[list[str]]
-    rows: list[list[str]]
-    twins_note: str
-    resampled: bool
 
 
 def paper_page(paper: Paper, matrix: Matrix) -> str:
@@ -57,7 +23,7 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
     """
     pairs = [pair for pair in zip(matrix.published, matrix.cells, strict=True) if pair[0].paper == paper.id]
     published, cells = [cell for cell, _ in pairs], [shown for _, shown in pairs]
-    shown = entries(cells, addresses(cells))[0]
+    shown = entries(cells)[0]
     return render(
         "papers",
         "paper.md.j2",
@@ -79,7 +45,6 @@ def paper_page(paper: Paper, matrix: Matrix) -> str:
 def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
     """The published cells that a spec obtains, as its page shows them."""
     pairs = list(matrix.of_spec(spec))
-    mine = [shown for _, shown in pairs]
     return [
         Printed(
             query_set=cell.columns.query_set,
@@ -91,7 +56,7 @@ def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
             tuned=text["tuned"],
             **{key: text[key] for key in ("measure", "measured", "difference", "state", "note")},
         )
-        for (cell, _), text in zip(pairs, entries(mine, addresses(mine))[0], strict=True)
+        for (cell, _), text in zip(pairs, entries([shown for _, shown in pairs])[0], strict=True)
     ]
 
 
@@ -129,7 +94,8 @@ def published_text(entry: Mapping[str, Any]) -> str:
     return entry["published"] + ("†" if entry["tuned"] else "")
 
 
-def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], twins: list[TwinSet]) -> Section:
+def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], twins: list[TwinSet]) -> dict[str, Any]:
+    """A table of the paper as the template shows it."""
     mine = [(cell, entry) for cell, entry in pairs if cell.table == table.table]
     remarks: list[str] = []
     constant = {key: len({entry[key] for _, entry in mine}) == 1 for key in ("dataset", "measure")}
@@ -153,23 +119,24 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         caption = caption if common in caption else f"{caption} ({common})"
         head = [text for place, text in enumerate(head) if place not in same]
         lines = [[text for place, text in enumerate(line) if place not in same] for line in lines]
-    return Section(
-        name=table.table,
-        caption=caption,
-        note=table.note,
-        head=head,
-        lines=lines,
-        remarks=remarks,
-        query_sets=list(dict.fromkeys(columns.query_set for columns in table.columns if columns.query_set)),
-        counts=counted(entry["state"] for _, entry in mine),
-        by_query=_by_query(mine),
-        twins=twins,
-        twin_measures=(measures := list(dict.fromkeys(name for found in twins for name in found.measures))),
-        agreements=[_agreements(found, measures) for found in twins],
-        rows=[[row, twin.name, f"`{twin.command}`"] for row, twin in _first(twins).items()],
-        twins_note=table.twins_note,
-        resampled=any(one.low is not None for found in twins for one in found.agreements.values()),
-    )
+    measures = list(dict.fromkeys(name for found in twins for name in found.measures))
+    return {
+        "name": table.table,
+        "caption": caption,
+        "note": table.note,
+        "head": head,
+        "lines": lines,  # a text for each heading, one list a published cell
+        "remarks": remarks,  # on cells, in the order of their numbers in the column `state`
+        "query_sets": list(dict.fromkeys(columns.query_set for columns in table.columns if columns.query_set)),
+        "counts": counted(entry["state"] for _, entry in mine),
+        "by_query": _by_query(mine),
+        "twins": twins,
+        "twin_measures": measures,
+        "agreements": [_agreements(found, measures) for found in twins],  # a line for each query set
+        "rows": [[row, twin.name, f"`{twin.command}`"] for row, twin in _first(twins).items()],
+        "twins_note": table.twins_note,
+        "resampled": any(one.low is not None for found in twins for one in found.agreements.values()),
+    }
 
 
 def _first(twins: Sequence[TwinSet]) -> dict[str, Twin]:

@@ -11,8 +11,7 @@ from typing import Any
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import make_params
 from rnnreranker.papers.cells import STATES
-from rnnreranker.papers.join import Key, key_of, page_cells
-from rnnreranker.papers.letters import letters
+from rnnreranker.papers.join import Key, key_of, letters, page_cells
 from rnnreranker.papers.paper import Published, paper_names, published, read_paper, remark
 from rnnreranker.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.record import Record, read_records

@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plan import Plan
-    from rnnreranker.regress.running import Outcome
+    from rnnreranker.regress.runner import Outcome
 
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
@@ -73,7 +73,8 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
 def _published(folder: Path, args: argparse.Namespace) -> int:
     """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
     from rnnreranker.papers import listing
-    from rnnreranker.regress.running import put_on_record, run_files
+    from rnnreranker.regress.published import run_files
+    from rnnreranker.regress.records import put_on_record
     from rnnreranker.tables import print_table
 
     asked, queries = listing.query_sets_of(folder, args.names)
@@ -99,7 +100,7 @@ def _specs(folder: Path, args: argparse.Namespace) -> int:
     from rnnreranker.files import cache_home
     from rnnreranker.regress.checks import find_spec
     from rnnreranker.regress.plan import PASTE_FOLDER
-    from rnnreranker.regress.running import chosen_plan
+    from rnnreranker.regress.runner import chosen_plan
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
     asked = [find_spec(name, folder, data=True) for name in args.names]
@@ -118,7 +119,8 @@ def _specs(folder: Path, args: argparse.Namespace) -> int:
 def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     """Run a plan and print what it measured; 2 when nothing could be run, 1 when a step failed or a value changed."""
     from rnnreranker.record import add_records
-    from rnnreranker.regress.running import put_on_record, run
+    from rnnreranker.regress.records import put_on_record
+    from rnnreranker.regress.runner import run
 
     outcome = run(plan, folder, args.jobs)
     _print_values(plan, outcome)
@@ -172,12 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="ID", help="run one condition and those it needs, or one study, tuning, …")
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
     parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
-    parser.add_argument(
-        "--docs-folder",
-        default="docs",
-        metavar="DIR",
-        help="where the pages go (default: docs)",
-    )
+    parser.add_argument("--docs-folder", default="docs", metavar="DIR", help="where the pages go (default: docs)")
     parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
     parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
     parser.add_argument("--table", metavar="N", help="of a paper: only this table")

@@ -32,31 +32,6 @@ class Printed:
     tuned: bool  # the paper chose parameters on the set that it reports
 
 
-@dataclass(frozen=True)
-class Table:
-    """Values of one protocol on a query set, each run once.
-
-    Attributes:
-        lines: condition, a text for each measure, and the run file where published ones were measured.
-        differences: a reranked run, then the difference, p and topics won, tied, lost for each compared measure.
-        tested: pairs of published runs with their p.
-        made: when, where, at which commit and with which versions, each once.
-        judged: what is known of the judgements' documents.
-    """
-
-    query_set: QuerySet
-    protocol: str
-    topics: int
-    measures: tuple[str, ...]
-    lines: list[list[str]]
-    compared: list[str]
-    differences: list[list[str]]
-    tested: list[list[str]]
-    made: list[str]
-    judged: str
-    files: bool
-
-
 def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
     """The Markdown page of a spec.
 
@@ -113,7 +88,7 @@ def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
     return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
 
 
-def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[Table]:
+def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[dict[str, Any]]:
     """The tables of a query set: one for each protocol, and for each time that a run of other inputs was measured."""
     layers: list[dict[str, Record]] = []
     for record in (entry for entry in records if is_run(entry, query_set.id)):
@@ -129,7 +104,8 @@ def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[
     ]
 
 
-def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Record]) -> Table:
+def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Record]) -> dict[str, Any]:
+    """Values of one protocol on a query set, each run once, as the template shows them."""
     titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
     order = [name for entry in spec.conditions for name in entry.run_names]
     mine = [layer[name] for name in sorted(layer, key=lambda name: order.index(name) if name in order else len(order))]
@@ -148,11 +124,19 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
             texts = [text for name in compared for text in _difference(found.get(name))]
             differences.append([titles.get(record.name, record.name), *texts])
     facts = mine[0].outcome
-    judged = f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else ""
-    topics = max(record.outcome["topics"] for record in mine)
-    tested = _tested(mine, protocol)
-    made = list(dict.fromkeys(_made(record) for record in mine))
-    return Table(query_set, protocol, topics, measures, lines, compared, differences, tested, made, judged, files)
+    return {
+        "query_set": query_set,
+        "protocol": protocol,
+        "topics": max(record.outcome["topics"] for record in mine),
+        "measures": measures,
+        "lines": lines,  # condition, a text for each measure, and the file of a published run
+        "compared": compared,
+        "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost
+        "tested": _tested(mine, protocol),
+        "made": list(dict.fromkeys(map(_made, mine))),
+        "judged": f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else "",
+        "files": files,
+    }
 
 
 def _difference(found: dict[str, Any] | None) -> list[str]:

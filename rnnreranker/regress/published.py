@@ -10,7 +10,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.errors import InputError, RnnrerankerError
+from rnnreranker.command import say
+from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.regress.measure import Measured
 from rnnreranker.regress.spec import Condition, QuerySet, Spec
 
@@ -115,3 +116,34 @@ def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[
         records.append(made_here("run", spec.name, entry.condition, outcome, inputs={"run": digests[entry.condition]}))
     seconds = round((time.perf_counter() - started) / max(1, len(records)), 2)
     return [replace(record, seconds=seconds) for record in records], errors
+
+
+def run_files(
+    asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: str | None, queries: Queries
+) -> tuple[list[Record], list[str]]:
+    """What published run files score, in place of retrieval, and the errors of those that could not be measured.
+
+    Args:
+        asked: query sets with their specs.
+        folder: of the run files.
+        only: the id of one condition.
+        queries: see `measure_published`.
+
+    Raises:
+        InputError: no such condition, no such folder.
+    """
+    known = [condition.id for spec, _ in asked for condition in spec.conditions]
+    if only is not None and only not in known:
+        names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
+        raise InputError(f"--only {only}: no such condition in {names}; {nearest(only, dict.fromkeys(known))}")
+    found = [entry for entry in find_runs(folder, asked) if only in (None, entry.condition)]
+    if not found:
+        looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
+        say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")
+    for entry in found:
+        others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
+        say(f"{entry.query_set.id} {entry.condition}: {entry.path}{others}")
+    records, errors = measure_published(found, folder, queries)
+    for error in errors:
+        say(f"error: {error}")
+    return records, errors

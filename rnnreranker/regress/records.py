@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.command import say
 from rnnreranker.errors import InputError
-from rnnreranker.record import Record, read_records
+from rnnreranker.record import Record, add_records, read_records
 from rnnreranker.regress.spec import WORKS, Spec
 from rnnreranker.regress.state import State
 
@@ -27,6 +28,16 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
         InputError: a file that does not hold records.
     """
     return [record for spec in specs for record in read_records(records_file(folder, spec))]
+
+
+def put_on_record(folder: Path, records: Sequence[Record]) -> None:
+    """Add records to those of their specs, in the folder of specs."""
+    files: dict[Path, list[Record]] = {}
+    for record in records:
+        files.setdefault(records_file(folder, record.spec, record.kind), []).append(record)
+    for path, mine in files.items():
+        add_records(path, mine)
+        say(f"on record: {path}")
 
 
 def is_run(record: Record, query_set: str, name: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""The runner: takes those steps whose output is not there from the same inputs, each once, in a process of its own."""
+"""The runner: takes the steps of a plan that are stale, in processes of their own, and says what came of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,99 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
 from rnnreranker.command import say
+from rnnreranker.record import Record, read_records
+from rnnreranker.regress.measure import Key, measure
 from rnnreranker.regress.obstacles import memory_gb, obstacles
-from rnnreranker.regress.plan import Plan, Step
+from rnnreranker.regress.plan import Plan, Step, make_plan, work_file
+from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.source_code import PACKAGE
+from rnnreranker.regress.spec import Condition, QuerySet, Spec, planned
 from rnnreranker.regress.stale import Keys, read_stamp, stale_steps, write_stamp
 from rnnreranker.regress.state import State, failed, skipped
 from rnnreranker.regress.step import UNAVAILABLE
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured, and the state of every run (query set, name) and every study and the like ("", id)."""
+
+    records: list[Record]
+    states: dict[Key, State]
+
+    def reasons(self) -> dict[State, list[str]]:
+        """Why something is missing → the names of what."""
+        found: dict[State, list[str]] = {}
+        for (_, name), state in self.states.items():
+            if state.kind in ("skipped", "error") and name not in found.setdefault(state, []):
+                found[state].append(name)
+        return found
+
+
+def chosen_plan(spec: Spec, query_sets: Sequence[QuerySet], only: str | None, folder: Path) -> Plan:
+    """The plan of what is asked for of a spec.
+
+    Without `only`, all conditions; a spec without conditions: all its studies and the like. They take long, so that one
+    beside conditions is run when `only` names it.
+
+    Args:
+        spec: which.
+        query_sets: those of it that are asked for.
+        only: the id of one condition, which comes with those that it needs, or of one study, tuning, ….
+        folder: for its files.
+
+    Raises:
+        InputError: `only` names nothing in the spec.
+    """
+    if only is None:
+        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works)
+    works = [work for work in spec.works if work.id == only]
+    if works:
+        return make_plan(spec, folder, (), query_sets, works)
+    wanted: list[Condition] = []
+
+    def visit(condition: Condition) -> None:
+        for name in condition.of:
+            visit(spec.condition(name))
+        if condition not in wanted:
+            wanted.append(condition)
+
+    visit(spec.condition(only))
+    return make_plan(spec, folder, wanted, query_sets, ())
+
+
+def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:
+    """Take the steps of a plan that can be taken here, measure what they made, and compare.
+
+    Args:
+        plan: of `chosen_plan`.
+        folder: of the specs, whose records the values are compared with where the spec expects none.
+        jobs: steps at a time; see `run_plan`.
+    """
+    lost = run_plan(plan, jobs)
+    records, states = measure(plan, lost)
+    before = read_records(records_file(folder, plan.spec.name))
+    states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
+    for condition in plan.conditions:
+        if lacking := planned(plan.spec, condition):
+            for query_set in plan.query_sets:
+                states[(query_set.id, condition.id)] = skipped(lacking)
+    for work in plan.works:
+        path = work_file(plan.spec, plan.folder, work)
+        made = [] if path in lost else read_records(path)
+        records += [replace(entry, spec=plan.spec.name, name=work.id) for entry in made]
+        none = failed(f"{work.id}: its command wrote no record")
+        states["", work.id] = lost.get(path) or (State("new") if made else none)
+    return Outcome(records, states)
 
 
 def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
