@@ -137,7 +137,9 @@ _CODER = TrainParams(  # 001, Table 1, to full length; the floor of the learning
     learn_temperature=False,  # 001, Eq. 4 has none; 000, Algorithm 1 learns T where labels are smoothed
 )
 _COCONDENSER = replace(_CODER, learning_rate=1.37e-06, warmup=12000.0, schedule="linear", final_ratio=0.1)
-_TRIPCLICK = replace(  # how long its authors trained is not published; the best of their steps is
+# Of TripClick's runs a name tells learning rate, warm-up, last share and best step. How long they went on is not
+# published, so they end there; what else is needed is borrowed from 001, Table 1.
+_TRIPCLICK = replace(
     _CODER, learning_rate=2.73e-06, warmup=29000.0, schedule="linear", final_ratio=0.33, max_steps=234000
 )
 TrainParams.presets = {
