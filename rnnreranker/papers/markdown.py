@@ -97,22 +97,18 @@ def published_text(entry: Mapping[str, Any]) -> str:
 def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], twins: list[TwinSet]) -> dict[str, Any]:
     """A table of the paper as the template shows it."""
     mine = [(cell, entry) for cell, entry in pairs if cell.table == table.table]
-    remarks: list[str] = []
-    constant = {key: len({entry[key] for _, entry in mine}) == 1 for key in ("dataset", "measure")}
+    remarks = list(dict.fromkeys(entry["note"] for _, entry in mine if entry["note"]))
     head = ["row", "data set", "measure", "published", "measured", "difference", "state"]
     head += [f"twin: {found.id}" for found in twins]
     lines = []
     for cell, entry in mine:
-        state = entry["state"]
-        if entry["note"]:
-            if entry["note"] not in remarks:
-                remarks.append(entry["note"])
-            state += f" ({remarks.index(entry['note']) + 1})"
+        state = entry["state"] + (f" ({remarks.index(entry['note']) + 1})" if entry["note"] else "")
         measured = entry["measured"] + (f" {entry['letters']}" if entry["letters"] else "")
         name = entry["row"] + (f" [{entry['letter']}]" if entry["letter"] else "")
         texts = (name, entry["dataset"], entry["measure"], published_text(entry), measured)
         lines.append([*texts, entry["difference"], state, *(found.text(cell.row, cell.metric) for found in twins)])
-    same = [place for place, key in ((1, "dataset"), (2, "measure")) if constant[key] and len(mine) > 1]
+    places = ((1, "dataset"), (2, "measure")) if len(mine) > 1 else ()
+    same = [place for place, key in places if len({entry[key] for _, entry in mine}) == 1]
     caption = table.caption
     if same:
         common = ", ".join(lines[0][place] for place in same)

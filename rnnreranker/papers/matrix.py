@@ -11,7 +11,7 @@ from typing import Any
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import make_params
 from rnnreranker.papers.cells import STATES
-from rnnreranker.papers.join import Key, key_of, letters, page_cells
+from rnnreranker.papers.join import key_of, letters, page_cells
 from rnnreranker.papers.paper import Published, paper_names, published, read_paper, remark
 from rnnreranker.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.record import Record, read_records
@@ -40,7 +40,6 @@ class Matrix:
         runs: query set and condition → its records, oldest first.
         papers: those asked for.
         published: every cell, in the order of papers and tables.
-        found: cell → what `join.page_cells` takes.
         cells: one dictionary a cell, in the same order, as the page takes them.
         twins: paper and table → its twins, a query set each.
 
@@ -70,15 +69,15 @@ class Matrix:
         everything = [cell for paper in self.papers for cell in published(paper)]
         self.published = [cell for cell in everything if table is None or cell.table == table]
         if table is not None and not self.published:
-            known = list(dict.fromkeys(cell.table for cell in everything))
-            raise InputError(f"table {table}: no such table in {', '.join(names)}; {nearest(str(table), known)}")
+            hint = nearest(str(table), [cell.table for cell in everything])
+            raise InputError(f"table {table}: no such table in {', '.join(names)}; {hint}")
         self._check(folder)
-        self.found: dict[Key, dict[str, Any]] = {key_of(cell): self._known(cell) for cell in self.published}
+        known = {key_of(cell): self._known(cell) for cell in self.published}
         newest = {system: entries[-1] for system, entries in self.runs.items()}
         for name, found in zip(("letter", "letters"), letters(self.published, newest), strict=True):
             for key, text in found.items():
-                self.found[key][name] = text
-        self.cells = page_cells(self.published, self.found)
+                known[key][name] = text
+        self.cells = page_cells(self.published, known)
         studies = read_records(records_file(folder, "", "study"))
         self.twins: dict[tuple[str, str], list[TwinSet]] = {
             (paper.id, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
@@ -174,24 +173,20 @@ class Matrix:
             self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})
         return self._plans[key]
 
-    def distinct(self) -> Counter[str]:
-        """Cells by state, those of the same run, query, measure and protocol counted once (changed if one is)."""
+    def summary(self) -> list[list[Any]]:
+        """Rows for a table: state, cells as the tables print them, distinct ones.
+
+        Cells of the same run, query, measure and protocol are one, changed if one of them is.
+        """
         states: dict[tuple[str, ...], str] = {}
         for number, (cell, shown) in enumerate(zip(self.published, self.cells, strict=True)):
             key: tuple[str, ...] = (str(number),)
             if _obtained(cell):
-                system = (cell.columns.query_set, cell.how.condition)
-                key = (*system, cell.query, cell.metric, cell.columns.protocol)
-            before = states.get(key)
-            states[key] = "changed" if "changed" in (before, shown["state"]) else shown["state"]
-        return Counter(states.values())
-
-    def summary(self) -> list[list[Any]]:
-        """Rows for a table: state, cells as the tables print them, distinct ones."""
-        printed: Counter[str] = Counter(cell["state"] for cell in self.cells)
-        distinct = self.distinct()
+                key = (cell.columns.query_set, cell.how.condition, cell.query, cell.metric, cell.columns.protocol)
+            states[key] = "changed" if "changed" in (states.get(key), shown["state"]) else shown["state"]
+        printed, distinct = Counter(cell["state"] for cell in self.cells), Counter(states.values())
         rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
-        return [*rows, ["all", sum(printed.values()), sum(distinct.values())]]
+        return [*rows, ["all", printed.total(), distinct.total()]]
 
 
 def _obtained(cell: Published) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.errors import InputError, RnnrerankerError, nearest
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.regress.reading import Document, Place
 
 SCHEMA = 3
@@ -39,9 +40,7 @@ class Row:
     external: str = ""  # whose system it is
     note: str = ""
     remarks: dict[str, Any] = field(default_factory=dict)  # on one cell: under its query (quoted) or measure
-    unstated: bool = (
-        False  # the paper does not say how the row's values count grades: its columns' protocol is not theirs
-    )
+    unstated: bool = False  # how the row's values count grades: its columns' protocol is not theirs
     twin: Any = ""  # the same pipeline on every set of `twins`: a condition, or {study: ID, arm: NAME}
     line: int = 0  # of the file
 
@@ -134,11 +133,10 @@ def read_paper(name: str, folder: Path) -> Paper:
         _table(document, entry, ("tables", number))
         for number, entry in enumerate(document.sequence(document.content, "tables"))
     ]
-    names: set[str] = set()
+    names = [table.table if table else None for table in tables]
     for number, table in enumerate(tables):
-        if table is not None and table.table in names:
+        if table is not None and table.table in names[:number]:
             document.problem(("tables", number, "table"), f"table {table.table} stands here a second time")
-        names.update([table.table] if table is not None else [])
     document.finish()
     return Paper(**{**values, "tables": tuple(table for table in tables if table is not None)})
 
@@ -169,18 +167,14 @@ def _columns(document: Document, entry: Any, path: Place) -> Columns | None:
     if values is None:
         return None
     columns = Columns(**values)
-    from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-
     if columns.protocol not in PROTOCOLS:
         document.problem((*path, "protocol"), f"protocol {columns.protocol}; {nearest(columns.protocol, PROTOCOLS)}")
     for step in columns.tuned:
         if step not in STEPS:
             document.problem((*path, "tuned"), f"tuned: {step}; {nearest(str(step), STEPS)}")
     if not columns.latency:
-        try:
-            parse_measures([str(measure).split(" ")[0] for measure in columns.measures])
-        except RnnrerankerError as error:
-            document.problem((*path, "measures"), str(error))
+        names = [str(measure).split(" ")[0] for measure in columns.measures]
+        document.note((*path, "measures"), parse_measures, names)
     return columns
 
 

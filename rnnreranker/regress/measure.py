@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.errors import RnnrerankerError
 from rnnreranker.files import fingerprint
 from rnnreranker.regress.obstacles import count_documents
-from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, make_plan
+from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, index_name, make_plan
 from rnnreranker.regress.spec import QuerySet, Spec
 from rnnreranker.regress.stale import read_stamp
 from rnnreranker.regress.state import State, failed, skipped
@@ -226,7 +226,7 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     found = {}
     used = {step.value("--index") for step in chain}
     for index in plan.spec.indexes:
-        name = plan.index_name(index)
+        name = index_name(index, plan.folder)
         if name in used:
             built_in = pydoc.fingerprint() if index.documents in BUILT_IN else ""
             found[f"index {index.id}"] = built_in or str(describe(Path(name)).get("fingerprint", name))
@@ -238,7 +238,7 @@ def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
     from rnnreranker.search.indexes import open_index
 
     for index in plan.spec.indexes:
-        name = plan.index_name(index)
+        name = index_name(index, plan.folder)
         if index.count and "dense" in index.parts and any(step.value("--index") == name for step in plan.steps):
             source = open_index(name).vectors
             lacking = int((source.rows(qrels["doc_id"].tolist()) < 0).sum())

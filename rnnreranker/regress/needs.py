@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-SIZES = ("disk_gb", "ram_gb", "gpu_hours", "download_gb", "hours")
 TEXTS = ("agreement", "files")
-UNITS = {
+UNITS = {  # of sizes
     "download_gb": "GB to download",
     "disk_gb": "GB of disk",
     "ram_gb": "GB of memory",

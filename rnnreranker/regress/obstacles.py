@@ -14,9 +14,10 @@ import urllib.parse
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.regress.plan import index_name
 from rnnreranker.regress.state import State, failed, skipped
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _other_collections(plan: Plan) -> dict[str, State]:
     found = {}
     named = {step.value("--index") for step in plan.steps} | {step.value("--output") for step in plan.steps}
     for index in plan.spec.indexes:
-        name = plan.index_name(index)
+        name = index_name(index, plan.folder)
         if index.count is None or name not in named:
             continue
         try:
@@ -154,33 +155,29 @@ class _Disk:
 
     def __init__(self) -> None:
         self._left: dict[int, float] = {}
-        self._prebuilt: set[str] = set()
+        self._once: set[str] = set()
 
-    def take(self, folder: Path, wanted: float) -> State | None:
-        """Reserve that many GB; why not, or None."""
-        folder = _existing(folder)
+    def take(self, folder: Path, wanted: float, once: str = "") -> State | None:
+        """Reserve that many GB, for what is named in `once` only once; why not, or None."""
+        if once in self._once:
+            return None
+        folder = folder.expanduser().absolute()
+        folder = next(path for path in (folder, *folder.parents) if path.exists())
         device = folder.stat().st_dev
         left = self._left.setdefault(device, shutil.disk_usage(folder).free / GB)
         if wanted > left:
             return skipped(f"needs {wanted:g} GB of disk in {folder}, {max(0.0, left):.0f} GB are free")
         self._left[device] = left - wanted
+        self._once.update(filter(None, [once]))
         return None
-
-    def take_prebuilt(self, name: str, wanted: float) -> State | None:
-        """As `take`, in Pyserini's cache; an index is taken once."""
-        if name in self._prebuilt:
-            return None
-        reason = self.take(_pyserini_cache(), wanted)
-        if not reason:
-            self._prebuilt.add(name)
-        return reason
 
 
 def _space(plan: Plan, step: Step, disk: _Disk) -> State | None:
     name = prebuilt(plan, step)
     reason = None
     if name and not downloaded(name):
-        reason = disk.take_prebuilt(name, _needs(plan, name).get("disk_gb", 0))
+        needs = next(source.needs for source in plan.spec.indexes if source.prebuilt == name)
+        reason = disk.take(_pyserini_cache(), needs.get("disk_gb", 0), name)
     own = 0 if name and step.module in ("search", "labels") else step.needs.get("disk_gb", 0)
     return reason or disk.take(plan.folder, own)
 
@@ -199,10 +196,6 @@ def prebuilt(plan: Plan, step: Step) -> str:
     """The prebuilt index of Pyserini that a step reads, or an empty text."""
     index = step.value("--index")
     return index if index in {source.prebuilt for source in plan.spec.indexes} else ""
-
-
-def _needs(plan: Plan, name: str) -> dict[str, Any]:
-    return next(source.needs for source in plan.spec.indexes if source.prebuilt == name)
 
 
 def _pyserini_cache() -> Path:
@@ -232,10 +225,3 @@ def network() -> bool:
             return True
     except OSError:
         return False
-
-
-def _existing(folder: Path) -> Path:
-    folder = folder.expanduser().absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return folder

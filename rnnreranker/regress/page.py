@@ -80,12 +80,14 @@ def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
     sets = {entry.id: place for place, entry in enumerate(spec.query_sets)}
     order = {condition.id: place for place, condition in enumerate(spec.conditions)}
     several = {entry.id: len(entry.protocols) > 1 for entry in spec.query_sets}
-    lines = []
-    for cell in printed:
-        measure = cell.measure + (f", {cell.protocol}" if several[cell.query_set] else "")
-        line = [f"`{cell.condition}`", cell.query_set, cell.where, measure, cell.published, cell.measured]
-        lines.append(((sets[cell.query_set], order[cell.condition]), [*line, cell.difference, cell.state]))
-    return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
+    return [
+        [
+            f"`{cell.condition}`",
+            *(cell.query_set, cell.where, cell.measure + (f", {cell.protocol}" if several[cell.query_set] else "")),
+            *(cell.published, cell.measured, cell.difference, cell.state),
+        ]
+        for cell in sorted(printed, key=lambda cell: (sets[cell.query_set], order[cell.condition]))
+    ]
 
 
 def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[dict[str, Any]]:

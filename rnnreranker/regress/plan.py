@@ -59,10 +59,6 @@ class Plan:
         runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
         return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
 
-    def index_name(self, index: Index) -> str:
-        """What `--index` is given."""
-        return index_name(index, self.folder)
-
     def evaluations(self) -> list[str]:
         """The lines that print the measured values of all runs, one for each query set and protocol."""
         made = {step.output for step in self.steps}

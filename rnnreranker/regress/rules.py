@@ -9,20 +9,12 @@ from typing import Any
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use, check_work, options_of
-from rnnreranker.regress.needs import SIZES, TEXTS
+from rnnreranker.regress.needs import TEXTS, UNITS
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
 
-NOT_DENSE = (
-    "documents",
-    "output",
-    "overwrite",
-    "no_dense",
-    "bm25",
-    "parts",
-    "threads",
-    "help",
-)  # flags of index besides
+# flags of `python -m rnnreranker.index` besides the settings of dense vectors
+NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "threads", "help")
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
 
@@ -81,9 +73,9 @@ def _check_measures(document: Document, found: Found) -> None:
 def _check_needs(source: Document, place: Place, needs: Any) -> None:
     for key, value in needs.items() if isinstance(needs, dict) else ():
         where = (*place, "needs", key)
-        if key not in (*SIZES, *TEXTS):
-            source.problem(where, f"needs {key}; {nearest(str(key), (*SIZES, *TEXTS))}")
-        elif key in SIZES and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+        if key not in (*UNITS, *TEXTS):
+            source.problem(where, f"needs {key}; {nearest(str(key), (*UNITS, *TEXTS))}")
+        elif key in UNITS and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
             source.problem(where, f"needs {key}: {value!r}; expected a number >= 0")
         elif key in TEXTS and not isinstance(value, str):
             source.problem(where, f"needs {key}: {value!r}; expected a text")
@@ -92,27 +84,26 @@ def _check_needs(source: Document, place: Place, needs: Any) -> None:
 def _check_links(document: Document, found: Found, works: list[Work]) -> None:
     """Names of other entries, and no entry that needs itself."""
     ids = {key: [entry.id for entry, _, _ in entries] for key, entries in found.items()}
-    needing: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    places: dict[tuple[str, str], tuple[Document, Place]] = {}
-    links = [
-        (key, entry.id, source, place, name, value, target)
-        for key, entry, source, place in ((key, *one) for key in found for one in found[key])
-        for name, value, target in _links(entry)
+    nodes: list[tuple[str, str, Document, Place, list[tuple[str, str, str]]]] = [
+        (key, entry.id, source, place, list(_links(entry))) for key in found for entry, source, place in found[key]
     ]
     for work in works:
-        where: Place = (next(key for key, kind in WORKS.items() if kind == work.kind), work.id)
-        for name, target in (("of", "conditions"), ("query_set", "query_sets")):
-            if name in work.options:
-                links.append((str(where[0]), work.id, document, where, name, work.options[name], target))
-        document.note(where, check_work, work)
-    for key, name_of, source, place, name, value, target in links:
-        needing.setdefault((key, name_of), [])
-        places.setdefault((key, name_of), (source, place))
-        if value not in ids[target]:
-            hint = nearest(str(value), ids[target]) if ids[target] else "there are none"
-            source.problem((*place, name), f"{name} {value}: not in {target}; {hint}")
-        else:
-            needing[(key, name_of)].append((target, value))
+        key = next(key for key, kind in WORKS.items() if kind == work.kind)
+        named = (("of", "conditions"), ("query_set", "query_sets"))
+        links = [(name, work.options[name], target) for name, target in named if name in work.options]
+        nodes.append((key, work.id, document, (key, work.id), links))
+        document.note((key, work.id), check_work, work)
+    needing: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    places: dict[tuple[str, str], tuple[Document, Place]] = {}
+    for key, own, source, place, links in nodes:
+        needs = needing.setdefault((key, own), [])
+        places.setdefault((key, own), (source, place))
+        for name, value, target in links:
+            if value in ids[target]:
+                needs.append((target, value))
+            else:
+                hint = nearest(str(value), ids[target]) if ids[target] else "there are none"
+                source.problem((*place, name), f"{name} {value}: not in {target}; {hint}")
     for cycle in cycles(needing):
         source, place = places[cycle[0]]
         source.problem(place, f"cyclic steps: {' → '.join(node[1] for node in cycle)}")

@@ -72,10 +72,8 @@ def is_current(step: Step, keys: Keys) -> bool:
 def read_stamp(step: Step) -> dict[str, Any]:
     """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
     path = _stamp(step)
-    if not path.is_file():
-        return {}
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(read_text(path)) if path.is_file() else None
     except json.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}
