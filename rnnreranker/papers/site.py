@@ -46,11 +46,6 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         papers=[(paper, len(cells[paper.id]), counted(cells[paper.id])) for paper in matrix.papers],
         summary=matrix.summary(),
     )
-    written = []
-    for name, text in pages.items():
-        written.append(docs / "regressions" / f"{name}.md")
-        write_page(written[-1], text)
-    written.append(docs / "index.html")
     obtained = {cell.columns.query_set for cell in matrix.published}
     runs = [record for (name, _), records in matrix.runs.items() if name in obtained for record in records]
     page = matrix_page(
@@ -62,8 +57,10 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         twins=matrix.twins,
         twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
     )
-    write_page(written[-1], page)
-    return written
+    written = {docs / "regressions" / f"{name}.md": text for name, text in pages.items()} | {docs / "index.html": page}
+    for path, text in written.items():
+        write_page(path, text)
+    return list(written)
 
 
 def _made(dates: list[str]) -> str:

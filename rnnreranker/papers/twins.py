@@ -112,34 +112,22 @@ def _names(spec: Spec, row: Row) -> list[str]:
 
 def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:
     """The newest on record of a row's twin, None without one."""
-    if not row.twin:
-        return None
-    of_study = isinstance(row.twin, dict)
-    kind, wanted = ("study" if of_study else "run"), _wanted(row)
+    of_study, wanted, protocol = isinstance(row.twin, dict), _wanted(row), query_set.protocols[0]
+    kind, part = ("study", row.twin["arm"]) if of_study else ("run", protocol)
     mine = [entry for entry in records if (entry.kind, entry.spec, entry.name) == (kind, spec.name, wanted)]
     for record in reversed(mine):
+        outcome, found = record.outcome, {}
         if of_study:
-            values, topics = _of_arm(record, row.twin["arm"])
-        else:
-            values, topics = _of_run(record, query_set)
-        if values:
-            name = f"{row.twin['arm']} (study {wanted})" if of_study else wanted
+            rows = [entry for entry in outcome["rows"] if (entry["arm"], entry["group"]) == (part, "all")]
+            found = {entry["measure"]: entry["value"] for entry in rows}
+        elif outcome.get("query_set") == query_set.id:
+            found = outcome["values"].get(protocol, {})
+        if values := {name: value for name, value in found.items() if value is not None}:
+            name = f"{part} (study {wanted})" if of_study else wanted
             again = f"python -m rnnreranker.regress {query_set.id} --only {wanted}"
+            topics = outcome.get("queries", {}).get(part, {})
             return Twin(name, values, topics, again, record.date[:10], record.commit[:10])
     return None
-
-
-def _of_run(record: Record, query_set: QuerySet) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    if record.outcome.get("query_set") != query_set.id:
-        return {}, {}
-    protocol = query_set.protocols[0]
-    values = {name: value for name, value in record.outcome["values"].get(protocol, {}).items() if value is not None}
-    return values, record.outcome.get("queries", {}).get(protocol, {})
-
-
-def _of_arm(record: Record, arm: str) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    rows = [row for row in record.outcome["rows"] if (row["arm"], row["group"]) == (arm, "all")]
-    return {row["measure"]: row["value"] for row in rows}, record.outcome.get("queries", {}).get(arm, {})
 
 
 def _by_topic(values: Sequence[Mapping[str, float]]) -> list[list[float] | None]:

@@ -42,12 +42,11 @@ def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[
     """
     sets = query_set_names(folder)
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    if not path.is_file() and name not in sets:
-        known = [*spec_names(folder), *sets]
-        raise InputError(f"{name}: no such spec in {folder}; {nearest(name, dict.fromkeys(known))}")
     if path.is_file():
         spec = read_spec(path, data)
         return spec, spec.query_sets
+    if name not in sets:
+        raise InputError(f"{name}: no such spec in {folder}; {nearest(name, [*spec_names(folder), *sets])}")
     spec = read_spec(folder / f"{sets[name]}.yaml", data)
     return spec, (spec.query_set(name),)
 

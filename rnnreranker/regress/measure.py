@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import RnnrerankerError
+from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import fingerprint
 from rnnreranker.regress.obstacles import count_documents
 from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, index_name, make_plan
@@ -159,16 +159,14 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], di
             runs = {name: Run.read(path) for name, path in there.items()}
             measured = Measured(plan.spec, query_set, runs, plan.spec.hits)
             records += _records(plan, query_set, measured, there)
+            wrong = measured.errors
         except RnnrerankerError as error:
-            states |= {(query_set.id, name): _state_of(error) for name in there}
-        else:
-            states |= {(query_set.id, name): _state_of(error) for name, error in measured.errors.items()}
+            wrong = dict.fromkeys(there, error)
+        states |= {(query_set.id, name): _state_of(error) for name, error in wrong.items()}
     return records, states
 
 
 def _state_of(error: RnnrerankerError) -> State:
-    from rnnreranker.errors import MissingDependencyError, UnavailableError
-
     return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
 
 

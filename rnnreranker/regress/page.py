@@ -110,8 +110,8 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
     """Values of one protocol on a query set, each run once, as the template shows them."""
     titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
     order = [name for entry in spec.conditions for name in entry.run_names]
-    mine = [layer[name] for name in sorted(layer, key=lambda name: order.index(name) if name in order else len(order))]
-    mine = [record for record in mine if protocol in record.outcome["values"]]
+    mine = [record for record in layer.values() if protocol in record.outcome["values"]]
+    mine.sort(key=lambda record: order.index(record.name) if record.name in order else len(order))
     measures = spec.measures_of(query_set)
     files = any("file" in record.outcome for record in mine)
     lines, differences = [], []

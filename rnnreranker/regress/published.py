@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rnnreranker.command import say
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.regress.measure import Measured
-from rnnreranker.regress.spec import Condition, QuerySet, Spec
+from rnnreranker.regress.spec import QuerySet, Spec
 
 if TYPE_CHECKING:
     from rnnreranker.record import Record
@@ -52,8 +52,9 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
     for spec, query_set in asked:
         near = [path for path in files if _fits(names[path], query_set.runs)]
         for condition in spec.conditions_of(query_set):
-            matching = _matching(near, condition)
-            if matching:
+            patterns = [pattern.lower() for pattern in condition.runs]
+            named = (path for pattern in patterns for path in near if fnmatch(path.name.lower(), pattern))
+            if matching := list(dict.fromkeys(named)):
                 others = tuple(path.name for path in matching[1:])
                 found.append(RunFile(spec, query_set, condition.id, matching[0], others))
     return found
@@ -61,11 +62,6 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
 
 def _fits(path: Path, pattern: str) -> bool:
     return pattern != "" and fnmatch(path.as_posix().lower(), pattern.lower())
-
-
-def _matching(files: list[Path], condition: Condition) -> list[Path]:
-    found = [path for pattern in condition.runs for path in files if fnmatch(path.name.lower(), pattern.lower())]
-    return list(dict.fromkeys(found))
 
 
 def measure_published(

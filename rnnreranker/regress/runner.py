@@ -200,9 +200,8 @@ def _process(step: Step) -> tuple[int, str]:
                 sys.stderr.flush()
                 tails[name] = (tails[name] + chunk)[-4096:]
 
-        threads = [
-            threading.Thread(target=pass_on, args=entry) for entry in (("out", process.stdout), ("err", process.stderr))
-        ]
+        streams = {"out": process.stdout, "err": process.stderr}
+        threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -45,7 +45,9 @@ def sources(module: str) -> list[Path]:
         found[name] = path
         if name == PACKAGE.name:
             continue  # it names every room for those who import it, and runs nothing of them
-        waiting += _parents(name) + list(_imports(path, path.stat().st_mtime_ns)) + _methods_beside(path)
+        parts = name.split(".")
+        waiting += [".".join(parts[:end]) for end in range(1, len(parts))]  # imported with it
+        waiting += [*_imports(path, path.stat().st_mtime_ns), *_methods_beside(path)]
     return sorted(set(found.values()))
 
 
@@ -56,12 +58,6 @@ def _file(module: str) -> Path | None:
         return None
     path = PACKAGE.joinpath(*parts[1:])
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
-
-
-def _parents(module: str) -> list[str]:
-    """The packages that are imported with a module."""
-    parts = module.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _methods_beside(path: Path) -> list[str]:
