@@ -59,10 +59,7 @@ def ratio_of(measured: Sequence[tuple[float, float]]) -> Ratio:
 
 
 def in_pairs(
-    base: Callable[[], object],
-    other: Callable[[], object],
-    pairs: int,
-    clock: Callable[[], float] = time.thread_time,
+    base: Callable[[], object], other: Callable[[], object], pairs: int, clock: Callable[[], float] = time.thread_time
 ) -> Ratio:
     """Both works measured in turn, so that a change of the machine's speed meets both; each is called once before.
 

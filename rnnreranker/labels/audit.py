@@ -61,11 +61,7 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
 
 
 def write_audit(
-    path: Path,
-    found: list[Proposal],
-    topics: Mapping[str, str],
-    texts: Mapping[str, str],
-    metadata: Mapping[str, Any],
+    path: Path, found: list[Proposal], topics: Mapping[str, str], texts: Mapping[str, str], metadata: Mapping[str, Any]
 ) -> None:
     """Write the page, one HTML file that needs nothing else.
 

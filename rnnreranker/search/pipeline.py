@@ -88,13 +88,7 @@ def open_pipeline(
     for retriever in retrievers:
         retriever.check()
     rerankers = [
-        kind(
-            inputs,
-            its,
-            threads=args.threads,
-            missing=args.missing,
-            device=args.device if kind.takes_device else None,
-        )
+        kind(inputs, its, threads=args.threads, missing=args.missing, device=args.device if kind.takes_device else None)
         for kind, its in zip(kinds[len(retrieving) :], params["reranker"], strict=True)
     ]
     for reranker in rerankers if given is not None else []:

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.params import TrainParams
     from rnnreranker.train.training import Trained, train_encoder
 
-_HOMES = {
-    "TrainParams": "params",
-    "Trained": "training",
-    "train_encoder": "training",
-}
+_HOMES = {"TrainParams": "params", "Trained": "training", "train_encoder": "training"}
 
 __all__ = ["TrainParams", "Trained", "train_encoder"]
 

@@ -45,13 +45,7 @@ class HeldOut:
 
 
 def cross_validate(
-    objective: Objective,
-    space: Space,
-    trials: int,
-    folds: int,
-    *,
-    seed: int = 0,
-    storage: str | Path | None = None,
+    objective: Objective, space: Space, trials: int, folds: int, *, seed: int = 0, storage: str | Path | None = None
 ) -> HeldOut:
     """Tune on all folds but one and measure on that one, in turn.
 

@@ -80,10 +80,7 @@ class Trainings:
         labels, checked = (
             labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
             for labeler, chosen in (
-                (
-                    make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant),
-                    self.training,
-                ),
+                (make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant), self.training),
                 (make_labeler("hard", inputs, relevant=self.relevant), self.validation),
             )
         )
@@ -178,12 +175,7 @@ class Test:
 
 
 def tune_jointly(
-    trainings: Trainings,
-    space: JointSpace,
-    trials: int,
-    *,
-    seed: int = 0,
-    storage: str | Path | None = None,
+    trainings: Trainings, space: JointSpace, trials: int, *, seed: int = 0, storage: str | Path | None = None
 ) -> Study[Joint]:
     """Search the parameters whose training validates best; the first trial is the default.
 

@@ -126,11 +126,7 @@ class JointSpace:
 
     def as_trial(self, params: Joint) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""
-        parts = (
-            self.rnn.as_trial(params.rnn),
-            self.labels.as_trial(params.labels),
-            self.train.as_trial(params.train),
-        )
+        parts = (self.rnn.as_trial(params.rnn), self.labels.as_trial(params.labels), self.train.as_trial(params.train))
         found: dict[str, Any] = {}
         for part in parts:
             if part is None:

@@ -44,12 +44,7 @@ class Contexts:
     """
 
     def __init__(
-        self,
-        run: Run,
-        vectors: VectorSource,
-        query_vectors: QueryVectors,
-        deepest: int,
-        threads: int | None = None,
+        self, run: Run, vectors: VectorSource, query_vectors: QueryVectors, deepest: int, threads: int | None = None
     ) -> None:
         self.run = run
         self.deepest = deepest
