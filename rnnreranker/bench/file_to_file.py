@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,7 @@ def file_to_file(queries: int, depth: int, context: int, dimension: int, threads
         reranker = RnnReranker(open_vectors(folder / "vectors.npy"), RnnParams(context=context), threads=threads)
         with _kept_to(threads):
             few = min(10, queries)
-            end = few * depth
-            reranker.rerank(
-                Run.from_parts(qids[:few], run.offsets[: few + 1], docids, rows[:end], scores[:end]), vectors
-            )
+            reranker.rerank(run.of_queries(range(few)), vectors)
             spent = []
             for _ in range(times):
                 used = time.process_time()
@@ -88,7 +85,7 @@ def file_to_file(queries: int, depth: int, context: int, dimension: int, threads
     return FileToFile(queries, depth, context, dimension, threads, read, rerank, write, used)
 
 
-def files(settings: list[tuple[int, int, int]], dimension: int) -> list[dict[str, Any]]:
+def files(settings: Sequence[tuple[int, int, int]], dimension: int) -> list[dict[str, Any]]:
     """Runs from file to file on one core; settings: (queries, depth, context) each. Long ones are measured once."""
     rows = []
     for queries, depth, context in settings:

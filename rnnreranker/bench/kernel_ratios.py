@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.summaries import Ratio, in_pairs, judged, slope
+from rnnreranker.bench.summaries import Ratio, cells, in_pairs, judged, slope
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 from rnnreranker.rnn.chunks import one_blas_thread
@@ -31,13 +32,18 @@ def kernel_time(candidates: int, dimension: int, params: RnnParams, pairs: int, 
         kind: of the vectors, see `synthetic.contexts`.
     """
     vectors = _batch(kind, candidates, dimension)
-    product = np.empty((candidates + 1, candidates + 1), dtype=np.float32)
+    return a_query((gram(vectors), _similarity(vectors, params)), len(vectors), pairs)
 
-    def gram() -> None:
+
+def gram(vectors: np.ndarray) -> Callable[[], None]:
+    """The product X Xᵀ of every context of a batch, (B, m, d) float32."""
+    product = np.empty((vectors.shape[1], vectors.shape[1]), dtype=np.float32)
+
+    def work() -> None:
         for context in vectors:
             np.matmul(context, context.T, out=product)
 
-    return _compare(gram, _similarity(vectors, params), len(vectors), pairs)
+    return work
 
 
 def kernel(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
@@ -50,7 +56,7 @@ def kernel(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
                     params = dataclasses.replace(PARAMS, tau=tau, scale=scale)
                     found = kernel_time(n, dimension, params, pairs, kind)
                     row = {"N": n, "d": dimension, "tau": tau, "scale": scale, "vectors": kind}
-                    rows.append(judged(row | _shown(found, "gram_us", "kernel_us"), "ratio", *BOUNDS.get(n, (None,))))
+                    rows.append(judged(row | cells(found, "gram_us", "kernel_us"), "ratio", *BOUNDS.get(n, (None,))))
     return rows
 
 
@@ -60,11 +66,10 @@ def scale(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, 
     for n in sizes:
         vectors = _batch("clustered", n, dimension)
         for tau in (0.0, 0.5):
-            works = [
-                _similarity(vectors, dataclasses.replace(PARAMS, tau=tau, scale=name)) for name in ("none", "minmax")
-            ]
-            found = _compare(works[0], works[1], len(vectors), pairs)
-            row = {"N": n, "d": dimension, "tau": tau} | _shown(found, "none_us", "minmax_us")
+            params = dataclasses.replace(PARAMS, tau=tau)
+            works = [_similarity(vectors, dataclasses.replace(params, scale=name)) for name in ("none", "minmax")]
+            found = a_query(works, len(vectors), pairs)
+            row = {"N": n, "d": dimension, "tau": tau} | cells(found, "none_us", "minmax_us")
             rows.append(judged(row, "ratio", SCALE_BOUND))
     return rows
 
@@ -73,11 +78,11 @@ def probes(candidates: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
     """Ten probes of `jaccard_similarity` against one."""
     vectors = _batch("clustered", candidates, dimension)
     works = [
-        lambda rows=rows: jaccard_similarity(vectors, PARAMS, probes=rows, threads=1)
+        partial(jaccard_similarity, vectors, PARAMS, probes=rows, threads=1)
         for rows in ((0,), tuple(range(min(10, candidates + 1))))
     ]
-    found = _compare(works[0], works[1], len(vectors), pairs)
-    row = {"N": candidates, "d": dimension, "tau": PARAMS.tau} | _shown(found, "one_us", "ten_us")
+    found = a_query(works, len(vectors), pairs)
+    row = {"N": candidates, "d": dimension, "tau": PARAMS.tau} | cells(found, "one_us", "ten_us")
     return [judged(row, "ratio", PROBES_BOUND if candidates >= 1000 else None)]
 
 
@@ -86,9 +91,8 @@ def dtype(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, 
     rows = []
     for n in sizes:
         vectors = _batch("clustered", n, dimension)
-        half = vectors.astype(np.float16)
-        found = _compare(_similarity(vectors, PARAMS), _similarity(half, PARAMS), len(vectors), pairs)
-        rows.append({"N": n, "d": dimension} | _shown(found, "float32_us", "float16_us"))
+        works = [_similarity(typed, PARAMS) for typed in (vectors, vectors.astype(np.float16))]
+        rows.append({"N": n, "d": dimension} | cells(a_query(works, len(vectors), pairs), "float32_us", "float16_us"))
     return rows
 
 
@@ -98,23 +102,20 @@ def threads(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
     for n in sizes:
         vectors = _batch("clustered", n, dimension)
         works = [_similarity(vectors, PARAMS, count) for count in (1, 2)]
-        found = _compare(works[0], works[1], len(vectors), pairs, time.perf_counter)
-        rows.append({"N": n, "d": dimension} | _shown(found, "one_us", "two_us"))
+        found = a_query(works, len(vectors), pairs, time.perf_counter)
+        rows.append({"N": n, "d": dimension} | cells(found, "one_us", "two_us"))
     return rows
 
 
 def growth(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
     """Cost against N, and in a last row the slopes of the lines through the logarithms, of product and kernel."""
-    rows, found = [], []
-    for n in sizes:
-        found.append(kernel_time(n, dimension, PARAMS, pairs))
-        rows.append({"N": str(n), "d": dimension} | _shown(found[-1], "gram", "kernel"))
+    found = [kernel_time(n, dimension, PARAMS, pairs) for n in sizes]
+    rows = [(str(n), one.base * 1e6, one.other * 1e6, one.ratio) for n, one in zip(sizes, found, strict=True)]
     power = [slope(sizes, [getattr(one, name) for one in found]) for name in ("base", "other")]
-    shown = [
-        {"N": row["N"], "d": row["d"], "gram_us": row["gram"], "kernel_us": row["kernel"], "ratio": row["ratio"]}
-        for row in rows
+    return [
+        {"N": n, "d": dimension, "gram_us": base, "kernel_us": other, "ratio": ratio}
+        for n, base, other, ratio in [*rows, ("slope", *power, None)]
     ]
-    return [*shown, {"N": "slope", "d": dimension, "gram_us": power[0], "kernel_us": power[1], "ratio": None}]
 
 
 def _batch(kind: str, candidates: int, dimension: int) -> np.ndarray:
@@ -126,20 +127,11 @@ def _similarity(vectors: np.ndarray, params: RnnParams, count: int = 1) -> Calla
     return lambda: rnn_similarity(queries, candidates, params, threads=count)
 
 
-def _compare(
-    base: Callable[[], object],
-    other: Callable[[], object],
-    batch: int,
-    pairs: int,
-    clock: Callable[[], float] = time.thread_time,
+def a_query(
+    works: Sequence[Callable[[], object]], batch: int, pairs: int, clock: Callable[[], float] = time.thread_time
 ) -> Ratio:
-    """Seconds a query of both."""
+    """`in_pairs` of two works over a batch of queries, in seconds a query; products take one thread."""
+    base, other = works
     with one_blas_thread():
         found = in_pairs(base, other, pairs, clock)
     return dataclasses.replace(found, base=found.base / batch, other=found.other / batch)
-
-
-def _shown(found: Ratio, base: str, other: str) -> dict[str, Any]:
-    """A ratio as cells of a row: microseconds a query, the ratio, its quartiles, the pairs."""
-    times = {base: found.base * 1e6, other: found.other * 1e6}
-    return times | {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}

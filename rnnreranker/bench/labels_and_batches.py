@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.summaries import in_pairs, judged, quartiles
+from rnnreranker.bench.kernel_ratios import a_query, gram
+from rnnreranker.bench.summaries import cells, judged, quartiles
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.evidence import EvidenceLabeler
 from rnnreranker.method import Inputs
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.chunks import one_blas_thread
 from rnnreranker.train.table import VectorTable
 from rnnreranker.vectors import QueryVectors
 
@@ -35,18 +35,9 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
         )
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
         labeler = EvidenceLabeler(Inputs(vectors=_Nothing(), query_vectors=queries), RnnParams(context=n), threads=1)
-        product = np.empty((n + 1, n + 1), dtype=np.float32)
-
-        def gram(vectors: np.ndarray = vectors, product: np.ndarray = product) -> None:
-            for context in vectors:
-                np.matmul(context, context.T, out=product)
-
-        with one_blas_thread():
-            found = in_pairs(gram, lambda labeler=labeler, batch=batch: labeler.label(batch), pairs)  # type: ignore[misc]
-        found = dataclasses.replace(found, base=found.base / count, other=found.other / count)
-        row = {"N": n, "d": dimension, "positives": 1, "gram_us": found.base * 1e6, "labels_us": found.other * 1e6}
-        row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": pairs}
-        row |= {"queries_per_s": 1 / found.other}
+        found = a_query((gram(vectors), partial(labeler.label, batch)), count, pairs)
+        row: dict[str, Any] = {"N": n, "d": dimension, "positives": 1}
+        row |= cells(found, "gram_us", "labels_us") | {"queries_per_s": 1 / found.other}
         rows.append(judged(row, "labels_us", LABELS_BOUND if (n, dimension) == (60, 768) else None))
     return rows
 
@@ -68,8 +59,7 @@ def gathering(rows_of_table: tuple[int, ...], candidates: int, dimension: int, t
             elapsed.append(1e3 * (time.perf_counter() - begun))
         low, middle, high = quartiles(elapsed)
         row: dict[str, Any] = {"rows": size, "d": dimension, "queries": BATCH, "candidates": candidates}
-        row["distinct"] = distinct
-        row |= {"gather_ms": middle, "low": low, "high": high, "times": times}
+        row |= {"distinct": distinct, "gather_ms": middle, "low": low, "high": high, "times": times}
         found.append(judged(row, "gather_ms", GATHER_BOUND if (candidates, dimension) == (1000, 768) else None))
     return found
 

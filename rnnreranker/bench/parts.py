@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from rnnreranker.command import cores, progress
 
 Rows = list[dict[str, Any]]  # of a part, all with the same cells
 
@@ -50,90 +53,27 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class Part:
-    """A table of the benchmark: its title, a sentence on what is measured, and what measures it."""
+    """A table of the benchmark: its title, a sentence on what is measured, and the function that measures it.
+
+    Attributes:
+        function: module of this room and name, imported when it is called: not every part needs every package.
+        arguments: what it is called with, by the sizes.
+    """
 
     title: str
     note: str
-    measure: Callable[[Sizes], Rows]
+    function: str
+    arguments: Callable[[Sizes], tuple[Any, ...]]
+
+    def measure(self, sizes: Sizes) -> Rows:
+        """The rows of the table."""
+        module, name = self.function.split(".")
+        rows: Rows = getattr(importlib.import_module(f"rnnreranker.bench.{module}"), name)(*self.arguments(sizes))
+        return rows
 
 
-def _kernel(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import kernel
-
-    return kernel(sizes.contexts, sizes.dimension, sizes.pairs)
-
-
-def _scale(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import scale
-
-    return scale(sizes.contexts, sizes.dimension, sizes.pairs)
-
-
-def _probes(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import probes
-
-    return probes(sizes.contexts[-1], sizes.dimension, sizes.pairs)
-
-
-def _compile(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.process import compiling
-
-    return compiling(sizes.times)
-
-
-def _memory(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.process import memory
-
-    return memory(sizes.contexts[-1], sizes.dimension)
-
-
-def _files(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.file_to_file import files
-
-    return files(list(sizes.files), sizes.dimension)
-
-
-def _slope(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import growth
-
-    return growth(sizes.growth, sizes.dimension, sizes.pairs)
-
-
-def _corpus(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.corpus import corpus
-    from rnnreranker.command import cores
-
-    return corpus(sizes.corpora, sizes.corpus_queries, sizes.corpus_depth, sizes.dimension, cores())
-
-
-def _dtype(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import dtype
-
-    return dtype(sizes.contexts, sizes.dimension, sizes.pairs)
-
-
-def _threads(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.kernel_ratios import threads
-
-    return threads(sizes.contexts, sizes.dimension, sizes.pairs)
-
-
-def _torch(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.tensors import tensors
-
-    return tensors(sizes.contexts, sizes.dimension, sizes.pairs)
-
-
-def _labels(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.labels_and_batches import labels
-
-    return labels(sizes.contexts[:2], sizes.dimension, sizes.pairs)
-
-
-def _gather(sizes: Sizes) -> Rows:
-    from rnnreranker.bench.labels_and_batches import gathering
-
-    return gathering(sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs)
+def _contexts(sizes: Sizes) -> tuple[Any, ...]:
+    return sizes.contexts, sizes.dimension, sizes.pairs
 
 
 PARTS = {
@@ -141,68 +81,83 @@ PARTS = {
         "The kernel beside its Gram product",
         "Everything that `rnn_similarity` does for a query, beside the product X Xᵀ of the same N + 1 vectors alone "
         "(numpy's syrk, float32), which no implementation can do without.",
-        _kernel,
+        "kernel_ratios.kernel",
+        _contexts,
     ),
-    "scale": Part("The default scale", 'scale "minmax" against "none".', _scale),
-    "probes": Part("Ten probes", "`jaccard_similarity` of ten probes against one.", _probes),
+    "scale": Part("The default scale", 'scale "minmax" against "none".', "kernel_ratios.scale", _contexts),
+    "probes": Part(
+        "Ten probes",
+        "`jaccard_similarity` of ten probes against one.",
+        "kernel_ratios.probes",
+        lambda sizes: (sizes.contexts[-1], sizes.dimension, sizes.pairs),
+    ),
     "compile": Part(
         "The first call",
         "Elapsed seconds of `import rnnreranker.rnn` and of a first `rnn_similarity` in a fresh process, with an empty "
         "numba cache and with one that an earlier process filled; and the processor seconds of that call.",
-        _compile,
+        "process.compiling",
+        lambda sizes: (sizes.times,),
     ),
     "memory": Part(
         "Memory of a worker",
         "Anonymous memory (RssAnon) of a fresh process before `jaccard_similarity` of a batch and at most during it; "
         "what is added, divided by the threads. Input vectors are there before.",
-        _memory,
+        "process.memory",
+        lambda sizes: (sizes.contexts[-1], sizes.dimension),
     ),
     "files": Part(
         "From file to file",
         "Elapsed seconds to read a run in TREC format, rerank the first candidates of every query with float32 vectors "
         "in memory, and write it; one core. Then the processor seconds of all three.",
-        _files,
+        "file_to_file.files",
+        lambda sizes: (sizes.files, sizes.dimension),
     ),
     "slope": Part(
         "Cost against N",
         "The last row is the slope of the line through the logarithms: 1 is linear in N, 2 quadratic.",
-        _slope,
+        "kernel_ratios.growth",
+        lambda sizes: (sizes.growth, sizes.dimension, sizes.pairs),
     ),
     "corpus": Part(
         "Size of the corpus",
         "Reranking over a float16 matrix on disk, each size in a fresh process, candidates drawn from all of it: "
         "elapsed milliseconds a query the first and the second time, and the most anonymous memory.",
-        _corpus,
+        "corpus.corpus",
+        lambda sizes: (sizes.corpora, sizes.corpus_queries, sizes.corpus_depth, sizes.dimension, cores()),
     ),
-    "dtype": Part("Type of the vectors", "float16 against float32.", _dtype),
+    "dtype": Part("Type of the vectors", "float16 against float32.", "kernel_ratios.dtype", _contexts),
     "threads": Part(
-        "Threads", "Two threads against one, by elapsed time; .5 is the most that can be gained.", _threads
+        "Threads",
+        "Two threads against one, by elapsed time; .5 is the most that can be gained.",
+        "kernel_ratios.threads",
+        _contexts,
     ),
     "torch": Part(
         "Tensors",
         "`rnnreranker.rnn.torch` against the kernel, by elapsed time, one thread each on the processor; `apart` is the "
         "largest difference of results.",
-        _torch,
+        "tensors.tensors",
+        _contexts,
     ),
     "labels": Part(
         "Soft labels",
         "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "
         "included, beside the product X Xᵀ of the same N + 1 vectors alone.",
-        _labels,
+        "labels_and_batches.labels",
+        lambda sizes: (sizes.contexts[:2], sizes.dimension, sizes.pairs),
     ),
     "gather": Part(
         "A batch of training",
         "Elapsed milliseconds to gather the distinct document vectors of 32 queries' candidates from a float16 table "
         "in memory, warm.",
-        _gather,
+        "labels_and_batches.gathering",
+        lambda sizes: (sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
 }
 
 
 def measure(names: list[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
     """The named parts in the order of the table: {name: {title, note, rows}}."""
-    from rnnreranker.command import progress
-
     chosen = [name for name in PARTS if name in names]
     return {
         name: {"title": PARTS[name].title, "note": PARTS[name].note, "rows": PARTS[name].measure(sizes)}

@@ -74,6 +74,12 @@ def in_pairs(
     return Ratio(found.base / repeats, found.other / repeats, found.ratio, found.low, found.high, pairs)
 
 
+def cells(found: Ratio, base: str, other: str) -> dict[str, Any]:
+    """A ratio as cells of a row: microseconds of both, the ratio, its quartiles, the pairs."""
+    times = {base: found.base * 1e6, other: found.other * 1e6}
+    return times | {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+
+
 def _seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:
     started = clock()
     for _ in range(repeats):

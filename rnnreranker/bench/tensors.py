@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.kernel_ratios import ELEMENTS, PARAMS
-from rnnreranker.bench.summaries import in_pairs
+from rnnreranker.bench.kernel_ratios import ELEMENTS, PARAMS, a_query
+from rnnreranker.bench.summaries import cells
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.rnn import rnn_similarity
 
@@ -50,12 +50,10 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
                 def with_tensors(placed: list[Any] = placed) -> np.ndarray:
                     return torch.as_tensor(similarity(*placed, PARAMS)).cpu().numpy()
 
-                found = in_pairs(with_kernel, with_tensors, pairs, time.perf_counter)
+                found = a_query((with_kernel, with_tensors), len(queries), pairs, time.perf_counter)
                 apart = np.abs(with_kernel() - with_tensors())
                 row: dict[str, Any] = {"device": device, "N": n, "d": dimension}
-                row |= {"kernel_us": found.base * 1e6 / len(queries), "tensors_us": found.other * 1e6 / len(queries)}
-                row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": pairs}
-                rows.append(row | {"apart": float(apart.max())})
+                rows.append(row | cells(found, "kernel_us", "tensors_us") | {"apart": float(apart.max())})
         finally:
             torch.set_num_threads(before)
     return rows
