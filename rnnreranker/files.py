@@ -60,6 +60,27 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
         raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
 
 
+def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
+    """The content of a YAML file.
+
+    Raises:
+        InputError: no such file, or not YAML, with the line.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(read_text(path, what))
+    except yaml.YAMLError as error:
+        raise not_yaml(path, error) from None
+
+
+def not_yaml(path: str | os.PathLike[str], error: Exception) -> InputError:
+    """What to say of a file in which a reader of YAML has found a mistake."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"{path}:{mark.line + 1}" if mark else str(path)
+    return InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})")
+
+
 def first_line(path: str | os.PathLike[str]) -> str:
     """The first line of a text file that is not blank, decompressed when its name ends in .gz; empty where none is.
 

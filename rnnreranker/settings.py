@@ -285,17 +285,9 @@ def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
 
 
 def _content(path: str | Path) -> dict[str, Any]:
-    import yaml
+    from rnnreranker.files import read_yaml
 
-    from rnnreranker.files import read_text
-
-    text = read_text(path, "preset file")
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+    content = read_yaml(path, "preset file")
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a mapping such as `k: 10`")
     return content

@@ -29,6 +29,15 @@ def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stre
             print("\t".join(row), file=stream)
 
 
+def interval(middle: float, low: float, high: float) -> str:
+    """A difference with its interval.
+
+    >>> interval(0.01, -0.02, 0.04)
+    '+0.0100 [-0.0200, +0.0400]'
+    """
+    return f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table whose first row is the header: two spaces between columns, number columns to the right.
 

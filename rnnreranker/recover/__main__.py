@@ -12,7 +12,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
-from rnnreranker.tables import print_table
+from rnnreranker.tables import interval, print_table
 
 EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
 candidates, which are then ranked by similarity to the query and to the visible positive. No training: if hidden
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
                 row["scorer"],
                 row["measure"],
                 f"{row['value']:.4f}",
-                f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]" if "difference" in row else "-",
+                interval(row["difference"], row["low"], row["high"]) if "difference" in row else "-",
                 f"{row['p_holm']:.3f}" if "p_holm" in row else "-",
             ]
             for row in found.rows

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.files import read_text
+from rnnreranker.files import not_yaml, read_text
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
@@ -40,9 +40,7 @@ class Document:
         try:
             content, self._lines, strange = _parse(text)
         except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f"{path}:{mark.line + 1}" if mark else str(path)
-            raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+            raise not_yaml(path, error) from None
         if not isinstance(content, dict):
             raise InputError(f"{path}:1: expected a mapping with schema, name, …")
         self.source = str(path)

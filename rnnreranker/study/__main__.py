@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.method import names
 from rnnreranker.study.arms import SMOOTHING
-from rnnreranker.tables import print_table
+from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams
 
 KINDS = ("labels", "losses", "candidates")
@@ -45,17 +44,15 @@ def main(argv: Sequence[str]) -> int:
     begun = time.perf_counter()
     result = _run(args, loaded, params)
     about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs")}
-    inputs = {"index": loaded.fingerprint}
-    record = of_command("study", args.arms, result, begun=begun, inputs=inputs, **about)
-    write_records(args.output, [record])
+    about |= {"begun": begun, "inputs": {"index": loaded.fingerprint}}
+    write_records(args.output, [of_command("study", args.arms, result, **about)])
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
         [
-            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, _interval(found), _p(found)]
+            [row["arm"], row["measure"], row["group"], f"{row['value']:.4f}", other, *_cells(found)]
             for row in result["rows"]
             for other, found in (row["against"] or {"-": {}}).items()
         ],
-        stream=sys.stdout,
     )
     return 0
 
@@ -141,14 +138,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _interval(found: dict[str, Any]) -> str:
+def _cells(found: dict[str, Any]) -> list[str]:
+    """The difference with its interval, and p; nothing of an arm that is compared with no other."""
     if not found:
-        return "-"
-    return f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
-
-
-def _p(found: dict[str, Any]) -> str:
-    return f"{found['p_holm']:.3f}" if found else "-"
+        return ["-", "-"]
+    return [interval(found["difference"], found["low"], found["high"]), f"{found['p_holm']:.3f}"]
 
 
 if __name__ == "__main__":

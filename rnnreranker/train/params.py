@@ -35,7 +35,7 @@ class TrainParams(Params):
     random_negatives: int = setting(
         0, "documents of the whole index, drawn anew for every step, added to each query", at_least=0
     )
-    in_batch_negatives: bool = setting(False, "the other queries' positives are candidates too")
+    in_batch_negatives: bool = setting(False, "the other queries' positives are candidates too", tunable=False)
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
@@ -68,13 +68,15 @@ class TrainParams(Params):
         "what scores are multiplied by at first; none = 1, or 20 where the encoder's vectors have length 1",
         above=0,
     )
-    learn_temperature: bool = setting(True, "train the inverse temperature with the encoder")
-    freeze_embeddings: bool = setting(False, "leave the token embeddings as they are: smaller and faster steps")
+    learn_temperature: bool = setting(True, "train the inverse temperature with the encoder", tunable=False)
+    freeze_embeddings: bool = setting(
+        False, "leave the token embeddings as they are: smaller and faster steps", tunable=False
+    )
     frozen_layers: int = setting(0, "leave that many lowest layers, and the token embeddings, as they are", at_least=0)
     neutrality_weight: float = setting(
-        0.0, "of the divergence from the documents' neutrality (--neutrality)", at_least=0
+        0.0, "of the divergence from the documents' neutrality (--neutrality)", at_least=0, tunable=False
     )
-    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1)
+    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1, tunable=False)
     query_tokens: int | None = setting(None, "cut training queries there, special tokens included", at_least=1)
     evaluate_every: int = setting(0, "steps between validations; 0 = once an epoch", at_least=0)
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting("nDCG@10", "of validation, for the best checkpoint")
@@ -82,10 +84,16 @@ class TrainParams(Params):
         0, "validations without a better key measure before training stops; 0 = never stop early", at_least=0
     )
     validation_share: float = setting(
-        0.1, "of the labelled queries, held out where no validation queries are given", at_least=0, at_most=1
+        0.1,
+        "of the labelled queries, held out where no validation queries are given",
+        at_least=0,
+        at_most=1,
+        tunable=False,
     )
-    validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1)
-    seed: int = setting(42, "of order, dropout, negatives, new layers and the held-out queries", at_least=0)
+    validation_queries: int = setting(10000, "validation queries at most, the first ones", at_least=1, tunable=False)
+    seed: int = setting(
+        42, "of order, dropout, negatives, new layers and the held-out queries", at_least=0, tunable=False
+    )
 
     @classmethod
     def beside(cls) -> Collection[str]:

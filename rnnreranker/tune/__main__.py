@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.rnn import RnnParams
-from rnnreranker.tables import print_table
+from rnnreranker.search import flags
+from rnnreranker.tables import interval, print_table
 from rnnreranker.tune.flags import (
     add_output_flags,
     add_search_flags,
     add_test_flags,
     check_flags,
-    interval,
     print_held_out,
     say_if_few,
     write_outcome,
@@ -77,7 +76,7 @@ def _tune_reranking(args: argparse.Namespace, argv: Sequence[str]) -> int:
     if args.trials:
         study, held_out = _tuned(args, space, objective, index)
         _show(held_out, study, args.measure)
-        report |= {"study": dataclasses.asdict(study), "held out": held_out.to_dict(), "seed": args.seed}
+        report |= {"study": dataclasses.asdict(study), "held out": dataclasses.asdict(held_out), "seed": args.seed}
     if args.sweep:
         from rnnreranker.tune.sweeps import sweep
 
@@ -98,12 +97,11 @@ def _tune_reranking(args: argparse.Namespace, argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("tune", "Search the parameters of rNN reranking that suit a query set.", EPILOG)
-    parser.add_argument("--index", help="folder, `pydoc`, or the name of a prebuilt index of Pyserini")
+    flags.add_index(parser, required=False)
     what = parser.add_argument_group("query set")
-    what.add_argument("--topics", help="file (qid<TAB>text), ir_datasets id, or `pydoc`")
-    what.add_argument("--qrels", help="judgements: file, ir_datasets id, or `pydoc`")
+    flags.add_topics(what)
+    what.add_argument("--qrels", help=flags.QRELS)
     what.add_argument("--run", help="candidates (default: retrieved densely)")
-    what.add_argument("--encoded-queries", metavar="FILE.npy", help="query vectors, rows as in FILE.ids or the topics")
     what.add_argument("--hits", type=command.positive, default=100, help="candidates per query (default: 100)")
     what.add_argument("--max-context", type=command.positive, default=1000, help="largest context (default: 1000)")
     what.add_argument(
@@ -117,9 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     add_test_flags(held, "cross-validation", "what is maximised")
     held.add_argument("--test-run", help="candidates of --test-topics (default: retrieved densely)")
 
-    encoder = parser.add_argument_group("query encoder (default: the one that made the index)")
-    command.add_encoder_flag(encoder)
-    command.add_dataclass_flags(encoder, EncoderParams, skip=QUERY_SIDE)
+    flags.add_encoder(parser)
 
     search = parser.add_argument_group("search")
     search.add_argument("--trials", type=int, default=200, help="of every study; 0 = sweeps alone (default: 200)")
@@ -140,12 +136,8 @@ def _check(args: argparse.Namespace) -> None:
     problems = []
     single = {"--index": args.index, "--topics": args.topics, "--qrels": args.qrels}
     if args.collections:
-        more = single | {
-            "--run": args.run,
-            "--output": args.output,
-            "--sweep": args.sweep,
-            "--test-topics": args.test_topics,
-        }
+        more = single | {"--run": args.run, "--output": args.output, "--sweep": args.sweep}
+        more |= {"--test-topics": args.test_topics}
         problems += [f"{name} is for one query set: not with --collections" for name, value in more.items() if value]
     else:
         problems += [f"{name} is missing" for name, value in single.items() if not value]
@@ -193,9 +185,7 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
         [args.measure, "topics", "as retrieved", "default gains", "chosen elsewhere gains"],
         [
             [
-                row.name,
-                row.topics,
-                f"{row.base:.4f}",
+                *(row.name, row.topics, f"{row.base:.4f}"),
                 interval(row.default, row.default_low, row.default_high),
                 interval(row.chosen, row.chosen_low, row.chosen_high),
             ]

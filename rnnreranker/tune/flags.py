@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, require
 from rnnreranker.evaluate.measures import PROTOCOLS
-from rnnreranker.tables import print_table
+from rnnreranker.tables import interval, print_table
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
@@ -50,7 +50,6 @@ def check_flags(args: argparse.Namespace, problems: Sequence[str]) -> None:
     problems = [*problems, *([] if pair else ["--test-topics and --test-qrels go together"])]
     if problems:
         raise InputError("; ".join(problems))
-    from rnnreranker.errors import require
     from rnnreranker.evaluate.measures import parse_measures
     from rnnreranker.files import check_writable
 
@@ -83,15 +82,6 @@ def print_held_out(held_out: HeldOut, measure: str, names: tuple[str, str, str])
             ["p (paired t-test)", f"{held_out.p:.3f}"],
         ],
     )
-
-
-def interval(middle: float, low: float, high: float) -> str:
-    """A difference with its interval.
-
-    >>> interval(0.01, -0.02, 0.04)
-    '+0.0100 [-0.0200, +0.0400]'
-    """
-    return f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
 def write_outcome(

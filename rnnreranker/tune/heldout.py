@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,6 @@ class HeldOut:
     p: float
     folds: tuple[dict[str, Any], ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
-        return asdict(self)
-
 
 def cross_validate(
     objective: Objective, space: Space, trials: int, folds: int, *, seed: int = 0, storage: str | Path | None = None
@@ -59,7 +55,7 @@ def cross_validate(
         tuned.append(objective.values(study.params, test))
         default.append(objective.values(space.fixed, test))
         base.append(objective.base(test))
-        found.append(_fold(study, len(train), tuned[-1], default[-1]))
+        found.append(fold_of(study, len(train), tuned[-1], default[-1]))
     how = f"{folds}-fold cross-validation"
     return held_out_of(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), found)
 
@@ -67,7 +63,7 @@ def cross_validate(
 def on_test_set(study: Study, space: Space, test: Objective, trained_on: int) -> HeldOut:
     """The parameters of a study on another query set."""
     tuned, default = test.values(study.params), test.values(space.fixed)
-    return held_out_of("test set", test.base(), default, tuned, [_fold(study, trained_on, tuned, default)])
+    return held_out_of("test set", test.base(), default, tuned, [fold_of(study, trained_on, tuned, default)])
 
 
 def tune(
@@ -90,7 +86,8 @@ def tune(
     return search(mean, space, trials, seed=seed, storage=storage, name=name, about=about)
 
 
-def _fold(study: Study, train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+def fold_of(study: Study[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+    """What a study was worth on (T,) topics of the test, tuned and with the default; `train` is how many it saw."""
     return {
         "params": study.params.to_dict(),
         "train topics": train,

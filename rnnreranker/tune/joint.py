@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import deepest_cutoff
 from rnnreranker.files import fingerprint
 from rnnreranker.method import Inputs
-from rnnreranker.tune.heldout import HeldOut, held_out_of
+from rnnreranker.tune.heldout import HeldOut, fold_of, held_out_of
 from rnnreranker.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.tune.joint_space import Joint, JointSpace
 from rnnreranker.tune.sweeps import WHOLE, Rows, compared, without_parts
@@ -68,7 +68,7 @@ class Trainings:
         `report` is told the measure of every validation after the first step, and may raise to end the training.
         """
         with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
-            return self._sign(joint) * self.train(joint, Path(folder) / "encoder", report).measures[_key(joint)]
+            return _key(joint, self.train(joint, Path(folder) / "encoder", report).measures)
 
     def train(self, joint: Joint, output: Path, report: Report | None = None) -> Trained:
         """Make labels, train on them, and write the encoder."""
@@ -77,19 +77,18 @@ class Trainings:
 
         judged = self.qrels[self.qrels["relevance"] >= self.relevant]
         inputs = Inputs(vectors=self.source, query_vectors=self.queries)
+        of_method = make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant)
+        hard = make_labeler("hard", inputs, relevant=self.relevant)
         labels, checked = (
             labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
-            for labeler, chosen in (
-                (make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant), self.training),
-                (make_labeler("hard", inputs, relevant=self.relevant), self.validation),
-            )
+            for labeler, chosen in ((of_method, self.training), (hard, self.validation))
         )
         seen = 0
 
         def tell(step: int, measures: dict[str, float]) -> None:
             nonlocal seen
             if report is not None and step:
-                report(seen, self._sign(joint) * measures[_key(joint)])
+                report(seen, _key(joint, measures))
                 seen += 1
 
         return train_encoder(
@@ -124,10 +123,6 @@ class Trainings:
             "method": self.method,
             "relevant": str(self.relevant),
         }
-
-    @staticmethod
-    def _sign(joint: Joint) -> float:
-        return -1.0 if _key(joint) == "loss" else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +183,9 @@ def tune_jointly(
     if not all(sizes):
         raise InputError(f"{sizes[0]} training and {sizes[1]} validation queries: expected some of each")
     random_trials = min(20, max(3, trials // 4))
-
-    def value(joint: Joint, report: Report) -> float:
-        return trainings.value(joint, report)
-
     about = trainings.about() if storage is not None else None
-    return search(
-        value, space, trials, seed=seed, storage=storage, name="joint", random_trials=random_trials, about=about
-    )
+    kept: dict[str, Any] = {"storage": storage, "name": "joint", "about": about}
+    return search(trainings.value, space, trials, seed=seed, random_trials=random_trials, **kept)
 
 
 def on_test_queries(
@@ -211,14 +201,7 @@ def on_test_queries(
         seeds: of the trainings; values are averaged over them before anything is compared.
     """
     tuned, plain = (test.trained(trainings, joint, seeds) for joint in (study.params, default))
-    fold = {
-        "params": study.params.to_dict(),
-        "train topics": len(trainings.training),
-        "train": study.value,
-        "test topics": len(tuned),
-        "test": float(tuned.mean()),
-        "test default": float(plain.mean()),
-    }
+    fold = fold_of(study, len(trainings.training), tuned, plain)
     how = f"test queries, {len(seeds)} seeds averaged" if len(seeds) > 1 else "test queries"
     return held_out_of(how, test.values(trainings.source, base), plain, tuned, [fold])
 
@@ -243,5 +226,7 @@ def joint_ablations(trainings: Trainings, joint: Joint, test: Test, seeds: Seque
     return compared({what: test.trained(trainings, variant, seeds) for what, variant in shown})
 
 
-def _key(joint: Joint) -> str:
-    return joint.train.key_measure
+def _key(joint: Joint, measures: Mapping[str, float]) -> float:
+    """The measure that trials are judged by, larger is better."""
+    name = joint.train.key_measure
+    return -measures[name] if name == "loss" else measures[name]

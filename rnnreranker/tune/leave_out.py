@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError, nearest, require
 from rnnreranker.evaluate.comparison import bootstrap_intervals
+from rnnreranker.files import read_yaml
 from rnnreranker.rnn import RnnParams
 from rnnreranker.tune.objective import Objective
 from rnnreranker.tune.space import Space
@@ -64,7 +66,8 @@ def leave_one_out(objectives: Mapping[str, Objective], space: Space, settings: i
     bases = {}
     for name, objective in objectives.items():
         bases[name] = objective.base()
-        fitting = [_cut(params, objective.contexts.deepest) for params in drawn]
+        deepest = objective.contexts.deepest
+        fitting = [dataclasses.replace(params, context=min(params.context, deepest)) for params in drawn]
         gains[name] = [
             objective.values(params) - bases[name] for params in progress(fitting, unit="settings", what=name)
         ]
@@ -73,18 +76,18 @@ def leave_one_out(objectives: Mapping[str, Objective], space: Space, settings: i
     for name in objectives:
         others = np.mean([means[other] for other in objectives if other != name], axis=0)
         best = int(others.argmax())
-        intervals = bootstrap_intervals(np.stack([gains[name][0], gains[name][best]]))
+        default, chosen = bootstrap_intervals(np.stack([gains[name][0], gains[name][best]])).tolist()
         result.append(
             LeftOut(
                 name=name,
                 topics=len(bases[name]),
                 base=float(bases[name].mean()),
                 default=float(means[name][0]),
-                default_low=float(intervals[0, 0]),
-                default_high=float(intervals[0, 1]),
+                default_low=default[0],
+                default_high=default[1],
                 chosen=float(means[name][best]),
-                chosen_low=float(intervals[1, 0]),
-                chosen_high=float(intervals[1, 1]),
+                chosen_low=chosen[0],
+                chosen_high=chosen[1],
                 params=drawn[best],
             )
         )
@@ -110,16 +113,7 @@ def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
     Raises:
         InputError: no such file, not YAML, unknown or missing keys: all of them at once.
     """
-    import yaml
-
-    from rnnreranker.files import read_text
-
-    try:
-        content = yaml.safe_load(read_text(path, "collections"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+    content = read_yaml(path, "collections")
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         raise InputError(f"{path}: expected `name: {{index: …, topics: …, qrels: …}}` for each collection")
     problems = []
@@ -129,9 +123,3 @@ def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
     if problems:
         raise InputError(f"{path}: {'; '.join(problems)}")
     return {str(name): entry for name, entry in content.items()}
-
-
-def _cut(params: RnnParams, deepest: int) -> RnnParams:
-    from dataclasses import replace
-
-    return replace(params, context=min(params.context, deepest))

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from rnnreranker.files import write_atomically
+from rnnreranker.tables import interval
 from rnnreranker.tune.heldout import HeldOut
 from rnnreranker.tune.trials import Study
 
@@ -30,7 +31,7 @@ def write_preset(path: str | Path, study: Study, held_out: HeldOut, about: dict[
         f"on the topics searched: {study.value:.4f} (best of the trials, so too good)",
         f"held out ({held_out.how}, {held_out.topics} topics): tuned {held_out.tuned:.4f}, "
         f"default {held_out.default:.4f}, as retrieved {held_out.base:.4f}",
-        f"tuned minus default: {held_out.gain:+.4f} [{held_out.low:+.4f}, {held_out.high:+.4f}], p = {held_out.p:.3f}",
+        f"tuned minus default: {interval(held_out.gain, held_out.low, held_out.high)}, p = {held_out.p:.3f}",
     ]
     comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
     body = yaml.safe_dump(study.params.to_dict(), sort_keys=False)

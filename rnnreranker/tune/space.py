@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.files import read_yaml
 from rnnreranker.rnn import RnnParams
+from rnnreranker.settings import hints_of, member
 
 if TYPE_CHECKING:
     import optuna
@@ -64,7 +65,7 @@ class Space(Generic[P]):
     fixed: P = field(default_factory=RnnParams)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        known = [entry.name for entry in dataclasses.fields(self.fixed)]  # type: ignore[arg-type]
+        known = hints_of(type(self.fixed))
         for name, values in self.ranges.items():
             if name not in known:
                 raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
@@ -114,9 +115,7 @@ class Space(Generic[P]):
             value = getattr(params, name)
             if isinstance(values, Between):
                 inside = value is not None and values.low <= value <= values.high
-            else:
-                inside = value in values
-            if not inside:
+            if not (inside if isinstance(values, Between) else value in values):
                 return None
             found[name] = NONE if value is None else value
         return found
@@ -128,16 +127,7 @@ class Space(Generic[P]):
         Raises:
             InputError: no such file, not YAML, unknown names or values out of range, with the file named.
         """
-        import yaml
-
-        from rnnreranker.files import read_text
-
-        try:
-            content = yaml.safe_load(read_text(path, "search space"))
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f"{path}:{mark.line + 1}" if mark else str(path)
-            raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+        content = read_yaml(path, "search space")
         if not isinstance(content, dict) or not content:
             raise InputError(f"{path}: expected a mapping such as `k: {{low: 3, high: 30}}`")
         try:
@@ -150,8 +140,7 @@ class Space(Generic[P]):
         return dataclasses.replace(self.fixed, **values)  # type: ignore[type-var, no-any-return, unused-ignore]
 
     def _whole(self, name: str) -> bool:
-        hint = typing.get_type_hints(type(self.fixed))[name]
-        return hint is int or int in typing.get_args(hint)
+        return member(hints_of(type(self.fixed))[name]) is int
 
     def _cast(self, name: str, value: Any) -> Any:
         return int(value) if self._whole(name) and isinstance(value, float) and value == int(value) else value

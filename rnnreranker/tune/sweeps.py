@@ -28,15 +28,12 @@ def context_sweep(objective: Objective, params: RnnParams) -> Rows:
 
     Rows: context, value, low, high (95% bootstrap interval), milliseconds (a query, similarities of the vectors kept).
     """
-    deepest = objective.contexts.deepest
-    sizes = [size for size in CONTEXTS if size < deepest] + [deepest]
     rows = []
-    for size in progress(sizes, unit="contexts", what="context"):
-        spent = min(_seconds(objective, dataclasses.replace(params, context=size)) for _ in range(3))
-        rows.append(
-            {"context": size, **_row(objective, dataclasses.replace(params, context=size))}
-            | {"milliseconds": 1000 * spent / len(objective.contexts.run)}
-        )
+    for size in progress(_sizes(objective), unit="contexts", what="context"):
+        cut = dataclasses.replace(params, context=size)
+        spent = min(_seconds(objective, cut) for _ in range(3))
+        milliseconds = 1000 * spent / len(objective.contexts.run)
+        rows.append({"context": size, **_summary(objective.values(cut)), "milliseconds": milliseconds})
     return rows
 
 
@@ -55,12 +52,11 @@ def lambda_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
     """Effectiveness over context N and neighbours k. Rows: context, k, value, low, high."""
-    deepest = objective.contexts.deepest
-    sizes = [size for size in CONTEXTS if size < deepest] + [deepest]
-    pairs = [(size, k) for size in sizes for k in NEIGHBOURS if k < size]
+    pairs = [(size, k) for size in _sizes(objective) for k in NEIGHBOURS if k < size]
     rows = []
     for size, k in progress(pairs, unit="pairs", what="context and k"):
-        rows.append({"context": size, "k": k, **_row(objective, dataclasses.replace(params, context=size, k=k))})
+        values = objective.values(dataclasses.replace(params, context=size, k=k))
+        rows.append({"context": size, "k": k, **_summary(values)})
     return rows
 
 
@@ -112,9 +108,8 @@ def sweep(names: Iterable[str], objective: Objective, params: RnnParams) -> dict
         InputError: no such sweep.
     """
     names = list(names)
-    for name in names:
-        if name not in SWEEPS:
-            raise InputError(f"sweep {name!r}: {nearest(name, SWEEPS)}")
+    if unknown := [name for name in names if name not in SWEEPS]:
+        raise InputError(f"sweep {unknown[0]!r}: {nearest(unknown[0], SWEEPS)}")
     return {name: SWEEPS[name](objective, params) for name in names}
 
 
@@ -124,8 +119,9 @@ def _seconds(objective: Objective, params: RnnParams) -> float:
     return time.process_time() - started
 
 
-def _row(objective: Objective, params: RnnParams) -> dict[str, float]:
-    return _summary(objective.values(params))
+def _sizes(objective: Objective) -> list[int]:
+    deepest = objective.contexts.deepest
+    return [size for size in CONTEXTS if size < deepest] + [deepest]
 
 
 def _summary(values: np.ndarray) -> dict[str, float]:

@@ -6,21 +6,21 @@ import argparse
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rnnreranker import command
+from rnnreranker.errors import require
 from rnnreranker.labels import LabelParams
 from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import is_file_name, sections_of
-from rnnreranker.tables import print_table
+from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, training_settings
 from rnnreranker.tune.flags import (
     add_output_flags,
     add_search_flags,
     add_test_flags,
     check_flags,
-    interval,
     print_held_out,
     say_if_few,
     write_outcome,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
     from rnnreranker.tune.trials import Study
 
+SHOWN = ("what", "value", "difference", "difference_low", "difference_high")  # of a row of ablations
 FEW = 100  # validation queries below which the best of the trials is mostly luck
-SWITCHES = ("in_batch_negatives", "learn_temperature", "freeze_embeddings")
-OWN = ("seed", "validation_share", "validation_queries", "neutrality_weight", "neutrality_cutoff")
+KEPT = frozenset(one.name for one in dataclasses.fields(TrainParams) if not one.metadata["tunable"])  # no flags here
 EPILOG = """Queries with positives are cut in three by a hash of their ids: training, validation (which trials are
 judged by) and test (which take no part; or those of --test-topics). A parameter typed as a flag is held at that value.
 
@@ -89,12 +89,8 @@ def tune_training(args: argparse.Namespace, argv: Sequence[str]) -> int:
         print_table(
             [f"{args.measure} held out", "mean", "difference"],
             [
-                [
-                    row["what"],
-                    f"{row['value']:.4f}",
-                    interval(row["difference"], row["difference_low"], row["difference_high"]),
-                ]
-                for row in rows
+                [name, f"{value:.4f}", interval(*found)]
+                for name, value, *found in ([row[key] for key in SHOWN] for row in rows)
             ],
         )
     if args.plots:
@@ -103,7 +99,7 @@ def tune_training(args: argparse.Namespace, argv: Sequence[str]) -> int:
         searched = f"{space.fixed.train.key_measure} of validation"
         for path in write_plots(args.plots, {"ablations": rows} if rows else {}, args.measure, study, searched):
             command.say(f"picture: {path}")
-    found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": held_out.to_dict()}
+    found = {"measure": args.measure, "study": dataclasses.asdict(study), "held out": dataclasses.asdict(held_out)}
     found |= {"ablations": rows} if rows else {}
     found |= {"seed": args.seed, "final seeds": args.final_seeds}
     write_outcome(args, argv, "training", found, begun)
@@ -134,9 +130,9 @@ def training_parser() -> argparse.ArgumentParser:
     search.add_argument("--trials", type=command.positive, default=40, help="trainings (default: 40)")
     add_search_flags(search)
     for title, kind, skip in (
-        ("similarity, held at a value (all others of these three are searched)", RnnParams, ()),
-        ("labels, held at a value", LabelParams, ()),
-        ("training, held at a value", TrainParams, (*SWITCHES, *OWN)),
+        ("similarity, held at a value (all others of these three are searched)", RnnParams, frozenset()),
+        ("labels, held at a value", LabelParams, frozenset()),
+        ("training, held at a value", TrainParams, KEPT),
     ):
         group = parser.add_argument_group(title)
         command.add_dataclass_flags(group, kind, skip=skip)
@@ -162,8 +158,6 @@ def _check(args: argparse.Namespace) -> None:
     if args.method == "hard" and args.ablations:
         problems.append("--ablations leaves out parts of similarity and labels: not with --method hard")
     check_flags(args, problems)
-    from rnnreranker.errors import require
-
     require("optuna", "tuning", "'rnnreranker[tune]'")
     require("accelerate", "training", "'rnnreranker[train]'")
 
@@ -182,19 +176,16 @@ def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
     from rnnreranker.tune.joint_space import LabelSpace, label_ranges, rnn_ranges, train_ranges
     from rnnreranker.tune.space import Space
 
-    skip: dict[str, Any] = dict.fromkeys((*SWITCHES, *OWN))
-    held = {name: value for name, value in command.given(args, TrainParams).items() if name not in skip}
+    held = {name: value for name, value in command.given(args, TrainParams).items() if name not in KEPT}
     space = JointSpace(
         Space(rnn_ranges(), start.rnn).keeping(**command.given(args, RnnParams)),
         LabelSpace(label_ranges(), start.labels).keeping(**command.given(args, LabelParams)),
         Space(train_ranges(), start.train).keeping(**held),
         {**start.loss, **command.given_of(args, "loss")},
     )
-    return (
-        space
-        if args.method != "hard"
-        else dataclasses.replace(space, rnn=Space({}, start.rnn), labels=LabelSpace({}, start.labels))
-    )
+    if args.method == "hard":
+        return dataclasses.replace(space, rnn=Space({}, start.rnn), labels=LabelSpace({}, start.labels))
+    return space
 
 
 def _show(held_out: HeldOut, study: Study[Joint], default: Joint, args: argparse.Namespace) -> None:
