@@ -40,15 +40,19 @@ def write_plots(labels: SoftLabels, folder: str | Path) -> list[Path]:
         "mass-by-rank": _mass(mass),
         "normalization": _normalization(scores, labels),
     }
-    paths = []
-    for name, figure in pictures.items():
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="svg", dpi=150, metadata={"Date": None})
-        path = folder / f"{name}.svg"
-        with write_atomically(path) as stream:
-            stream.write(drawn.getvalue())
-        paths.append(path)
-    return paths
+    return [save_figure(figure, folder / f"{name}.svg") for name, figure in pictures.items()]
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure as SVG, equal figures with equal bytes; the path."""
+    import matplotlib
+
+    content = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+        figure.savefig(content, format="svg", dpi=150, metadata={"Date": None})
+    with write_atomically(path) as stream:
+        stream.write(content.getvalue())
+    return path
 
 
 def by_rank(labels: SoftLabels) -> tuple[np.ndarray, np.ndarray]:
@@ -69,11 +73,9 @@ def by_rank(labels: SoftLabels) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axes(title: str, y: str, x: str = "rank by score") -> tuple[Figure, Any]:
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "rnnreranker"}):
-        figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
     axes.set(title=title, xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)

@@ -210,21 +210,16 @@ def _shard(
 ) -> Shard:
     """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import QueryVectors
 
-    entries = np.concatenate([np.arange(run.offsets[place], run.offsets[place + 1]) for place in places])
-    lengths = [int(run.offsets[place + 1] - run.offsets[place]) for place in places]
-    distinct, rows = np.unique(run.rows[entries], return_inverse=True)
-    qids = tuple(run.qids[place] for place in places)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    part = Run.from_parts(qids, offsets, run.docids[distinct], rows, run.scores[entries])
+    part = run.of_queries(places)
+    distinct, rows = np.unique(part.rows, return_inverse=True)
+    part = Run.from_parts(part.qids, part.offsets, run.docids[distinct], rows, part.scores)
     vectors = None
     if queries is not None:
-        where = {qid: row for row, qid in enumerate(queries.qids)}
-        there = [qid for qid in qids if qid in where]
-        vectors = QueryVectors(tuple(there), queries.vectors[[where[qid] for qid in there]])
-    texts = {qid: topics[qid] for qid in qids if qid in topics} if topics is not None else None
-    return Shard(path, part, {qid: judged[qid] for qid in qids}, vectors, texts)
+        known = set(queries.qids)
+        vectors = queries.of([qid for qid in part.qids if qid in known])
+    texts = {qid: topics[qid] for qid in part.qids if qid in topics} if topics is not None else None
+    return Shard(path, part, {qid: judged[qid] for qid in part.qids}, vectors, texts)
 
 
 def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.labels.plots import save_figure
 from rnnreranker.regress.study_table import picture
-from rnnreranker.train.plots import new_figure, save_figure
+from rnnreranker.train.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

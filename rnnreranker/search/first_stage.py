@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_first_stage(path: str) -> Run:
-    """The run of a file, as `Run.read` gives it; warns on stderr when its tag names one of the rerankers.
+    """The run of a file, as `Run.read` gives it; warns on stderr when its tag names a reranker, as `search` writes it.
 
     Raises:
         InputError: as `Run.read`.
@@ -22,14 +22,8 @@ def read_first_stage(path: str) -> Run:
     from rnnreranker.runs import Run
 
     run = Run.read(path)
-    warn_if_reranked(path)
-    return run
-
-
-def warn_if_reranked(path: str) -> None:
-    """Say so when a run file's first line has a tag that `search` writes after reranking: retriever.reranker."""
     if not Path(path).expanduser().is_file():  # a pipe is read once
-        return
+        return run
     columns = first_line(path).split()
     tag = columns[5] if len(columns) == 6 else ""
     _, dot, name = tag.rpartition(".")
@@ -38,3 +32,4 @@ def warn_if_reranked(path: str) -> None:
             f"{Path(path).name}: was reranked by {name} already (tag {tag}); "
             "expected a first-stage run, made with --rerank none"
         )
+    return run

@@ -102,7 +102,7 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
     elif name.startswith((".", "/", "~")) or "/" in name:
         raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
     else:
-        found = _prebuilt(name)
+        found = _on_disk(str(_download(name)))
     if bm25 is not None:
         lucene = Path(bm25).expanduser()
         lucene = lucene if lucene.exists() else _download(bm25)
@@ -147,10 +147,6 @@ def _built_in(name: str, needs: Collection[str]) -> Index:
     return _on_disk(str(path))
 
 
-def _prebuilt(name: str) -> Index:
-    return _on_disk(str(_download(name)))
-
-
 def _download(name: str) -> Path:
     """The folder of a prebuilt index of Pyserini, downloaded and unpacked by Pyserini on first use."""
     known = [] if (near := difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)) else prebuilt_index_names()
@@ -179,12 +175,12 @@ def _download(name: str) -> Path:
 
 def _near(name: str, known: list[str]) -> list[str]:
     """The prebuilt indexes whose names are most like this one, three at most: those of the same encoder first."""
-    ending = _letters(name.split(".")[-1])
-    same_ending = [other for other in known if len(ending) > 3 and ending in _letters(other)]
+    ending = letters(name.split(".")[-1])
+    same_ending = [other for other in known if len(ending) > 3 and ending in letters(other)]
     same = difflib.get_close_matches(name, same_ending, cutoff=0.55)
     return same or difflib.get_close_matches(name, known, cutoff=0.75)
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
     """A name without what people write differently: `tas-b` and `tas_b` are the same."""
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+    return "".join(filter(str.isalnum, name.lower()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams
@@ -79,6 +79,19 @@ def query_vectors(
             "encode the queries with the encoder that made the index"
         )
     return found
+
+
+def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[str, Any]]:
+    """The encoder that a training begins with, and what the index says of it.
+
+    Raises:
+        InputError: an index that does not say what encoder made it, without --encoder.
+    """
+    described = {} if args.encoder else index.encoder
+    encoder = args.encoder or described.get("name")
+    if not encoder:
+        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    return encoder, described.get("settings", {})
 
 
 def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:

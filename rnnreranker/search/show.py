@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rnnreranker.command import counted, say
+from rnnreranker.search.indexes import Index, letters
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
 
 
 def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
@@ -49,12 +49,8 @@ def first_line(docid: str, text: str) -> str:
     'Merge sorted inputs.'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    again = (line for line in lines if not _letters(line).startswith(_letters(docid)))
+    again = (line for line in lines if not letters(line).startswith(letters(docid)))
     return next(again, lines[0] if lines else "")
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.lower()))
 
 
 def texts_in(index: Index) -> Mapping[str, str]:

@@ -57,10 +57,8 @@ def other_side(arm: str, arms: Sequence[str]) -> list[str]:
     """
     if arm == BASE:
         return []
-    found = [BASE]
-    if arm.startswith(f"{CODER} + "):
-        same = CODER if arm.endswith(HPARAM) or f"{CODER}{HPARAM}" not in arms else f"{CODER}{HPARAM}"
-        found.append(same)
+    same = CODER if arm.endswith(HPARAM) or f"{CODER}{HPARAM}" not in arms else f"{CODER}{HPARAM}"
+    found = [BASE, same] if arm.startswith(f"{CODER} + ") else [BASE]
     return [name for name in found if name in arms]
 
 
@@ -70,8 +68,8 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
     Trainings on folds of unequal size differ by a step or so; the steps are means as well.
     """
     found: dict[str, dict[str, list[float]]] = {}
-    for arm in dict.fromkeys(record["arm"] for record in records if record["arm"]):
-        histories = [record["history"] for record in records if record["arm"] == arm]
+    for arm, own in _by_arm(records).items():
+        histories = [record["history"] for record in own]
         length = min(map(len, histories))
         found[arm] = {
             name: np.mean([[entry[name] for entry in history[:length]] for history in histories], axis=0).tolist()
@@ -83,10 +81,10 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
 def positives(records: Records) -> dict[str, dict[str, list[list[float]]]]:
     """Arm → before, after: [first rank of a bucket, positives in it, their mean probability] (000, Figure 11)."""
     found: dict[str, dict[str, list[list[float]]]] = {}
-    for arm in dict.fromkeys(record["arm"] for record in records if record["arm"]):
+    for arm, own in _by_arm(records).items():
         found[arm] = {}
         for when in ("before", "after"):
-            pairs = [pair for record in records if record["arm"] == arm for pair in record["positives"][when]]
+            pairs = [pair for record in own for pair in record["positives"][when]]
             ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
             bucket = np.searchsorted(RANKS, ranks, side="right") - 1
             found[arm][when] = [
@@ -100,15 +98,9 @@ def positives(records: Records) -> dict[str, dict[str, list[list[float]]]]:
 def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     """Arm → trainings, those whose best step was 0 (the encoder as it was), mean best step, mean steps, seconds."""
     found = {}
-    for arm in dict.fromkeys(record["arm"] for record in records if record["arm"]):
-        own = [record for record in records if record["arm"] == arm]
-        found[arm] = {
-            "trainings": len(own),
-            "unchanged": sum(record["best_step"] == 0 for record in own),
-            "best_step": float(np.mean([record["best_step"] for record in own])),
-            "steps": float(np.mean([record["steps"] for record in own])),
-            "seconds": float(np.mean([record["seconds"] for record in own])),
-        }
+    for arm, own in _by_arm(records).items():
+        found[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
+        found[arm] |= {name: float(np.mean([one[name] for one in own])) for name in ("best_step", "steps", "seconds")}
     return found
 
 
@@ -117,6 +109,15 @@ def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     found: dict[str, dict[str, dict[str, float]]] = {}
     for (arm, measure), values in _per_query(records).items():
         found.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in values.items()}
+    return found
+
+
+def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
+    """The records of every trained arm."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if record["arm"]:
+            found.setdefault(record["arm"], []).append(record)
     return found
 
 
@@ -142,13 +143,8 @@ def _compared(columns: Mapping[str, np.ndarray], measure: str, group: str) -> li
         for (one, other), p, p_holm in zip(pairs, tests, corrected, strict=True):
             if one == arm:
                 differences = found - columns[other]
-                low, high = bootstrap_intervals(differences[None])[0]
-                row["against"][other] = {
-                    "difference": float(differences.mean()),
-                    "low": float(low),
-                    "high": float(high),
-                    "p": p,
-                    "p_holm": p_holm,
-                }
+                low, high = bootstrap_intervals(differences[None])[0].tolist()
+                told = {"difference": float(differences.mean()), "low": low, "high": high}
+                row["against"][other] = told | {"p": p, "p_holm": p_holm}
         rows.append(row)
     return rows

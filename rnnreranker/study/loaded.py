@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rnnreranker.command import given_of
-from rnnreranker.errors import InputError
 from rnnreranker.study.tasks import Task, fold_tasks, transfer_task
 from rnnreranker.study.trial import Setting
 from rnnreranker.train.params import TrainParams
@@ -47,28 +47,18 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.retrieve.dense import dense_run
     from rnnreranker.rnn import RnnParams
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.inputs import query_vectors, trained_encoder
 
     index = open_index(args.index)
-    described = {} if args.encoder else index.encoder
-    encoder = args.encoder or described.get("name")
-    if not encoder:
-        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    encoder, said = trained_encoder(args, index)
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
-    tested = qrels
-    share, relevant = params.validation_share, args.relevant
+    tested, seeds = qrels, range(args.seeds)
+    about: dict[str, Any] = {"share": params.validation_share, "relevant": args.relevant}
     if args.test_topics:
         test_topics, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
-        tasks = [
-            transfer_task(topics, qrels, test_topics, tested, seed, share=share, relevant=relevant)
-            for seed in range(args.seeds)
-        ]
+        tasks = [transfer_task(topics, qrels, test_topics, tested, seed, **about) for seed in seeds]
     else:
-        tasks = [
-            task
-            for seed in range(args.seeds)
-            for task in fold_tasks(topics, qrels, args.folds, seed, share=share, relevant=relevant)
-        ]
+        tasks = [task for seed in seeds for task in fold_tasks(topics, qrels, args.folds, seed, **about)]
     texts = tasks[0].topics
     queries = query_vectors(args, index, texts, threads=args.jobs)
     deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
@@ -83,8 +73,8 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         RnnParams(context=args.context),
         LabelParams(),
         hits=deepest_cutoff(args.measures),
-        pooling=described.get("settings", {}).get("pooling"),
-        normalize=described.get("settings", {}).get("normalize"),
+        pooling=said.get("pooling"),
+        normalize=said.get("normalize"),
         loss_values=given_of(args, "loss"),
     )
     return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

@@ -13,8 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rnnreranker.files import fingerprint, write_json
 from rnnreranker.method import Inputs
 from rnnreranker.study.arms import Arm
@@ -96,14 +94,13 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
         return record | {"arm": record["arm"] and arm and arm.name}
     begun = time.perf_counter()
     found: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
-    found |= _base(setting, task) if arm is None else _trained(setting, task, arm)
+    if arm is None:
+        found["values"] = _measured(setting, task, setting.queries.of(task.test))
+    else:
+        found |= _trained(setting, task, arm)
     found["seconds"] = round(time.perf_counter() - begun, 2)
     write_json(path, found)
     return found
-
-
-def _base(setting: Setting, task: Task) -> dict[str, Any]:
-    return {"values": _measured(setting, task, _chosen(setting.queries, task.test))}
 
 
 def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:
@@ -159,13 +156,6 @@ def _measured(setting: Setting, task: Task, queries: QueryVectors) -> dict[str, 
         measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
         for column, measure in enumerate(scores.measures)
     }
-
-
-def _chosen(queries: QueryVectors, qids: tuple[str, ...]) -> QueryVectors:
-    from rnnreranker.vectors import QueryVectors as Vectors
-
-    rows: Mapping[str, int] = {qid: row for row, qid in enumerate(queries.qids)}
-    return Vectors(qids, np.ascontiguousarray(queries.vectors[[rows[qid] for qid in qids]]))
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,7 @@ class Collator:
         """Rows, targets, positive, (b, N) each."""
         chosen = [self.samples[place] for place in places]
         shape = len(chosen), max(len(sample.rows) for sample in chosen)
-        rows = np.full(shape, PAD, dtype=np.int64)
-        targets = np.zeros(shape, dtype=np.float32)
+        rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
         positive = np.zeros(shape, dtype=bool)
         for line, sample in enumerate(chosen):
             rows[line, : len(sample.rows)] = sample.rows
@@ -130,31 +129,30 @@ def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
     On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
     query would nearly double the work.
     """
-    device = encoder.inverse_temperature.device
-    if device.type != "cpu":
-        found: torch.Tensor = encoder(batch.tokens.to(device), batch.attention.to(device))
-        return found
-    lengths = batch.attention.sum(dim=1)
-    order = torch.argsort(lengths, stable=True)
-    parts = []
-    for chosen in order.split(CHUNK):
-        longest = int(lengths[chosen].max())
-        parts.append(encoder(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
-    return torch.cat(parts)[torch.argsort(order)]
+    return _by_length(encoder, batch, encoder)
 
 
 def token_states(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
     """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
+
+    def padded(tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        states = encoder.states(tokens, attention) * attention.unsqueeze(2)
+        return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
+
+    return _by_length(encoder, batch, padded)
+
+
+def _by_length(
+    encoder: QueryEncoder, batch: Batch, compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """What is computed of tokens and attention: of the whole batch, on a CPU of eight queries at a time."""
     device = encoder.inverse_temperature.device
-    attention = batch.attention.to(device)
     if device.type != "cpu":
-        return encoder.states(batch.tokens.to(device), attention) * attention.unsqueeze(2)
+        return compute(batch.tokens.to(device), batch.attention.to(device))
     lengths = batch.attention.sum(dim=1)
     order = torch.argsort(lengths, stable=True)
     parts = []
     for chosen in order.split(CHUNK):
         longest = int(lengths[chosen].max())
-        own = attention[chosen, :longest]
-        states = encoder.states(batch.tokens[chosen, :longest], own) * own.unsqueeze(2)
-        parts.append(torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - longest)))
+        parts.append(compute(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
     return torch.cat(parts)[torch.argsort(order)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import write_atomically
+from rnnreranker.labels.plots import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,15 +63,3 @@ def new_figure() -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 3.6), layout="constrained")
-
-
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as SVG, equal figures with equal bytes; the path."""
-    content = io.BytesIO()
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    with write_atomically(path) as stream:
-        stream.write(content.getvalue())
-    return path

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.command import say
+from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
@@ -195,7 +196,7 @@ def train_encoder(
             for name, found in (("before", before), ("after", after))
         },
     }
-    length = _length(folder, tokens.max_length)
+    length = read_settings(folder).max_length or tokens.max_length  # as before training, where its files say so
     if isinstance(model, CandidateScorer):
         write_scorer(output, model, tokens, length, {RECORD: record})
     else:
@@ -211,10 +212,3 @@ def _history(trainer: CoderTrainer) -> list[dict[str, float]]:
         for entry in trainer.state.log_history
         if "eval_loss" in entry
     ]
-
-
-def _length(folder: Path, fallback: int) -> int:
-    """Tokens at which the encoder cuts texts when it is used: as before training, where its files say so."""
-    from rnnreranker.encode.model_settings import read_settings
-
-    return read_settings(folder).max_length or fallback

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import require
-from rnnreranker.train.plots import save_figure
+from rnnreranker.labels.plots import save_figure
 from rnnreranker.tune.sweeps import WHOLE, Rows
 from rnnreranker.tune.trials import Study
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.tune.joint import Test, Trainings
+from rnnreranker.tune.query_set import judged_topics
 
 if TYPE_CHECKING:
     from rnnreranker.vectors import QueryVectors
@@ -29,22 +30,15 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.inputs import query_vectors, trained_encoder
     from rnnreranker.train.samples import split
 
     index = open_index(args.index)
-    encoder = args.encoder or index.encoder.get("name")
-    if not encoder:
-        raise InputError(f"{args.index}: this index does not say which encoder made it; give --encoder")
+    encoder, described = trained_encoder(args, index)
     qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
     usable = _usable(texts, qrels, args)
-    tested: Mapping[str, str]
     if args.test_topics:
-        judged, every = load_qrels(args.test_qrels), load_topics(args.test_topics)
-        known = set(judged["query_id"])
-        tested = {qid: text for qid, text in every.items() if qid in known}
-        if not tested:
-            raise InputError(f"{args.test_qrels}: judges none of the {len(every)} topics of {args.test_topics}")
+        judged, tested = load_qrels(args.test_qrels), judged_topics(args.test_topics, args.test_qrels)
         check_held_out(usable, tested)
         share = args.validation_share
     else:
@@ -54,9 +48,6 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         share = args.validation_share / (1 - args.test_share)
     checked = split(usable, share, args.seed)
     topics = {qid: texts[qid] for qid in usable}
-    described = index.encoder.get("settings", {}) if args.encoder is None else {}
-    options = {name: described[name] for name in ("pooling", "normalize") if described.get(name) is not None}
-    options |= {} if args.pooling is None else {"pooling": args.pooling}
     vectors = query_vectors(args, index, {**topics, **tested})
     queries, base = (vectors.of(list(some)) for some in (topics, tested))
     if args.run:
@@ -77,8 +68,8 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         encoder,
         args.method,
         args.relevant,
-        pooling=options.get("pooling"),
-        normalize=options.get("normalize"),
+        pooling=args.pooling or described.get("pooling"),
+        normalize=described.get("normalize"),
         device=args.device,
     )
     return trainings, Test(tested, judged, args.measure, args.protocol), base
