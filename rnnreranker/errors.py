@@ -30,6 +30,23 @@ class MissingDependencyError(RnnrerankerError, ImportError):
     """An optional Python package is not installed; the message says how to install it."""
 
 
+def refuse(*faults: tuple[object, str]) -> None:
+    """Say everything that is wrong at once.
+
+    Args:
+        faults: whether something is wrong, and what to say then.
+
+    Raises:
+        InputError: the messages of what is wrong.
+
+    >>> refuse((False, "--a is missing"), (True, "--b is missing"))
+    Traceback (most recent call last):
+    rnnreranker.errors.InputError: --b is missing
+    """
+    if said := [message for wrong, message in faults if wrong]:
+        raise InputError("; ".join(said))
+
+
 def require(module: str, purpose: str, install: str) -> ModuleType:
     """The imported module, or an error that says what it is needed for and how to get it.
 

@@ -145,23 +145,23 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
         stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Fail now, before hours of work, when `path` could not be written at the end.
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Fail now, before hours of work, when a path that is given could not be written at the end.
 
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected the name of a file to write")
-    if _is_device(path):
-        return
-    probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from None
+    for path in [Path(given) for given in paths if given]:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, expected the name of a file to write")
+        if _is_device(path):
+            continue
+        probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
+        try:
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise _unwritable(path, error) from None
 
 
 @contextlib.contextmanager

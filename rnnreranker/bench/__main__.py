@@ -24,8 +24,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.files import check_writable
     from rnnreranker.record import of_command, write_records
 
-    if args.output:
-        check_writable(args.output)
+    check_writable(args.output)
     begun = time.perf_counter()
     measured = _measure(args)
     record = of_command("benchmark", _name(args), measured, room="bench", argv=argv, begun=begun)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.errors import InputError, refuse
+from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
+from rnnreranker.files import check_writable, write_json
 from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def main(argv: Sequence[str]) -> int:
         if missing:
             command.say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     if args.json:
-        from rnnreranker.files import write_json
-
         write_json(args.json, as_json(scores, comparisons, graded, paths, args))
     if args.against:
         command.say(
@@ -104,34 +103,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(args: argparse.Namespace) -> None:
-    problems = []
-    if args.compare and len(args.runs) < 2:
-        problems.append("--compare needs a baseline and at least one more run")
-    if args.compare and args.per_query:
-        problems.append("give either --compare or --per-query (--json writes both)")
-    if args.against and len(args.runs) != 1:
-        problems.append(f"--against takes one run of ours; {len(args.runs)} were given")
-    if args.against and (args.compare or args.per_query):
-        problems.append("give --against without --compare and --per-query (--json writes values per topic)")
-    if bool(args.baseline) != bool(args.against_baseline) or (args.baseline and not args.against):
-        problems.append("--baseline and --against-baseline go together, with --against")
-    if args.resamples < 1:
-        problems.append(f"--resamples {args.resamples}: expected at least 1")
-    if args.seed < 0:
-        problems.append(f"--seed {args.seed}: expected 0 or more")
     paths = [*args.runs, *([args.against] if args.against else [])]
     repeated = sorted({path for path in paths if paths.count(path) > 1})
-    if repeated:
-        problems.append(f"{', '.join(repeated)}: given more than once")
-    if problems:
-        raise InputError("; ".join(problems))
-    from rnnreranker.evaluate.measures import parse_measures
-
+    beside = args.against and (args.compare or args.per_query)
+    halves = bool(args.baseline) != bool(args.against_baseline) or (args.baseline and not args.against)
+    refuse(
+        (args.compare and len(args.runs) < 2, "--compare needs a baseline and at least one more run"),
+        (args.compare and args.per_query, "give either --compare or --per-query (--json writes both)"),
+        (args.against and len(args.runs) != 1, f"--against takes one run of ours; {len(args.runs)} were given"),
+        (beside, "give --against without --compare and --per-query (--json writes values per topic)"),
+        (halves, "--baseline and --against-baseline go together, with --against"),
+        (args.resamples < 1, f"--resamples {args.resamples}: expected at least 1"),
+        (args.seed < 0, f"--seed {args.seed}: expected 0 or more"),
+        (repeated, f"{', '.join(repeated)}: given more than once"),
+    )
     parse_measures(args.measures)
-    if args.json:
-        from rnnreranker.files import check_writable
-
-        check_writable(args.json)
+    check_writable(args.json)
 
 
 def _names(paths: Sequence[str]) -> list[str]:

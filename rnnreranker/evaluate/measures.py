@@ -186,17 +186,13 @@ def apply_protocol(
     relevant = _binarised(kept, level, keep_negative=protocol != "binary")
     graded = relevant if protocol == "binary" else kept
 
-    groups: dict[str, tuple[list[Any], pandas.DataFrame]] = {
-        "judged": ([], qrels),
-        "relevant": ([], relevant),
-        "graded": ([], graded),
-    }
+    frames = {"judged": qrels, "relevant": relevant, "graded": graded}
+    groups: dict[str, tuple[list[Any], pandas.DataFrame]] = {name: ([], frame) for name, frame in frames.items()}
     for measure in measures:
         if protocol == "binary" and measure.params.get("rel", 1) != 1:
             raise InputError(f"{measure}: protocol binary has grades 0 and 1 only; leave the level out")
-        groups["judged" if measure.NAME == "Judged" else "relevant" if _is_binary(measure) else "graded"][0].append(
-            measure
-        )
+        group = "judged" if measure.NAME == "Judged" else "relevant" if _is_binary(measure) else "graded"
+        groups[group][0].append(measure)
     return [Judged(tuple(members), _nested(frame)) for members, frame in groups.values() if members]
 
 
@@ -217,8 +213,7 @@ def _binarised(qrels: pandas.DataFrame, level: int, keep_negative: bool) -> pand
 
 def _nested(qrels: pandas.DataFrame) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
-    for qid, docid, grade in zip(
-        qrels["query_id"].tolist(), qrels["doc_id"].tolist(), qrels["relevance"].tolist(), strict=True
-    ):
+    columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
+    for qid, docid, grade in zip(*columns, strict=True):
         grades.setdefault(qid, {})[docid] = grade
     return grades

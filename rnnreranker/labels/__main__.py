@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, refuse
+from rnnreranker.files import check_writable
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
@@ -127,35 +128,27 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems = []
-    if (from_index := sorted(needs & {"vectors", "texts"}, reverse=True)) and not args.index:
-        problems.append(f"--method {args.method} needs --index (where {' and '.join(from_index)} come from)")
-    if "topics" in needs and not args.topics:
-        problems.append(f"--method {args.method} needs --topics (texts of the queries)")
-    elif "query vectors" in needs and not (args.topics or args.encoded_queries):
-        problems.append(f"--method {args.method} needs --topics or --encoded-queries (vectors of the queries)")
-    if (args.listwise or args.audit) and not args.topics:
-        problems.append("--listwise and --audit need --topics (texts of the queries)")
-    if (args.listwise or args.audit) and not (args.index or args.documents):
-        problems.append("--listwise and --audit need --index or --documents (texts of the documents)")
-    if args.audit_output and not args.audit:
-        problems.append("--audit-output goes with --audit N")
-    if args.listwise and args.list_size < 2:
-        problems.append(f"--list-size {args.list_size}: expected at least 2")
-    if args.output.removesuffix(".gz").endswith(TEXT):
-        problems.append(
-            f"{args.output}: labels are written as parquet; give a name ending in .parquet (--tsv FILE for text)"
-        )
-    if args.cluster and args.backend not in ("dask", "ray"):
-        problems.append("--cluster goes with --backend dask or ray")
-    if problems:
-        raise InputError("; ".join(problems))
+    method, shown = f"--method {args.method} needs", args.listwise or args.audit
+    from_index = sorted(needs & {"vectors", "texts"}, reverse=True)
+    untold = "topics" in needs and not args.topics
+    blind = not untold and "query vectors" in needs and not (args.topics or args.encoded_queries)
+    text = args.output.removesuffix(".gz").endswith(TEXT)
+    refuse(
+        (from_index and not args.index, f"{method} --index (where {' and '.join(from_index)} come from)"),
+        (untold, f"{method} --topics (texts of the queries)"),
+        (blind, f"{method} --topics or --encoded-queries (vectors of the queries)"),
+        (shown and not args.topics, "--listwise and --audit need --topics (texts of the queries)"),
+        (
+            shown and not (args.index or args.documents),
+            "--listwise and --audit need --index or --documents (texts of the documents)",
+        ),
+        (args.audit_output and not args.audit, "--audit-output goes with --audit N"),
+        (args.listwise and args.list_size < 2, f"--list-size {args.list_size}: expected at least 2"),
+        (text, f"{args.output}: labels are written as parquet; give a name ending in .parquet (--tsv FILE for text)"),
+        (args.cluster and args.backend not in ("dask", "ray"), "--cluster goes with --backend dask or ray"),
+    )
     check_backend(args.backend)
-    from rnnreranker.files import check_writable
-
-    for path in (args.output, args.tsv, args.qrels_output, args.listwise, args.audit_output):
-        if path:
-            check_writable(path)
+    check_writable(args.output, args.tsv, args.qrels_output, args.listwise, args.audit_output)
 
 
 def _params(args: argparse.Namespace) -> tuple[Params, LabelParams]:

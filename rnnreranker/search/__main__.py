@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, refuse
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.files import check_writable
 from rnnreranker.method import find, methods
@@ -139,27 +139,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
     """The parameters of the chosen methods by kind; refuses what can be seen to fail, before any work."""
-    problems = []
-    if (args.topics is None) == (args.query is None):
-        problems.append("give either --topics (many queries) or --query (one query's text)")
-    if args.query is not None and not args.query.strip():
-        problems.append("--query is empty: expected the text of a query")
-    if args.query is not None and args.query.encode(errors="ignore").decode() != args.query:
-        problems.append("--query is not UTF-8 text")
-    if args.query and args.qrels:
-        problems.append("--qrels judges topics: give --topics in place of --query")
-    if args.topics and not args.output and not args.qrels and args.explain is None:
-        problems.append("--topics needs --output RUN (where to write) or --qrels (what to evaluate with)")
-    if args.explain_output is not None and args.explain is None:
-        problems.append("--explain-output needs --explain QID (which query)")
-    if args.tag is not None and args.tag.split() != [args.tag]:
-        problems.append(f"--tag {args.tag!r}: expected a word without white space")
+    query, silent = args.query, args.topics and not args.output and not args.qrels and args.explain is None
     retrievers = flags.retriever_names(args.retriever)
-    if len(retrievers) == 1 and (typed := command.given(args, FuseParams)):
-        problems.append(f"{', '.join(map(flag, typed))}: joins several retrievers, not --retriever {args.retriever}")
-    problems += _check_rerankers(args)
-    if problems:
-        raise InputError("; ".join(problems))
+    joins = command.given(args, FuseParams) if len(retrievers) == 1 else {}
+    refuse(
+        ((args.topics is None) == (query is None), "give either --topics (many queries) or --query (one query's text)"),
+        (query is not None and not query.strip(), "--query is empty: expected the text of a query"),
+        (query and query.encode(errors="ignore").decode() != query, "--query is not UTF-8 text"),
+        (query and args.qrels, "--qrels judges topics: give --topics in place of --query"),
+        (silent, "--topics needs --output RUN (where to write) or --qrels (what to evaluate with)"),
+        (
+            args.explain_output is not None and args.explain is None,
+            "--explain-output needs --explain QID (which query)",
+        ),
+        (
+            args.tag is not None and args.tag.split() != [args.tag],
+            f"--tag {args.tag!r}: expected a word without white space",
+        ),
+        (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not --retriever {args.retriever}"),
+        *((True, problem) for problem in _check_rerankers(args)),
+    )
     if len(retrievers) > 1:
         flags.fuse_params(args, len(retrievers))
     params = {
@@ -170,9 +169,7 @@ def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
         from rnnreranker.rnn.torch import usable_device
 
         usable_device(args.device)
-    for path in (args.output, args.explain and _explain_output(args)):
-        if path:
-            check_writable(path)
+    check_writable(args.output, args.explain and _explain_output(args))
     if args.qrels:
         parse_measures(args.measures)
     return params

@@ -97,9 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_method_flags(settings, "loss")
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
     scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for search --rerank scorer")
-    command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer", "residual"))
-    text = "add the inner product of query and candidate, so that training begins at it (default: yes)"
-    scorers.add_argument("--residual", action=argparse.BooleanOptionalAction, default=None, help=text)
+    command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer",))
     work = parser.add_argument_group("work")
     work.add_argument(
         "--checkpoints", action=argparse.BooleanOptionalAction, default=True, help="at every validation, to resume from"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import read_text
 from rnnreranker.train.losses.base import divergence, log_shares
 
@@ -77,13 +77,10 @@ def ranking_fairness(
     unknown = [
         docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ())) if docid not in neutral
     ]
-    problems = []
-    if lacking:
-        problems.append(f"queries without background documents: {', '.join(lacking[:3])}")
-    if unknown:
-        problems.append(f"documents without neutrality: {', '.join(unknown[:3])}")
-    if problems:
-        raise InputError("; ".join(problems))
+    refuse(
+        (lacking, f"queries without background documents: {', '.join(lacking[:3])}"),
+        (unknown, f"documents without neutrality: {', '.join(unknown[:3])}"),
+    )
     found: dict[str, float] = {}
     for cutoff in CUTOFFS:
         values, shares = [], []

@@ -133,30 +133,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems = []
     single = {"--index": args.index, "--topics": args.topics, "--qrels": args.qrels}
     if args.collections:
         more = single | {"--run": args.run, "--output": args.output, "--sweep": args.sweep}
         more |= {"--test-topics": args.test_topics}
-        problems += [f"{name} is for one query set: not with --collections" for name, value in more.items() if value]
+        faults = [(value, f"{name} is for one query set: not with --collections") for name, value in more.items()]
     else:
-        problems += [f"{name} is missing" for name, value in single.items() if not value]
-    if args.trials < 0:
-        problems.append(f"--trials {args.trials}: expected 0 or more")
-    if not args.trials and not args.sweep:
-        problems.append("--trials 0 leaves nothing to do without --sweep")
-    if not args.trials and args.output:
-        problems.append("--output is what trials find: not with --trials 0")
-    if args.test_run and not args.test_topics:
-        problems.append("--test-run needs --test-topics and --test-qrels")
-    if args.folds < 2:
-        problems.append(f"--folds {args.folds}: expected 2 or more")
-    if args.plots and not args.sweep:
-        problems.append("--plots draws sweeps: give --sweep")
+        faults = [(not value, f"{name} is missing") for name, value in single.items()]
     unknown = [name for name in (args.sweep or "").split(",") if args.sweep and name not in SWEEP_NAMES]
-    if unknown:
-        problems.append(f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}")
-    check_flags(args, problems)
+    check_flags(
+        args,
+        *faults,
+        (args.trials < 0, f"--trials {args.trials}: expected 0 or more"),
+        (not args.trials and not args.sweep, "--trials 0 leaves nothing to do without --sweep"),
+        (not args.trials and args.output, "--output is what trials find: not with --trials 0"),
+        (args.test_run and not args.test_topics, "--test-run needs --test-topics and --test-qrels"),
+        (args.folds < 2, f"--folds {args.folds}: expected 2 or more"),
+        (args.plots and not args.sweep, "--plots draws sweeps: give --sweep"),
+        (unknown, f"--sweep {', '.join(unknown)}: expected some of {','.join(SWEEP_NAMES)}"),
+    )
 
 
 def _space(args: argparse.Namespace) -> Space:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError, require
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.errors import InputError, refuse, require
+from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.files import check_writable
 from rnnreranker.tables import interval, print_table
 
 if TYPE_CHECKING:
@@ -39,25 +40,18 @@ def add_output_flags(group: Any, readers: str, drawn: str) -> None:
     group.add_argument("--plots", metavar="FOLDER", help=f"draw {drawn} there")
 
 
-def check_flags(args: argparse.Namespace, problems: Sequence[str]) -> None:
+def check_flags(args: argparse.Namespace, *faults: tuple[object, str]) -> None:
     """Refuse what can be seen to fail, before any work.
 
     Args:
         args: with the flags above.
-        problems: what a command has found already.
+        faults: of the flags of a command, see `refuse`.
     """
-    pair = (args.test_topics is None) == (args.test_qrels is None)
-    problems = [*problems, *([] if pair else ["--test-topics and --test-qrels go together"])]
-    if problems:
-        raise InputError("; ".join(problems))
-    from rnnreranker.evaluate.measures import parse_measures
-    from rnnreranker.files import check_writable
-
+    halves = (args.test_topics is None) != (args.test_qrels is None)
+    refuse(*faults, (halves, "--test-topics and --test-qrels go together"))
     if len(parse_measures(args.measure)) != 1:
         raise InputError(f"--measure {args.measure!r}: expected one measure")
-    for path in (args.output, args.record):
-        if path:
-            check_writable(path)
+    check_writable(args.output, args.record)
     if args.plots:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
 

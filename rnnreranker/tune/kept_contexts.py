@@ -107,9 +107,7 @@ class Contexts:
 
         def work(first: int) -> None:
             last = min(first + chunk, len(chosen))
-            buffer = np.empty(
-                (last - first, widest * widest), dtype=np.float32
-            )  # engines overwrite what they are given
+            buffer = np.empty((last - first, widest * widest), dtype=np.float32)  # engines overwrite what they get
             for place in range(first, last):
                 m = int(sizes[place])
                 buffer[place - first, : m * m].reshape(m, m)[:] = grams[int(chosen[place])][:m, :m]

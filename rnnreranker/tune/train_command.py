@@ -146,18 +146,16 @@ def training_parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
-    problems = []
-    test = 0.0 if args.test_topics else args.test_share
-    for name, value in (("--validation-share", args.validation_share), ("--test-share", args.test_share)):
-        if not 0 < value < 1:
-            problems.append(f"{name} {value}: expected above 0 and below 1")
-    if args.validation_share + test >= 1:
-        problems.append(f"--validation-share {args.validation_share} and --test-share {test} leave nothing to train on")
-    if args.method == "hard" and command.given(args, RnnParams) | command.given(args, LabelParams):
-        problems.append("--method hard has no parameters of similarity or labels")
-    if args.method == "hard" and args.ablations:
-        problems.append("--ablations leaves out parts of similarity and labels: not with --method hard")
-    check_flags(args, problems)
+    share, test = args.validation_share, 0.0 if args.test_topics else args.test_share
+    shares = {"--validation-share": share, "--test-share": args.test_share}
+    hard, typed = args.method == "hard", command.given(args, RnnParams) | command.given(args, LabelParams)
+    check_flags(
+        args,
+        *((not 0 < value < 1, f"{name} {value}: expected above 0 and below 1") for name, value in shares.items()),
+        (share + test >= 1, f"--validation-share {share} and --test-share {test} leave nothing to train on"),
+        (hard and typed, "--method hard has no parameters of similarity or labels"),
+        (hard and args.ablations, "--ablations leaves out parts of similarity and labels: not with --method hard"),
+    )
     require("optuna", "tuning", "'rnnreranker[tune]'")
     require("accelerate", "training", "'rnnreranker[train]'")
 
