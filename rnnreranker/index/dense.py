@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -83,21 +83,15 @@ class DensePart(Part):
         header[-8:] = (count * self.dimension).to_bytes(8, "little")  # and of the floats that follow
         with open(path, "wb") as stream:
             stream.write(header)
-            self._write(stream, np.dtype("<f4"))
+            self._write(stream, "<f4")
 
     def write_matrix(self, path: Path, count: int) -> None:
         """Write all blocks as one `.npy` matrix, (n, d) float16."""
-        dtype = np.dtype("<f2")
         with open(path, "wb") as stream:
-            shape = (count, self.dimension)
-            described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+            described = {"descr": "<f2", "fortran_order": False, "shape": (count, self.dimension)}
             np.lib.format.write_array_header_1_0(stream, described)
-            self._write(stream, dtype)
+            self._write(stream, "<f2")
 
-    def _write(self, stream: IO[bytes], dtype: np.dtype) -> None:
-        for vectors in self._vectors():
-            stream.write(vectors.astype(dtype, copy=False).tobytes())
-
-    def _vectors(self) -> Iterator[np.ndarray]:
+    def _write(self, stream: IO[bytes], dtype: str) -> None:
         for file in self._files:
-            yield np.load(file, allow_pickle=False)
+            stream.write(np.load(file, allow_pickle=False).astype(dtype, copy=False).tobytes())

@@ -18,6 +18,7 @@ from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.labels.targets import normalized
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 QUERIES = 200  # drawn as lines
@@ -72,13 +73,19 @@ def by_rank(labels: SoftLabels) -> tuple[np.ndarray, np.ndarray]:
     return out[0], out[1]
 
 
-def _axes(title: str, y: str, x: str = "rank by score") -> tuple[Figure, Any]:
+def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of that many inches with one pair of axes, without a frame above and to the right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
-    axes.set(title=title, xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _axes(title: str, y: str, x: str = "rank by score") -> tuple[Figure, Axes]:
+    figure, axes = new_axes(7, 4.2)
+    axes.set(title=title, xlabel=x, ylabel=y)
     return figure, axes
 
 

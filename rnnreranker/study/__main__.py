@@ -68,9 +68,8 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
     sides = {"hard": Side(params), "evidence": Side(params)}
     if args.learning_rates:
         for method in sides if args.arms == "labels" else ("hard",):
-            sides[method], rates[method] = choose_rates(
-                setting, tasks, method, params, args.learning_rates, work, args.jobs
-            )
+            chosen = choose_rates(setting, tasks, method, params, args.learning_rates, work, args.jobs)
+            sides[method], rates[method] = chosen
             taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
             command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import require
-from rnnreranker.labels.plots import save_figure
+from rnnreranker.labels.plots import new_axes, save_figure
 from rnnreranker.tune.sweeps import WHOLE, Rows
 from rnnreranker.tune.trials import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+INCHES = (6.4, 4.0)
 LINE, BAND, SECOND = "#1f5fa8", "#1f5fa833", "#b4552d"
 
 
@@ -44,11 +44,11 @@ def write_plots(
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
     for name, rows in sweeps.items():
-        figure, axes = _figure()
+        figure, axes = new_axes(*INCHES)
         drawn[name](axes, rows, measure)
         written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
     if study is not None:
-        figure, axes = _figure()
+        figure, axes = new_axes(*INCHES)
         _history(axes, study, searched or f"{measure} on the topics searched")
         written.append(save_figure(figure, Path(folder) / "trials.svg"))
     return written
@@ -91,14 +91,9 @@ def _grid(axes: Axes, rows: Rows, measure: str) -> None:
         text = f"{table[i, j]:.3f}".removeprefix("0")
         axes.text(j, i, text, ha="center", va="center", fontsize=8, color="w" if dark else "k", weight=weight)
     image = axes.imshow(table, origin="lower", aspect="auto", cmap="viridis")
-    axes.set(
-        xlabel="context N",
-        ylabel="neighbours k (empty: k not below N)",
-        xticks=range(len(sizes)),
-        yticks=range(len(ks)),
-    )
-    axes.set_xticklabels([str(size) for size in sizes], rotation=45)
-    axes.set_yticklabels([str(k) for k in ks])
+    axes.set(xlabel="context N", ylabel="neighbours k (empty: k not below N)")
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes], rotation=45)
+    axes.set_yticks(range(len(ks)), [str(k) for k in ks])
     axes.figure.colorbar(image, ax=axes, label=measure)
 
 
@@ -106,13 +101,11 @@ def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
     rows = [row for row in rows if row["what"] != WHOLE][::-1]
     places = np.arange(len(rows))
     middle = np.array([row["difference"] for row in rows])
-    reach = np.array(
-        [[row["difference"] - row["difference_low"], row["difference_high"] - row["difference"]] for row in rows]
-    )
-    axes.errorbar(middle, places, xerr=np.maximum(reach.T, 0), fmt="o", color=LINE, capsize=3)
+    low, high = (np.array([row[f"difference_{end}"] for row in rows]) for end in ("low", "high"))
+    axes.errorbar(middle, places, xerr=np.maximum([middle - low, high - middle], 0), fmt="o", color=LINE, capsize=3)
     axes.axvline(0, color="#888888", linewidth=0.8)
-    axes.set(yticks=places, xlabel=f"{measure}: difference from all parts, 95% interval")
-    axes.set_yticklabels([row["what"] for row in rows])
+    axes.set_xlabel(f"{measure}: difference from all parts, 95% interval")
+    axes.set_yticks(places, [row["what"] for row in rows])
 
 
 def _history(axes: Axes, study: Study[Any], searched: str) -> None:
@@ -128,12 +121,3 @@ def _banded(axes: Axes, places: list[Any], rows: Rows) -> None:
     low, high = ([row[end] for row in rows] for end in ("low", "high"))
     axes.fill_between(places, low, high, color=BAND, linewidth=0, label="95% interval over topics")
     axes.plot(places, [row["value"] for row in rows], color=LINE, marker=".", label="mean")
-
-
-def _figure() -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
