@@ -41,16 +41,16 @@ def write_plots(labels: SoftLabels, folder: str | Path) -> list[Path]:
         "mass-by-rank": _mass(mass),
         "normalization": _normalization(scores, labels),
     }
-    return [save_figure(figure, folder / f"{name}.svg") for name, figure in pictures.items()]
+    return [save_figure(figure, folder / f"{name}.svg", dpi=150) for name, figure in pictures.items()]
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as SVG, equal figures with equal bytes; the path."""
+def save_figure(figure: Figure, path: Path, dpi: int = 100) -> Path:
+    """Write a figure as SVG, equal figures with equal bytes; the path. `dpi` is of images in it."""
     import matplotlib
 
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure.savefig(content, format="svg", dpi=150, metadata={"Date": None})
+        figure.savefig(content, format="svg", dpi=dpi, metadata={"Date": None})
     with write_atomically(path) as stream:
         stream.write(content.getvalue())
     return path

@@ -14,7 +14,7 @@ from rnnreranker.vectors.validity import sample
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 
 
-def training_arguments(params: TrainParams, place: Path, queries: int, checkpoints: bool, device: str) -> Any:
+def training_arguments(params: TrainParams, place: Path, checkpoints: bool, device: str) -> Any:
     """The arguments of the Trainer of transformers that the parameters come to."""
     import transformers
 

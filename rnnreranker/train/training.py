@@ -155,7 +155,7 @@ def train_encoder(
     context = None
     if refresh:
         context = DynamicContext(labels, source, table_rows, training, params.candidates, refresh)
-    arguments = training_arguments(params, place, len(training_set), checkpoints, device)
+    arguments = training_arguments(params, place, checkpoints, device)
     neutral = None
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)

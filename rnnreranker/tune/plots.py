@@ -92,8 +92,9 @@ def _grid(axes: Axes, rows: Rows, measure: str) -> None:
         axes.text(j, i, text, ha="center", va="center", fontsize=8, color="w" if dark else "k", weight=weight)
     image = axes.imshow(table, origin="lower", aspect="auto", cmap="viridis")
     axes.set(xlabel="context N", ylabel="neighbours k (empty: k not below N)")
-    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes], rotation=45)
-    axes.set_yticks(range(len(ks)), [str(k) for k in ks])
+    axes.set(xticks=range(len(sizes)), yticks=range(len(ks)))
+    axes.set_xticklabels([str(size) for size in sizes], rotation=45)
+    axes.set_yticklabels([str(k) for k in ks])
     axes.figure.colorbar(image, ax=axes, label=measure)
 
 
@@ -104,8 +105,8 @@ def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
     low, high = (np.array([row[f"difference_{end}"] for row in rows]) for end in ("low", "high"))
     axes.errorbar(middle, places, xerr=np.maximum([middle - low, high - middle], 0), fmt="o", color=LINE, capsize=3)
     axes.axvline(0, color="#888888", linewidth=0.8)
-    axes.set_xlabel(f"{measure}: difference from all parts, 95% interval")
-    axes.set_yticks(places, [row["what"] for row in rows])
+    axes.set(yticks=places, xlabel=f"{measure}: difference from all parts, 95% interval")
+    axes.set_yticklabels([row["what"] for row in rows])
 
 
 def _history(axes: Axes, study: Study[Any], searched: str) -> None:
