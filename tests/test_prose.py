@@ -10,9 +10,14 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.method import KINDS, find
 from rnnreranker.record import Record, add_records, read_records, write_records
+from rnnreranker.regress.checks import KINDS as ENTRIES
+from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.method_table import method_tables, settings_of
+from rnnreranker.regress.needs import TEXTS, UNITS
 from rnnreranker.regress.prose import apart, claim, interval, pick, short, words, write_prose
 from rnnreranker.regress.records import Figures
+from rnnreranker.regress.runner import chosen_plan
+from rnnreranker.regress.spec import WORKS, Spec
 from rnnreranker.rnn import RnnParams
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -117,3 +122,14 @@ def test_every_prose_page_is_its_source_filled_in() -> None:
     for source in (DOCS / "source").glob("*.md.j2"):
         first = (DOCS / source.name.removesuffix(".j2")).read_text(encoding="utf-8").splitlines()[0]
         assert f"docs/source/{source.name}" in first
+
+
+def test_the_page_on_specs_has_every_key_and_its_example_is_a_spec(tmp_path: Path) -> None:
+    page = (DOCS / "specs.md").read_text(encoding="utf-8")
+    declared = {field.name for kind in (Spec, *ENTRIES.values()) for field in dataclasses.fields(kind)}
+    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"id", "works", "source"}
+    assert sorted(key for key in keys if f"`{key}`" not in page) == []
+    (tmp_path / "my.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    spec = read_spec(tmp_path / "my.yaml", data=True)
+    made = [step.output.name for step in chosen_plan(spec, spec.query_sets, None, tmp_path).steps]
+    assert {f"{condition.id}.my-test.txt" for condition in spec.conditions} < {*made}
