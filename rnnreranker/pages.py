@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
 
 
@@ -27,8 +28,15 @@ def render(where: str | Path, name: str, **values: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page atomically, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a page atomically, making its folder.
+
+    Raises:
+        InputError: the folder cannot be made, or the page not be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: no folder can be made there ({error.strerror}); choose another") from None
     with write_atomically(path) as stream:
         stream.write(text.encode())
 

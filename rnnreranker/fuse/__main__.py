@@ -25,6 +25,8 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     if len(args.runs) < 2:
         raise InputError(f"{args.runs[0]}: one run alone; give two or more to fuse")
+    if twice := [path for path in dict.fromkeys(args.runs) if args.runs.count(path) > 1]:
+        raise InputError(f"{twice[0]}: stands there twice; give every run once, with --weights to count one more")
     if args.tag.split() != [args.tag]:
         raise InputError(f"--tag {args.tag!r}: expected a word without white space")
     params = fuse_params(args, len(args.runs))

@@ -37,7 +37,9 @@ class ScorerReranker(Reranker):
     def prepare(self) -> None:
         """Load the model."""
         if self.params.scorer_model is None:
-            raise InputError("rerank scorer: which? give --scorer-model FOLDER (scorer_model), made by train --scorer")
+            raise InputError(
+                "rerank scorer: which? give scorer_model (search --scorer-model FOLDER), a folder of train --scorer"
+            )
         from rnnreranker.rnn.torch import usable_device
         from rnnreranker.scorer.scorer_folder import TrainedScorer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -180,7 +181,12 @@ def _check_rerankers(args: argparse.Namespace) -> list[str]:
     problems = []
     chosen = args.rerank or ["rnn"]
     if flags.NO_RERANKING in chosen and len(chosen) > 1:
-        problems.append(f"--rerank none beside {', '.join(name for name in chosen if name != flags.NO_RERANKING)}")
+        problems.append(
+            f"--rerank none beside {', '.join(name for name in chosen if name != flags.NO_RERANKING)}; "
+            "leave none out, or give it alone"
+        )
+    if any(one == other for one, other in itertools.pairwise(chosen)):
+        problems.append("--rerank: the same reranker twice in a row would change nothing; give it once")
     shown = " ".join(f"--rerank {name}" for name in chosen)
     args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
     if args.explain is not None and args.rerank != ["rnn"]:

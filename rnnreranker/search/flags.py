@@ -59,6 +59,8 @@ def retriever_names(text: str) -> list[str]:
 def _retriever(text: str) -> str:
     found = retriever_names(text)
     for name in found:
+        if name == "hybrid":
+            raise argparse.ArgumentTypeError(f"{text}: hybrid is {'+'.join(HYBRID)} and stands alone; name its parts")
         if name not in names("retriever"):
             known = nearest(name, [*names("retriever"), "hybrid"])
             raise argparse.ArgumentTypeError(f"{name or text}: no such retriever; {known}")
