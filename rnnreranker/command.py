@@ -13,13 +13,15 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rnnreranker.errors import InputError, RnnrerankerError
+from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.method import find, make_params, methods, names
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
+UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for who sets this in the environment:
+STEP = "RNNRERANKER_STEP"  # so that a plan tells what is lacking from a mistake
 
 
 def run(main: Callable[[Sequence[str]], int]) -> int:
@@ -31,7 +33,8 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
         return code
     except RnnrerankerError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return BAD_INPUT
+        lacking = isinstance(error, UnavailableError | MissingDependencyError)
+        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted: nothing half-written; run the same command again to go on", file=sys.stderr)
         return 130

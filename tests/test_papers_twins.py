@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.papers.agreement import agreement
+from rnnreranker.papers.agreement import Agreement, agreement
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.twins import TwinSet, interval_text
 from rnnreranker.record import Record, read_records, write_records
@@ -84,6 +84,11 @@ class TestAgreement:
         found = agreement([printed], list(by_topic.mean(axis=1)), by_topic.tolist())
         low, high = np.percentile([tau for tau in exact if tau is not None], [2.5, 97.5])
         assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+    def test_rows_known_by_topic_have_an_interval_of_their_own(self) -> None:
+        found = agreement([[3.0, 2.0, 1.0]], [0.5, 0.4, 0.9], [[0.6, 0.4], [0.5, 0.3], None])
+        assert (found.same, found.opposite, found.low) == (1, 2, None)
+        assert found.among == Agreement(1, 0, low=1.0, high=1.0, topics=2)
 
     def test_no_interval_without_the_topics_of_every_row(self) -> None:
         found = agreement([[1, 2]], [0.1, 0.2], [[0.1, 0.1], None])
@@ -178,7 +183,10 @@ class TestTwins:
         """RR@10 of A: BM25 < Dense < Trained, here BM25 .2 < Trained .4 < Dense .5: two of three pairs; of B: BM25 >
         Dense, here the opposite. nDCG@10 of A: .3 < .4 < .6 is the printed order."""
         here, there = twins(folder)
-        assert interval_text(here.agreements["RR@10"]) == "2 of 4 pairs, τ .00"
+        assert (
+            interval_text(here.agreements["RR@10"])
+            == "2 of 4 pairs, τ .00; of rows known by topic 1 of 2 pairs, τ .00 [.00, .00]"
+        )
         assert interval_text(here.agreements["nDCG@10"]) == "3 of 3 pairs, τ 1.00"
         assert interval_text(there.agreements["RR@10"]) == "0 of 1 pair, τ −1.00"  # Dense and Trained; no BM25 there
 
@@ -207,7 +215,7 @@ class TestTwins:
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")
-        text = text.replace("study: labels", "study: label")
+        text = text.replace("study: labels, arm: CODER", "study: label, arm: CODERR")
         (folder / "papers" / "paper-009.yaml").write_text(text, encoding="utf-8")
         with pytest.raises(InputError) as caught:
             Matrix(folder)
@@ -215,6 +223,7 @@ class TestTwins:
             "paper-009.yaml: table 1: twins: no query set ther; ",
             "paper-009.yaml:13: row Dense: twin: dens: in none of here, ther; did you mean dense?",
             "paper-009.yaml:14: row Trained: twin: label: in none of here, ther; did you mean labels?",
+            "paper-009.yaml:14: row Trained: twin: arm CODERR: no study has it; did you mean CODER?",
         ):
             assert part in str(caught.value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import platform
@@ -16,18 +17,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
 from rnnreranker.record import read_records
 from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.plan import Plan, Step, make_plan
 from rnnreranker.regress.runner import run
-from rnnreranker.regress.source_code import PACKAGE, code_of, sources
+from rnnreranker.regress.source_code import PACKAGE, code_of, module_of, sources
 from rnnreranker.regress.spec import Spec
 from rnnreranker.regress.stale import Keys, stale_steps
-from rnnreranker.regress.step import UNAVAILABLE
-from rnnreranker.regress.step import main as take
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -475,7 +476,7 @@ class TestTheCommand:
             if step.output.name == "hard.parquet":
                 return 2, "error: no such method"
             if step.output.name == "soft.parquet":
-                return UNAVAILABLE, "error: the topics are not here"
+                return command.UNAVAILABLE, "error: the topics are not here"
             return fine(step)
 
         monkeypatch.setattr(runner, "_process", process)
@@ -519,16 +520,25 @@ class TestTheCommand:
         assert taken == []
 
 
+def in_process(step: Step) -> int:
+    """The exit code of a step's command, called here."""
+    code: int = importlib.import_module(module_of(step.module)).main(step.argv)
+    return code
+
+
 def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
     monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
-    argv = ["index", "--documents", "tripclick", "--no-dense", "--bm25", "--output", "x"]
-    assert take(argv) == UNAVAILABLE
-    assert capsys.readouterr().err.startswith("error: tripclick: the documents are not here")
-    with pytest.raises(InputError, match="no such file"):
-        take(["index", "--documents", "nowhere.jsonl", "--output", "x"])
+    lacking = ["--documents", "tripclick", "--no-dense", "--bm25", "--output", str(place / "x")]
+    monkeypatch.setattr(sys, "argv", ["index", *lacking])
+    assert command.run(index) == command.BAD_INPUT
+    monkeypatch.setenv(command.STEP, "1")
+    assert command.run(index) == command.UNAVAILABLE
+    assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
+    monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])
+    assert command.run(index) == command.BAD_INPUT
 
 
 def test_output_of_a_step_is_shown_and_its_last_line_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -590,7 +600,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     made = (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns
 
     # the same commands go on in this process, which has loaded PyTorch already
-    monkeypatch.setattr(runner, "_process", lambda step: (take([step.module, *step.argv]), ""))
+    monkeypatch.setattr(runner, "_process", lambda step: (in_process(step), ""))
     argv = argv[:-2]
     assert main([*argv, "--record"]) == 0
     assert (tiny / "work" / "indexes" / "corpus.jsonl.tiny" / "rnnreranker.json").stat().st_mtime_ns == made

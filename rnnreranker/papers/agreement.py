@@ -25,6 +25,7 @@ class Agreement:
         tied_there: pairs that the twins order and for which the paper prints equal values.
         low, high: 95% interval of `tau`; None where nothing is known topic by topic.
         topics: that the interval stands on.
+        among: the same of those rows alone whose twins are known topic by topic, where not all are.
     """
 
     same: int
@@ -34,6 +35,7 @@ class Agreement:
     low: float | None = None
     high: float | None = None
     topics: int = 0
+    among: Agreement | None = None
 
     @property
     def pairs(self) -> int:
@@ -73,7 +75,7 @@ def agreement(
         columns: of the paper: a value for each row, None where it prints none.
         twins: a value for each row, None where it has no twin or nothing is measured.
         by_topic: for each row the twin's values topic by topic, in one order of topics; without those of every row that
-            has a twin there is no interval.
+            has a twin the interval is that of the rows that have them, as `among`.
     """
     pairs = _pairs(columns, twins)
     if not pairs:
@@ -82,11 +84,14 @@ def agreement(
 
     ones, others, printed = map(np.array, zip(*pairs, strict=True))
     values = np.array([np.nan if value is None else value for value in twins])
-    found = Agreement(*map(int, _counted(printed, values[ones] - values[others])))
+    counted = _counted(printed, values[ones] - values[others])
+    found = Agreement(*(int(number) for number in counted))  # type: ignore[arg-type]
     rows = sorted({*ones.tolist(), *others.tolist()})
     known = [by_topic[row] for row in rows if row < len(by_topic) and by_topic[row]]
     if len(known) < len(rows):
-        return found
+        kept = [value if row < len(by_topic) and by_topic[row] else None for row, value in enumerate(twins)]
+        among = agreement(columns, kept, by_topic)
+        return replace(found, among=among if among.low is not None else None)
     matrix = np.array(known, dtype=np.float64)  # (rows, topics)
     topics = matrix.shape[1]
     counts = np.random.default_rng(0).multinomial(topics, np.full(topics, 1 / topics), size=SAMPLES)

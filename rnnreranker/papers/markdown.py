@@ -131,7 +131,7 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         "agreements": [_agreements(found, measures) for found in twins],  # a line for each query set
         "rows": [[row, twin.name, f"`{twin.command}`"] for row, twin in _first(twins).items()],
         "twins_note": table.twins_note,
-        "resampled": any(one.low is not None for found in twins for one in found.agreements.values()),
+        "resampled": any((one.among or one).low is not None for found in twins for one in found.agreements.values()),
     }
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rnnreranker.errors import nearest
+from rnnreranker.method import names as names_of
 from rnnreranker.papers.agreement import Agreement, agreement
 from rnnreranker.papers.paper import Paper, Row, Table, published
 from rnnreranker.record import Record
 from rnnreranker.regress.spec import QuerySet, Spec
+from rnnreranker.study.arms import BASE, Side, label_arms
+from rnnreranker.train.params import TrainParams
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,19 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
             wanted, names = _wanted(row), {entry for spec, _ in known for entry in _names(spec, row)}
             if wanted and wanted not in names:
                 faults.append(f"{place}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
+            if isinstance(row.twin, dict) and (arm := str(row.twin.get("arm"))) not in _arms():
+                faults.append(f"{place}: arm {arm}: no study has it; {nearest(arm, _arms())}")
     return faults
+
+
+@functools.cache
+def _arms() -> list[str]:
+    """The names of all arms that a study of labels can have."""
+    one, other = Side(TrainParams()), Side(TrainParams(epochs=1.0))
+    return [
+        BASE,
+        *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),
+    ]
 
 
 def _wanted(row: Row) -> str:
@@ -131,11 +147,9 @@ def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) 
 
 
 def _by_topic(values: Sequence[Mapping[str, float]]) -> list[list[float] | None]:
-    """Values in one order of topics; none where the rows were not measured on the same."""
-    topics = sorted(values[0]) if values else []
-    if not topics or any(sorted(column) != topics for column in values):
-        return [None for _ in values]
-    return [[column[topic] for topic in topics] for column in values]
+    """Values in one order of topics, those of the first row that has any; None for rows measured on others."""
+    topics = next((sorted(column) for column in values if column), [])
+    return [[column[topic] for topic in topics] if topics and sorted(column) == topics else None for column in values]
 
 
 def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
@@ -150,6 +164,8 @@ def interval_text(found: Agreement) -> str:
     '5 of 6 pairs, τ .67 [−.50, 1.00]'
     >>> interval_text(Agreement(same=0, opposite=2)), interval_text(Agreement(0, 0))
     ('0 of 2 pairs, τ −1.00', '')
+    >>> interval_text(Agreement(same=1, opposite=5, among=Agreement(1, 0, low=-1, high=1, topics=20)))
+    '1 of 6 pairs, τ −.67; of rows known by topic 1 of 1 pair, τ 1.00 [−1.00, 1.00]'
     """
     if not found.pairs:
         return ""
@@ -158,7 +174,7 @@ def interval_text(found: Agreement) -> str:
         text += f", τ {_signed(found.tau)}"
     if found.low is not None and found.high is not None:
         text += f" [{_signed(found.low)}, {_signed(found.high)}]"
-    return text
+    return f"{text}; of rows known by topic {interval_text(found.among)}" if found.among else text
 
 
 def _signed(value: float) -> str:

@@ -143,7 +143,9 @@ class _Checker:
     def _use(self, value: Any, source: Document, place: Place) -> Use | None:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
-            source.problem(place, f"{place[-1]}: {value!r}; expected one method with its settings, as {{rnn: {{}}}}")
+            got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
+            example = {"retrieve": "bm25", "fuse": "rrf", "labels": "evidence"}.get(str(place[-1]), "rnn")
+            source.problem(place, f"{place[-1]}: {got}; expected one method with its settings, as {{{example}: {{}}}}")
             return None
         ((name, settings),) = value.items()
         if not isinstance(settings, dict | None):

@@ -25,7 +25,6 @@ from rnnreranker.regress.source_code import PACKAGE
 from rnnreranker.regress.spec import Condition, QuerySet, Spec, planned
 from rnnreranker.regress.stale import Keys, read_stamp, stale_steps, write_stamp
 from rnnreranker.regress.state import State, failed, skipped
-from rnnreranker.regress.step import UNAVAILABLE
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
 
@@ -172,7 +171,7 @@ def _run(step: Step, keys: Keys) -> State | None:
     code, last = _process(step)
     if code:
         reason = last.removeprefix("error: ")
-        return skipped(reason) if code == UNAVAILABLE else failed(reason)
+        return skipped(reason) if code == command.UNAVAILABLE else failed(reason)
     write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return None
 
@@ -188,9 +187,9 @@ def _remove(output: Path) -> None:
 
 def _process(step: Step) -> tuple[int, str]:
     """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
-    argv = [sys.executable, "-m", "rnnreranker.regress.step", step.module, *step.argv]
+    argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, command.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         tails = {"out": b"", "err": b""}
 
