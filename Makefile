@@ -5,13 +5,16 @@ VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test test-slow lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress pydoc
 
 test: $(VENV)/dev.stamp
-	$(VENV)/bin/python -m pytest -n logical --dist worksteal
+	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'not slow'
+
+test-slow: $(VENV)/dev.stamp
+	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m slow
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .

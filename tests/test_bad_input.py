@@ -409,3 +409,11 @@ def test_a_whole_process_ends_with_one_line_and_code_2(files: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: missing.txt: no such .*\n", done.stderr)
     assert os.listdir(files / "out") == []
+
+
+def test_the_same_twice(files: Path, expect_refusal: Refusal) -> None:
+    expect_refusal(
+        search, dense() + " --rerank rnn --rerank rnn", "the same reranker twice in a row would change nothing"
+    )
+    expect_refusal(search, dense(retriever="bm25+hybrid"), "hybrid is bm25.dense and stands alone; name its parts")
+    expect_refusal(index, "--documents pydoc --output new --parts dense,dense", "one stands there twice")

@@ -138,6 +138,7 @@ def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
     assert any((output / "bm25").glob("segments_*"))
 
 
+@pytest.mark.slow
 @pytest.mark.jvm
 def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
     program = (

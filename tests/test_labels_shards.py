@@ -85,6 +85,7 @@ shards.make_labels(Path({out!r}), *job(Path({folder!r})), jobs=2, shard_size=1)
 """
 
 
+@pytest.mark.slow
 def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "killed.parquet"
     code = SLOW.format(tests=str(ROOT / "tests"), out=str(out), folder=str(folder))
@@ -124,6 +125,7 @@ def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rnnreranker[cluster]'")
     work, run, judged, queries = job(folder)

@@ -67,6 +67,7 @@ def flags(inputs: Path, output: Path) -> list[str]:
     return [str(word) for pair in given.items() for word in pair]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 @pytest.mark.parametrize("before", [None, b"an older run\n"])
 def test_a_killed_rerank_leaves_no_output_and_runs_again(inputs: Path, tmp_path: Path, before: bytes | None) -> None:

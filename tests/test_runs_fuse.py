@@ -162,19 +162,21 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["a.txt"], "a.txt: one run alone; give two or more to fuse"),
-        (["a.txt", "a.txt", "--weights", "1"], "--weights 1: 1 for 2 runs; expected one for each"),
-        (["a.txt", "a.txt", "--weights", "1,x"], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "a.txt", "--weights", "0,0"], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "a.txt", "--rrf-k", "-1"], "--rrf-k -1.0: expected a finite number >= 0"),
-        (["a.txt", "a.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with mean"),
+        (["a.txt", "c.txt", "--weights", "1"], "--weights 1: 1 for 2 runs; expected one for each"),
+        (["a.txt", "c.txt", "--weights", "1,x"], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "c.txt", "--weights", "0,0"], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "c.txt", "--rrf-k", "-1"], "--rrf-k -1.0: expected a finite number >= 0"),
+        (["a.txt", "c.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with mean"),
+        (["a.txt", "c.txt", "a.txt"], "a.txt: stands there twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
-        (["a.txt", "a.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
+        (["a.txt", "c.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
         (["a.txt", "bad.txt"], "bad.txt:1: score nan; expected a finite number"),
     ],
 )
 def test_what_the_command_refuses(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Run.from_dict(A).write("a.txt")
+    Run.from_dict(A).write("c.txt")
     Path("bad.txt").write_text("q Q0 d 1 nan t\n")
     with pytest.raises(InputError) as refused:
         main([*words, "--output", "out.txt"])

@@ -206,6 +206,7 @@ def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
 
 
+@pytest.mark.slow
 def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]

@@ -86,6 +86,7 @@ def trainings(tiny: Path, data: Path) -> Trainings:
     return Trainings(source, topics, queries, run, qrels, qids[:20], qids[20:30], str(tiny), pooling="mean")
 
 
+@pytest.mark.slow
 def test_the_search_keeps_the_default_and_goes_on_after_a_kill(trainings: Trainings, tmp_path: Path) -> None:
     whole = tune_jointly(trainings, SMALL, 5, seed=3)
     assert whole.history[0] == trainings.value(FIXED)
@@ -252,6 +253,7 @@ def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.
         assert sum(before[part][name] != after[part][name] for part in before for name in before[part]) == 1
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_preset_that_the_other_commands_take(
     tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,6 +93,7 @@ def _check_links(document: Document, found: Found, works: list[Work]) -> None:
         links = [(name, work.options[name], target) for name, target in named if name in work.options]
         nodes.append((key, work.id, document, (key, work.id), links))
         document.note((key, work.id), check_work, work)
+        _check_needs(document, (key, work.id), work.needs)
     needing: dict[tuple[str, str], list[tuple[str, str]]] = {}
     places: dict[tuple[str, str], tuple[Document, Place]] = {}
     for key, own, source, place, links in nodes:
