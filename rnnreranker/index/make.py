@@ -38,8 +38,6 @@ class Recipe:
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in PARTS]:
             raise InputError(f"{', '.join(unknown)}: no such part of an index; {nearest(unknown[0], PARTS)}")
-        if len(set(self.parts)) < len(self.parts):
-            raise InputError(f"parts {','.join(self.parts)}: one stands there twice; expected each once")
         if not self.parts:
             raise InputError(f"no parts of an index to make; expected some of {', '.join(PARTS)}")
 
