@@ -1,7 +1,9 @@
 # `make demo` and `make test` start from a bare clone: they make the environment they need.
 PYTHON ?= python3
 VENV ?= .venv
-# --no-compile: Python compiles what it imports, which halves the time that the installation takes
+# --no-compile: Python compiles what it imports, once, which halves the time that the installation takes; so it must
+# be allowed to keep what it compiled
+unexport PYTHONDONTWRITEBYTECODE
 PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
