@@ -288,3 +288,29 @@ def test_bfloat16_stays_close(minilm: Encoder) -> None:
     rough = load_encoder("minilm", dtype="bfloat16")
     assert rough.fingerprint != minilm.fingerprint
     assert (rough.encode(texts) * minilm.encode(texts)).sum(axis=1).min() > 0.999
+
+
+def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnreranker.encode import encoder, kept_queries
+
+    settings, texts = {"pooling": "mean"}, ["wing", "flow of air"]
+    loaded = []
+    monkeypatch.setattr(
+        encoder, "load_encoder", lambda *name, **given: loaded.append(given) or load_encoder(*name, **given)
+    )
+    first = kept_queries.encoded_queries(str(plain), settings, texts, 1)
+    again = kept_queries.encoded_queries(str(plain), settings, texts, 2)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, load_encoder(str(plain), **settings).encode(texts))
+    assert len(loaded) == 1
+    kept_queries.encoded_queries(str(plain), settings, texts[::-1], 1)
+    kept_queries.encoded_queries(str(plain), {"pooling": "cls"}, texts, 1)
+    assert len(loaded) == 3
+    for path in (home / "queries").glob("*.npy"):
+        path.write_bytes(path.read_bytes()[:-8])  # as a damaged disk leaves it
+    np.testing.assert_array_equal(kept_queries.encoded_queries(str(plain), settings, texts, 1), first)
+    assert len(loaded) == 4
+    monkeypatch.setattr(kept_queries, "LARGEST", 8)
+    kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
+    kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
+    assert len(loaded) == 6

@@ -95,7 +95,7 @@ def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[s
 
 
 def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.encode.kept_queries import encoded_queries
     from rnnreranker.vectors import QueryVectors
 
     described = {} if args.encoder else index.encoder
@@ -106,5 +106,4 @@ def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], 
             "give --encoder NAME|FOLDER, or --encoded-queries FILE.npy"
         )
     settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
-    vectors = load_encoder(name, **settings).encode(list(topics.values()), threads=threads, what="queries")
-    return QueryVectors(tuple(topics), vectors)
+    return QueryVectors(tuple(topics), encoded_queries(name, settings, list(topics.values()), threads))
