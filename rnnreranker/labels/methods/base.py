@@ -47,7 +47,8 @@ class Labeler(ABC):
         InputError: parameters of another method, inputs that lack what the method needs, the mass of evidence asked of
             a method without vectors.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`.
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and derives from `ContextLabeler` or
+    `VectorLabeler`, or writes `labelled` itself.
     """
 
     name: ClassVar[str]
@@ -78,8 +79,8 @@ class Labeler(ABC):
             )
 
     @abstractmethod
-    def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,): how relevant each of the n = `one.size` candidates of a query is, larger = more."""
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        """The place of every context with the scores and targets, (n,) float32 each, of its n = `size` candidates."""
 
     def infer(self, run: Run, qrels: pandas.DataFrame) -> SoftLabels:
         """The labels of the queries of a run that have a positive, in the order of the run.
@@ -96,7 +97,7 @@ class Labeler(ABC):
         contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), self._source())
         scores: list[Any] = [None] * len(contexts)
         found: list[Any] = [None] * len(contexts)
-        for place, raw, given in self._labelled(contexts):
+        for place, raw, given in self.labelled(contexts):
             scores[place], found[place] = raw, given
         return _assembled(contexts, scores, found, self.describe()), without
 
@@ -113,7 +114,16 @@ class Labeler(ABC):
         """Where the vectors of positives and candidates must be; None where the method looks at none."""
         return self.inputs.vectors if "vectors" in self.needs else None
 
-    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+
+class ContextLabeler(Labeler):
+    """Base of the labelers that look at one query at a time; a subclass says how relevant its candidates are."""
+
+    @abstractmethod
+    def scores(self, one: JudgedContext) -> np.ndarray:
+        """(n,): how relevant each of the n = `one.size` candidates of a query is, larger = more."""
+
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        """See `Labeler.labelled`."""
         for place, one in enumerate(contexts):
             found = np.asarray(self.scores(one), dtype=np.float64)
             if found.shape != (one.size,) or not np.isfinite(found).all():
@@ -144,10 +154,6 @@ class VectorLabeler(Labeler):
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
 
-    def scores(self, one: JudgedContext) -> np.ndarray:
-        """Not used: `similarities` says more."""
-        raise NotImplementedError
-
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector.
 
@@ -176,7 +182,8 @@ class VectorLabeler(Labeler):
         """Scores and targets of a batch before the mass of evidence is taken: (B, N) float32 each."""
         return smooth.from_scores(self.similarities(batch), batch.grades, batch.real, self.label_params)
 
-    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        """See `Labeler.labelled`."""
         for batch in batches(contexts, self.inputs.vectors, self.inputs.query_vectors):
             raw, given = self.label(batch)
             for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):

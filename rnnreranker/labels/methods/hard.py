@@ -20,14 +20,11 @@ class HardLabeler(Labeler):
 
     name = "hard"
 
-    def scores(self, one: JudgedContext) -> np.ndarray:
-        """The grades of the positives, which stand first."""
-        return one.grades
-
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
         return {"method": self.name, "relevant": self.relevant}
 
-    def _labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
+        """The grades of the positives, which stand first, as scores, and their softmax; see `Labeler.labelled`."""
         for place, one in enumerate(contexts):
-            yield place, self.scores(one).astype(np.float32), targets.of_grades(one.grades).astype(np.float32)
+            yield place, one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32)

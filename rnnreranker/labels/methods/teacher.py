@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.labels.judged import JudgedContext
-from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import ContextLabeler
 from rnnreranker.rerank.base import Candidates, Query
 from rnnreranker.settings import Params, context_setting, setting
 
@@ -24,7 +24,7 @@ class TeacherParams(Params):
     context: int = context_setting()
 
 
-class TeacherLabeler(Labeler):
+class TeacherLabeler(ContextLabeler):
     """The scores of a reranker, the same for every positive, transformed as those of evidence are.
 
     Normalisation none, boost 1 and no n_max make the targets the softmax of the scores.

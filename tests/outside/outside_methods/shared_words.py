@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnreranker.labels.judged import JudgedContext
-from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import ContextLabeler
 from rnnreranker.settings import Params, context_setting, setting
 
 
@@ -19,7 +19,7 @@ class SharedWordsParams(Params):
     context: int = context_setting()
 
 
-class SharedWords(Labeler):
+class SharedWords(ContextLabeler):
     """Scores are numbers of shared words: with the query, and with the first positive."""
 
     name = "shared-words"
