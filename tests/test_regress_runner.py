@@ -467,6 +467,17 @@ class TestTheCommand:
         reason = "skipped: encoding the documents takes a GPU (1 hours), and there is none here"
         assert capsys.readouterr().err.splitlines()[-1] == f"small: nothing can be run here; {reason}"
 
+    @pytest.mark.parametrize("counted", ["", "count: 4, "])
+    @pytest.mark.parametrize("name", ["gone.jsonl", "./gone"])
+    def test_documents_that_are_not_here_are_nothing_that_can_be_run(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], name: str, counted: str
+    ) -> None:
+        small(place, SMALL.replace("documents: corpus.jsonl", f"{counted}documents: {name}"))
+        assert main(self.argv(place)) == 2
+        reason = f"skipped: needs {name}, and there is no such file here"
+        assert capsys.readouterr().err.splitlines()[-1] == f"small: nothing can be run here; {reason}"
+        assert taken == []
+
     def test_a_step_that_fails_is_an_error_of_those_that_need_it(
         self, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, taken: list[str]
     ) -> None:

@@ -13,6 +13,11 @@ BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/
 FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
 
 
+def is_path(name: str) -> bool:
+    """Whether `name` is written like a path rather than like the name of a data set."""
+    return name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~"))
+
+
 def is_file(name: str, what: str) -> bool:
     """Whether `name` is a file rather than the name of a data set.
 
@@ -22,7 +27,7 @@ def is_file(name: str, what: str) -> bool:
     path = Path(name).expanduser()
     if path.is_file():
         return True
-    if name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~")):
+    if is_path(name):
         kind = "is a folder" if path.is_dir() else "no such file"
         raise InputError(f"{name}: {kind}; expected a {what} file or the name of a data set")
     return False

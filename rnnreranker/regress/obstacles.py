@@ -81,7 +81,7 @@ def _other_collections(plan: Plan) -> dict[str, State]:
             found[name] = skipped(error)
             continue
         except RnnrerankerError as error:
-            found[name] = failed(error)
+            found[name] = _no_file(plan, index.documents) or failed(error)
             continue
         fewest, most = index.count
         if not fewest <= count <= most:
@@ -94,15 +94,13 @@ def _other_collections(plan: Plan) -> dict[str, State]:
 def _data(plan: Plan, step: Step) -> State | None:
     """Local data sets and files that are not here; data sets of ir_datasets show it when they are read."""
     from rnnreranker.data import local
-    from rnnreranker.data.names import FILE_ENDINGS
 
     for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
         name, part = step.value(flag), flag.rpartition("-")[2]
         if not name:
             continue
-        path = Path(name).expanduser()
-        if name.endswith(FILE_ENDINGS) and not path.exists():
-            return skipped(f"needs {_described(plan, name)}")
+        if lacking := _no_file(plan, name):
+            return lacking
         try:
             local.source(name, part)
         except UnavailableError as error:
@@ -112,10 +110,16 @@ def _data(plan: Plan, step: Step) -> State | None:
     return None
 
 
-def _described(plan: Plan, name: str) -> str:
-    """The name of a file, with what the plan's needs say of it."""
+def _no_file(plan: Plan, name: str) -> State | None:
+    """That there is nothing where a path leads, with what the plan's needs say of it; None for other names."""
+    from rnnreranker.data.names import is_path
+
+    folder, _, _ = name.rpartition(":")  # of FOLDER:SPLIT
+    if not is_path(name) or any(Path(text).expanduser().exists() for text in (name, folder) if text):
+        return None
     texts = (str(step.needs.get("files", "")) for step in plan.steps)
-    return next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
+    said = next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
+    return skipped(f"needs {said}")
 
 
 def _files(step: Step) -> State | None:

@@ -241,9 +241,9 @@ def _known_protocols(names: list[str]) -> None:
 
 def _known_data(name: str, part: str) -> None:
     from rnnreranker.data import irds, local
-    from rnnreranker.data.names import BUILT_IN_TOPICS, FILE_ENDINGS
+    from rnnreranker.data.names import BUILT_IN_TOPICS, is_path
 
-    if name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~")) or name in BUILT_IN_TOPICS:
+    if is_path(name) or name in BUILT_IN_TOPICS:
         return
     try:
         if local.source(name, part) != name:
