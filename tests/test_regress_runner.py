@@ -377,6 +377,16 @@ class TestWhatStandsInTheWay:
             "soft": "skipped: needs train.tsv: make it of two",
         }
 
+    def test_nothing_is_made_for_what_is_in_the_way_alone(self, place: Path, taken: list[str]) -> None:
+        (place / "topics.tsv").unlink()
+        missing = "skipped: needs topics.tsv, and there is no such file here"
+        assert set(self.states(place, SMALL).values()) == {missing}
+        assert taken == []  # not the index either
+        extra = SMALL.replace("topics: topics.tsv, qrels", "topics: others.tsv, qrels")
+        (place / "others.tsv").write_text("q1\tw1\nq2\tw3\n")
+        assert self.states(place, extra)["hard"] == missing
+        assert taken == ["corpus.jsonl.tiny", "dense.some.txt", "dense-rnn.some.txt"]
+
     def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
         text = SMALL + "  later: {title: later, planned: a method that is not there}\n"
         text += "  more: {title: more, rerank: {rnn: {}}, of: later}\n"

@@ -113,9 +113,8 @@ def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
         jobs: steps at a time; None = two, or one where a step says that it needs much.
     """
     keys = Keys(plan)
-    steps = stale_steps(plan, keys)
-    blocked = obstacles(plan, steps)
-    steps = [step for step in steps if step.output not in blocked]
+    blocked = obstacles(plan, stale_steps(plan, keys))
+    steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
     _say_sizes(steps)
     jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
     return {**blocked, **_take(steps, jobs, keys)}

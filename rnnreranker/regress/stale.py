@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +47,20 @@ class Keys:
         return fingerprint(step.module, words, read)
 
 
-def stale_steps(plan: Plan, keys: Keys) -> list[Step]:
-    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need."""
+def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[Step]:
+    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need.
+
+    Args:
+        plan: of a spec.
+        keys: of its steps.
+        without: outputs that nothing is to be done for.
+    """
     by_output = {step.output: step for step in plan.steps}
     wanted: set[Path] = set()
 
     def visit(path: Path) -> None:
         step = by_output.get(path)
-        if step is not None and path not in wanted and not is_current(step, keys):
+        if step is not None and path not in wanted and path not in without and not is_current(step, keys):
             wanted.add(path)
             for before in step.inputs:
                 visit(before)
