@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.command import cores
 from rnnreranker.command import progress as show_progress
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
@@ -116,7 +116,8 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     What is not given is taken from the files that sentence-transformers writes beside a model.
 
     Args:
-        name: "minilm", "tas-b", "cocondenser", the name of another package's encoder, a hub id `org/model`, a folder.
+        name: "minilm", "e5", "tas-b", … (the files of `encode/models`), the name of another package's encoder, a hub
+            id `org/model`, a folder.
         given: fields of `EncoderParams`.
 
     Raises:
@@ -126,8 +127,9 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     params = EncoderParams(**given)
     if (of := _own_code(name)) is not None:
         own_code = of(params)
-        settings = {"model": name, **params.to_dict(), "query_prompt": params.query_prompt or ""}
-        settings["document_prompt"] = params.document_prompt or ""
+        settings = {"model": name, **params.to_dict()}
+        for prompt in ("query_prompt", "document_prompt"):
+            settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
         return Encoder(name, own_code, settings, digest_of(name))
     folder = find_model(name)
     own, known = read_settings(folder.path), folder.known
@@ -141,8 +143,7 @@ def load_encoder(name: str, **given: Any) -> Encoder:
         "max_length": params.max_length or own.max_length or known.get("max_length"),
         "dtype": dtype,
         "lowercase": own.lowercase,
-        "query_prompt": own.query_prompt if params.query_prompt is None else params.query_prompt,
-        "document_prompt": own.document_prompt if params.document_prompt is None else params.document_prompt,
+        **{prompt: _prompt(prompt, params, own, known) for prompt in ("query_prompt", "document_prompt")},
     }
     from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
@@ -166,6 +167,11 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     return Encoder(folder.name, model, settings, folder.digest)
 
 
+def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[str, Any]) -> str:
+    given = getattr(params, name)
+    return given if given is not None else getattr(own, name) or known.get(name, "")
+
+
 def digest_of(name: str) -> str:
     """What tells the model of a name from others, whatever the settings: of its files, or name and version of code.
 
@@ -173,7 +179,7 @@ def digest_of(name: str) -> str:
         InputError, UnavailableError: as `load_encoder`.
     """
     of = _own_code(name)
-    return find_model(name).digest if of is None else f"{name} {of.version}"
+    return find_model(name).digest if of is None else of.digest()
 
 
 def _own_code(name: str) -> type[TextModel] | None:

