@@ -102,3 +102,20 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("spam: 1\n")
     with pytest.raises(InputError, match=r"bad.yaml: unknown key spam, did you mean span\?"):
         Wing.from_yaml(tmp_path / "bad.yaml")
+
+
+def test_flags_offer_the_words_that_their_settings_allow() -> None:
+    """Training takes two of the poolings; the others are of encoders that are used as they are."""
+    from rnnreranker.encode.params import POOLINGS, EncoderParams
+    from rnnreranker.scorer.params import ScorerParams
+    from rnnreranker.train.__main__ import _parser
+    from rnnreranker.tune.train_command import training_parser
+
+    train, tune = ({action.dest: action for action in parser._actions} for parser in (_parser(), training_parser()))
+    assert tuple(train["pooling"].choices or ()) == tuple(tune["pooling"].choices or ()) == ("mean", "cls")
+    assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
+    for pooling in POOLINGS:
+        EncoderParams(pooling=pooling)  # type: ignore[arg-type]
+    for scorer in set(train["scorer"].choices or ()) - {"none"}:
+        ScorerParams(scorer)
+    assert "none" in (train["scorer"].choices or ())

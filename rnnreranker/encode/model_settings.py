@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.encode.params import POOLINGS
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
 
-POOLINGS = ("mean", "cls", "max", "lasttoken")
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rnnreranker.settings import Params, setting
+from rnnreranker.settings import Params, choices, hints_of, setting
 
 
 @dataclass(frozen=True)
@@ -30,4 +30,6 @@ class EncoderParams(Params):
         return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
 
 
+POOLINGS = choices(hints_of(EncoderParams)["pooling"])
+TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 QUERY_SIDE = ("dtype", "document_prompt")  # settings that a command which encodes queries alone has no flags for

@@ -11,9 +11,9 @@ from torch import nn
 
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError, require
 
-POOLINGS = ("mean", "cls")
 COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
 
 
@@ -131,8 +131,9 @@ def load_query_encoder(
     if own.beyond:
         raise InputError(f"{folder.path}: has a module {own.beyond}; training takes a transformer with its pooling")
     pooling = pooling or own.pooling or known.get("pooling")
-    if pooling not in POOLINGS:
-        raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give --pooling mean or cls")
+    if pooling not in TRAINED_POOLINGS:
+        known_ones = " or ".join(TRAINED_POOLINGS)
+        raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give --pooling {known_ones}")
     if normalize is None:
         normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
     place = folder.path / own.transformer

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rnnreranker.method import names
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.params import TrainParams
 
@@ -15,7 +16,6 @@ CODER = "CODER"  # hard labels
 SMOOTHING = ("uniform", "query", "geometric", "jaccard", "evidence")  # label methods that a study takes by default
 SHOWN = {"jaccard": "Jaccard", "evidence": "mixed"}  # as the paper calls them
 HPARAM = ", hparam"  # the hyperparameters of the other side
-LOSSES = ("kl", "cross-entropy", "margin", "multi-tier")
 NEGATIVES: dict[str, dict[str, Any]] = {
     "retrieved": {},
     "retrieved and in-batch": {"in_batch_negatives": True},
@@ -74,19 +74,19 @@ def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING)
             and are left out.
         methods: of labels, by name; of this package or another one.
     """
-    names = {method: f"{CODER} + {SHOWN.get(method, method)}" for method in methods}
+    titles = {method: f"{CODER} + {SHOWN.get(method, method)}" for method in methods}
     arms = [Arm(CODER, "hard", coder)]
-    arms += [Arm(name, method, smoothing) for method, name in names.items()]
+    arms += [Arm(title, method, smoothing) for method, title in titles.items()]
     if coder != smoothing:
         arms += [Arm(f"{CODER}{HPARAM}", "hard", smoothing)]
-        arms += [Arm(f"{name}{HPARAM}", method, coder) for method, name in names.items()]
+        arms += [Arm(f"{title}{HPARAM}", method, coder) for method, title in titles.items()]
     return arms
 
 
 def loss_arms(side: Side) -> list[Arm]:
     """Every loss with every kind of negatives (001, Figure 4); mixed labels for the list-wise and multi-tier losses."""
     arms = []
-    for loss in LOSSES:
+    for loss in names("loss"):
         for negatives, settings in NEGATIVES.items():
             method = "evidence" if loss == "multi-tier" else "hard"
             arms.append(Arm(f"{loss}, {negatives}", method, side.replaced(loss=loss, **settings)))

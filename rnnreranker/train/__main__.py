@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker import command
+from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
 from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.settings import flag
+from rnnreranker.settings import choices, flag, hints_of
 from rnnreranker.train.params import TrainParams, training_settings
 
-SCORERS = ("none", "feed-forward", "encoder", "decoder")
+SCORERS = choices(hints_of(ScorerParams)["scorer"])
 EPILOG = """examples:
   python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
       --output my-encoder
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
     checked.add_argument("--validation-qrels", help="judgements of them, with --validation-run; relevant from grade 1")
     checked.add_argument("--validation-topics", help="texts of them; not needed beside labels where --topics has them")
-    parser.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
+    parser.add_argument("--pooling", choices=TRAINED_POOLINGS, help="default: the model's own")
     parser.add_argument(
         "--l2-norm", action=argparse.BooleanOptionalAction, default=None, help="length-1 vectors (default: model's own)"
     )
@@ -96,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(settings, TrainParams)
     command.add_method_flags(settings, "loss")
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
-    scorers.add_argument("--scorer", choices=SCORERS, default="none", help="OUTPUT is then for search --rerank scorer")
+    scorers.add_argument(
+        "--scorer", choices=("none", *SCORERS), default="none", help="OUTPUT is then for search --rerank scorer"
+    )
     command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer",))
     work = parser.add_argument_group("work")
     work.add_argument(
@@ -123,7 +126,7 @@ def _scorer(args: argparse.Namespace) -> ScorerParams | None:
     typed = {name: value for name, value in command.given(args, ScorerParams).items() if name != "scorer"}
     if args.scorer == "none":
         if typed:
-            raise InputError(f"{flag(next(iter(typed)))}: goes with --scorer feed-forward, encoder or decoder")
+            raise InputError(f"{flag(next(iter(typed)))}: goes with --scorer {' or '.join(SCORERS)}")
         return None
     with command.naming_flags(typed):
         return ScorerParams(args.scorer, **typed)

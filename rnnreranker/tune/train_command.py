@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker import command
+from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import require
 from rnnreranker.labels import LabelParams
 from rnnreranker.method import names
@@ -117,7 +118,7 @@ def training_parser() -> argparse.ArgumentParser:
     what.add_argument("--hits", type=command.positive, default=200, help="candidates per query (default: 200)")
     what.add_argument("--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)")
     what.add_argument("--encoder", help="that is trained (default: the one that made the index)")
-    what.add_argument("--pooling", choices=("mean", "cls"), help="default: the model's own")
+    what.add_argument("--pooling", choices=TRAINED_POOLINGS, help="default: the model's own")
     what.add_argument(
         "--method", choices=names("labeler"), default="evidence", help="of the labels (default: evidence)"
     )
