@@ -42,7 +42,7 @@ def setting(
 
 def context_setting(default: int = 60) -> Any:
     """The field `context`: N, by default the same in all methods that are compared with rNN."""
-    return setting(default, "N: candidates of a query that are reranked; the rest follows below them", at_least=1)
+    return setting(default, "N: candidates of a query that take part; a reranker leaves the rest below", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pytest
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.errors import InputError, MissingDependencyError
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import Shard, Work, make_labels, make_shard
+from rnnreranker.labels.shards import Job, Shard, make_labels, make_shard
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,11 +46,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def job(folder: Path) -> tuple[Work, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
+def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.vectors.queries import load_encoded_queries
 
-    work = Work("evidence", folder / "v.npy", RnnParams(k=4, context=20), LabelParams(), 1)
+    work = Job("evidence", folder / "v.npy", RnnParams(k=4, context=20), LabelParams(), 1)
     judged = positives_of(load_qrels(folder / "qrels.txt"))
     return work, Run.read(folder / "run.txt"), judged, load_encoded_queries(folder / "q.npy")
 
@@ -110,7 +110,7 @@ def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
     made: list[Path] = []
     with pytest.MonkeyPatch.context() as patch:
 
-        def counted(work: Work, shard: Shard) -> int:
+        def counted(work: Job, shard: Shard) -> int:
             made.append(shard.path)
             return make_shard(work, shard)
 
@@ -186,7 +186,7 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
         patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             make_labels(out, work, run, judged, queries, shard_size=7)
-    other = Work("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
+    other = Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
     metadata = make_labels(out, other, run, judged, queries, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")

@@ -528,6 +528,15 @@ class TestTheCommand:
         assert shown == [step.command() for step in plan.steps] + plan.evaluations()
         assert taken == []
 
+    def test_the_list_has_the_query_sets_that_can_be_named(
+        self, place: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        small(place)
+        assert main(["--list", "--specs", str(place)]) == 0
+        head, row = capsys.readouterr().out.splitlines()
+        assert head == "spec\tquery sets\tconditions\tstate\ttitle"
+        assert row == "small\tsome\t4\t4 not measured\tA small spec"
+
     def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
         small(place)
         for argv, message in (

@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import check_writable
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.shards import BACKENDS, SHARD, Work, check_backend, make_labels
+from rnnreranker.labels.shards import BACKENDS, SHARD, Job, check_backend, make_labels
 from rnnreranker.method import names
 from rnnreranker.search import flags
 from rnnreranker.settings import Params, is_file_name, sections_of
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     of_index = index.dense if index is not None and needs & {"vectors", "texts"} else None
     metadata = make_labels(
         args.output,
-        Work(args.method, of_index, params, label_params, args.relevant),
+        Job(args.method, of_index, params, label_params, args.relevant),
         run,
         judged,
         queries,

@@ -38,7 +38,7 @@ SHARD = 2048  # queries
 
 
 @dataclass(frozen=True)
-class Work:
+class Job:
     """What all shards of one job share.
 
     index: the folder or file of vectors and texts, opened by whoever makes a shard; None for a method without.
@@ -64,7 +64,7 @@ class Shard:
 
 def make_labels(
     output: str | Path,
-    work: Work,
+    job: Job,
     run: Run,
     judged: Judged,
     queries: QueryVectors | None,
@@ -82,7 +82,7 @@ def make_labels(
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
-        work: what to compute.
+        job: what to compute.
         run: candidates.
         judged: positives by query, see `judged.positives_of`.
         queries: a vector for every query to label; None for a method that needs none.
@@ -105,7 +105,7 @@ def make_labels(
             f"no query of the run has a positive (run: {', '.join(run.qids[:3])}; judged: "
             f"{', '.join(list(judged)[:3])}); give the judgements of these queries"
         )
-    base = _describe(work)
+    base = _describe(job)
     name = fingerprint(base, *_contents(run, judged, queries, topics))
     folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,8 +116,8 @@ def make_labels(
     missing = [shard for shard in shards if not shard.path.is_file()]
     try:
         if missing:
-            make_shard(work, missing[0])  # compiles, and shows bad input before workers start
-            _make(work, missing[1:], backend, jobs or cores(), cluster)
+            make_shard(job, missing[0])  # compiles, and shows bad input before workers start
+            _make(job, missing[1:], backend, jobs or cores(), cluster)
     finally:
         if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
@@ -126,38 +126,38 @@ def make_labels(
     return described(output)
 
 
-def make_shard(work: Work, shard: Shard) -> int:
+def make_shard(job: Job, shard: Shard) -> int:
     """The number of labelled queries, after writing the file of a shard."""
     positives = (docid for pairs in shard.judged.values() for docid, _ in pairs)
     docids = [*shard.run.docids.tolist(), *positives]
-    labels, without = _labeler(work, shard.queries, shard.topics, docids).infer_from(shard.run, shard.judged)
+    labels, without = _labeler(job, shard.queries, shard.topics, docids).infer_from(shard.run, shard.judged)
     found = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=found).write(shard.path)
     return len(labels)
 
 
 def _labeler(
-    work: Work, queries: QueryVectors | None, topics: Mapping[str, str] | None, docids: Sequence[str]
+    job: Job, queries: QueryVectors | None, topics: Mapping[str, str] | None, docids: Sequence[str]
 ) -> Labeler:
     """The labeler of a job, with what its method needs of these queries and documents."""
     from rnnreranker.index.texts import texts_of
 
-    index, of_index = work.index, {}
+    index, of_index = job.index, {}
     if index is not None:
         of_index = {"vectors": lambda: _opened(index), "texts": lambda: texts_of(index, docids)}
     inputs: Inputs = Inputs(
-        query_vectors=queries, topics=topics, teacher=lambda: with_teacher(inputs, work.params), **of_index
+        query_vectors=queries, topics=topics, teacher=lambda: with_teacher(inputs, job.params), **of_index
     )
-    return make_labeler(work.method, inputs, work.params, work.label_params, relevant=work.relevant, threads=1)
+    return make_labeler(job.method, inputs, job.params, job.label_params, relevant=job.relevant, threads=1)
 
 
-def _make(work: Work, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
+def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
     if not shards:
         return
     import joblib
 
     with _backend(backend, cluster) as name, joblib.parallel_config(backend=name, n_jobs=jobs):
-        calls = (joblib.delayed(make_shard)(work, shard) for shard in shards)
+        calls = (joblib.delayed(make_shard)(job, shard) for shard in shards)
         if backend in ("threads", "loky"):
             done = joblib.Parallel(return_as="generator_unordered")(calls)
             for _ in progress(done, unit="shards", total=len(shards), what="labels"):
@@ -231,12 +231,12 @@ def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> 
     write_joined(output, paths, metadata | {"positives_without_vector": without, "queries": queries})
 
 
-def _describe(work: Work) -> dict[str, Any]:
+def _describe(job: Job) -> dict[str, Any]:
     """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
     from rnnreranker.vectors import QueryVectors
 
     nobody = QueryVectors((), np.empty((0, 0), dtype=np.float32))
-    described = _labeler(work, nobody, {}, ()).describe()
+    described = _labeler(job, nobody, {}, ()).describe()
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
 

@@ -79,15 +79,16 @@ def print_matrix(
 
 
 def print_list(folder: Path) -> None:
-    """Print all specs and papers, and how much of each is on record."""
+    """Print all specs with their query sets, and papers, and how much of each is on record."""
     matrix = Matrix(folder, commands=False)
     rows: list[list[object]] = [
-        [name, len(spec.conditions), _state(spec, matrix), spec.title] for name, spec in matrix.specs.items()
+        [name, ", ".join(one.id for one in spec.query_sets), len(spec.conditions), _state(spec, matrix), spec.title]
+        for name, spec in matrix.specs.items()
     ]
     for paper in matrix.papers:
         states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.id)
-        rows.append([paper.name, "-", states, paper.title])
-    print_table(["spec", "conditions", "state", "title"], rows)
+        rows.append([paper.name, "-", "-", states, paper.title])
+    print_table(["spec", "query sets", "conditions", "state", "title"], rows)
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:

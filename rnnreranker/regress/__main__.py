@@ -169,7 +169,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="specs or query sets to run, papers to print (see --list), or YAML files",
     )
-    parser.add_argument("--list", action="store_true", help="print the specs and whether results are on record")
+    parser.add_argument(
+        "--list", action="store_true", help="print the specs, their query sets and whether results are on record"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     parser.add_argument("--only", metavar="ID", help="run one condition and those it needs, or one study, tuning, …")
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
