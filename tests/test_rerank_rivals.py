@@ -15,11 +15,11 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import find_java
-from rnnreranker.method import find, make_params, names
+from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.spec import specs_folder
 from rnnreranker.rerank import make_reranker, prf_average
-from rnnreranker.rerank.jaccard_plain import plain_similarity
+from rnnreranker.rerank.base import Candidates, Query
 from rnnreranker.rerank.prf_average import PrfAverageParams
 from rnnreranker.rerank.prf_rocchio import PrfRocchioParams
 from rnnreranker.rerank.regularise import RegulariseParams, affinities, regularised
@@ -149,7 +149,7 @@ def test_plain_neighbours_need_not_be_reciprocal() -> None:
     vectors = _with_products([[25, 4, 3], [4, 16, 2], [3, 2, 9]])
     params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.0, weight="binary", scale="none")
     # q: (1/2, 1/2, 0), a: the same, b: (1/2, 0, 1/2): J(a) = 1, J(b) = (1/2) / (3/2)
-    assert plain_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 1 / 3])
+    assert _plain(vectors, params) == pytest.approx([1.0, 1 / 3])
     assert reference.rnn_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 0.0])
 
 
@@ -163,10 +163,18 @@ def test_plain_jaccard_is_rnn_but_for_reciprocity(
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(24, 6)).astype(np.float32)
     params = RnnParams(k=7, k_exp=3, tau=tau, variant=variant, scale=scale, weight=weight, weight_scale=0.3)
-    found = plain_similarity(vectors[0], vectors[1:], params)
-    assert not np.allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params))
+    base = np.sort(rng.normal(size=23))[::-1]
+    found = _plain(vectors, params, base)
+    assert not np.allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params, base))
     monkeypatch.setattr(reference, "reciprocal_sets", lambda lists: [set(entries) for entries in lists])
-    assert found == pytest.approx(reference.rnn_similarity(vectors[0], vectors[1:], params), rel=1e-5, abs=1e-6)
+    assert found == pytest.approx(reference.rnn_similarity(vectors[0], vectors[1:], params, base), rel=1e-5, abs=1e-6)
+
+
+def _plain(vectors: np.ndarray, params: RnnParams, base: np.ndarray | None = None) -> np.ndarray:
+    """(n,): the scores of `jaccard-plain` for a context, query first."""
+    docids = np.array([f"d{i}" for i in range(1, len(vectors))], dtype=object)
+    reranker = make_reranker("jaccard-plain", Inputs(), params)
+    return reranker.scores(Query("q", None, vectors[0]), Candidates(docids, base, vectors=vectors[1:]))
 
 
 def test_zhong_by_hand() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rnnreranker.rnn import RnnParams, chunks, fallback, reference, rnn_similarity
 from rnnreranker.rnn.engine_setting import EngineSetting
-from rnnreranker.rnn.similarity import jaccard_similarity
+from rnnreranker.rnn.similarity import jaccard_similarity, similarity_by
 
 kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
 compiled = pytest.importorskip("rnnreranker.rnn.compiled")
@@ -57,32 +57,27 @@ def context(kind: str, m: int, seed: int = 0) -> np.ndarray:
     return vectors
 
 
-def scored(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int], mix: bool) -> np.ndarray:
-    m = len(vectors)
-    sizes = np.array([m])
-    out = np.full((1, 1 if mix else len(probes), m - mix), -np.inf, dtype=np.float32)
-    problem = chunks.score(
-        lambda row, into: np.ascontiguousarray(vectors, dtype=np.float32),
-        vectors.shape[1],
-        sizes,
-        EngineSetting.of(params, sizes, mix=mix),
-        np.array(probes),
-        out,
-        threads=1,
-        use=ENGINES[engine],
-    )
+def overlaps(engine: str, vectors: np.ndarray, params: RnnParams, probes: list[int]) -> np.ndarray:
+    """(len(probes), m): the Jaccard similarities that an engine gives."""
+    sizes, out, problem = np.array([len(vectors)]), np.full((1, len(probes), len(vectors)), -np.inf), np.zeros(1)
+    gram = reference.inner_products(vectors, shift_free=params.scale == "minmax").reshape(1, -1)
+    with np.errstate(all="ignore"):
+        ENGINES[engine](gram, sizes, EngineSetting.of(params, sizes), np.array([probes]), out, problem)
     assert problem[0] == 0
     return out[0]
 
 
 def check_engine(engine: str, vectors: np.ndarray, params: RnnParams) -> None:
-    """Both results of an engine against the reference, for the query and two more probes."""
+    """Both results of an engine against the reference, for the query and two more probes, with a run and without."""
     probes = sorted({0, 1, len(vectors) - 1})
-    expected = reference.jaccard_similarity(vectors, params, probes)
-    wanted = reference.rnn_similarity(vectors[0], vectors[1:], params)
     close = {"rtol": 1e-5, "atol": 1e-6, "err_msg": str(params)}
-    np.testing.assert_allclose(scored(engine, vectors, params, probes, mix=False), expected, **close)
-    np.testing.assert_allclose(scored(engine, vectors, params, [0], mix=True)[0], wanted, **close)
+    expected = reference.jaccard_similarity(vectors, params, probes)
+    np.testing.assert_allclose(overlaps(engine, vectors, params, probes), expected, **close)
+    base = np.round(np.random.default_rng(len(vectors)).standard_normal(len(vectors) - 1), 1)  # some are equal
+    for known in (None, base):
+        batch = None if known is None else known[None]
+        found = similarity_by(ENGINES[engine], vectors[None, 0], vectors[None, 1:], params, batch)[0]
+        np.testing.assert_allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params, known), **close)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -95,7 +90,17 @@ def test_every_setting(engine: str, kind: str) -> None:
     )
     for seed, (variant, weight, normalize, scale, tau) in enumerate(settings):
         params = RnnParams(
-            k=5, tau=tau, variant=variant, weight=weight, weight_scale=0.5, normalize=normalize, scale=scale
+            k=5,
+            tau=tau,
+            variant=variant,
+            weight=weight,
+            weight_scale=0.5,
+            normalize=normalize,
+            scale=scale,
+            probes=1 + seed % 4,
+            rank_weight=seed % 3,
+            query_weight=0.5 * (seed % 2),
+            rank_constant=1.0 + seed,
         )
         vectors = context(kind, 17, seed)
         largest = reference.similarities(reference.inner_products(vectors), params)[1].max()
@@ -129,8 +134,8 @@ def test_bounds_between_similarities_that_are_neighbouring_floats(engine: str) -
 @pytest.mark.parametrize("scale", ["minmax", "none"])
 def test_a_thousand_candidates(kind: str, scale: str) -> None:
     vectors, params = context(kind, 1001), RnnParams(k=21, scale=scale)
-    ours = scored("kernel", vectors, params, [0, 7], mix=False)
-    np.testing.assert_allclose(ours, scored("fallback", vectors, params, [0, 7], mix=False), rtol=1e-5, atol=1e-6)
+    ours, other = (overlaps(engine, vectors, params, [0, 7]) for engine in ENGINES)
+    np.testing.assert_allclose(ours, other, rtol=1e-5, atol=1e-6)
 
 
 def test_public_functions_use_the_kernel() -> None:
@@ -217,9 +222,7 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
         seen.extend(library["num_threads"] for library in numpys if library["user_api"] == "blas")
 
     sizes = np.full(600, 20)
-    setting = EngineSetting.of(RnnParams(), sizes, mix=True)
-    out = np.empty((len(sizes), 1, 19), dtype=np.float32)
-    chunks.score(lambda row, into: np.ones_like(into), 4, sizes, setting, np.zeros(1, np.int64), out, threads, use=look)
+    chunks.score(lambda row, into: np.ones_like(into), 4, sizes, True, look, threads)
     if not seen:
         pytest.skip("numpy does not bring a BLAS of its own here")
     assert set(seen) == {1}

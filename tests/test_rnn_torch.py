@@ -12,7 +12,7 @@ import torch
 
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, chunks, reference
+from rnnreranker.rnn import RnnParams, chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
 from rnnreranker.search.__main__ import main as search
@@ -41,6 +41,10 @@ def draw(seed: int) -> tuple[np.ndarray, np.ndarray, RnnParams]:
         normalize=[None, "max", "mean"][rng.integers(3)],  # type: ignore[arg-type]
         scale="minmax" if rng.random() < 0.5 else "none",
         variant="authors" if rng.random() < 0.5 else "paper",
+        probes=int(rng.integers(1, 5)),
+        run_weight=float(rng.choice([0.0, 0.5, 1.0])),
+        query_weight=float(rng.choice([0.0, 2.0])),
+        rank_constant=float(rng.choice([0.5, 10.0, 60.0])),
     )
     return vectors.astype(np.float32), rng.integers(0, n + 1, batch), params
 
@@ -56,13 +60,15 @@ def test_random_settings_meet_the_reference(block: int) -> None:
         vectors, lengths, params = draw(seed)
         width = vectors.shape[1]
         probes = (0, width - 1)
+        base = None if seed % 3 else -np.sort(-np.random.default_rng(seed).integers(0, 9, (len(vectors), width - 1)))
         expected = np.full((len(vectors), width - 1), -np.inf)
         overlaps = np.full((len(vectors), 2, width), -np.inf)
         try:
             for row, real in enumerate(lengths.tolist()):
                 if real:
                     context = vectors[row, : real + 1]
-                    expected[row, :real] = reference.rnn_similarity(context[0], context[1:], params)
+                    known = None if base is None else base[row, :real]
+                    expected[row, :real] = reference.rnn_similarity(context[0], context[1:], params, known)
                     for place, probe in enumerate(probes):
                         if probe <= real:
                             overlaps[row, place, : real + 1] = reference.jaccard_similarity(context, params, [probe])[0]
@@ -73,7 +79,7 @@ def test_random_settings_meet_the_reference(block: int) -> None:
         padded = vectors.copy()
         padded[np.arange(width) > lengths[:, None]] = np.nan  # never looked at
         found = rnn_similarity(
-            torch.from_numpy(vectors[:, 0]), torch.from_numpy(padded[:, 1:]), params, lengths=lengths
+            torch.from_numpy(vectors[:, 0]), torch.from_numpy(padded[:, 1:]), params, base=base, lengths=lengths
         )
         np.testing.assert_allclose(found.numpy(), expected, **NEAR, err_msg=f"seed {seed}: {params}")
         padded[:, 0] = vectors[:, 0]
@@ -99,13 +105,11 @@ def test_only_the_rounding_of_inner_products_sets_it_apart(seed: int) -> None:
     wide = vectors.astype(np.float64)
     gram = (wide @ wide.transpose(0, 2, 1)).astype(np.float32)
     sizes = np.full(len(vectors), vectors.shape[1])
-    expected = np.full((len(vectors), 1, vectors.shape[1] - 1), -np.inf, dtype=np.float32)
-    problem = np.zeros(len(vectors))
-    setting = EngineSetting.of(params, sizes, mix=True)
-    chunks.engine()(gram.reshape(len(gram), -1), sizes, setting, np.zeros(1, dtype=np.int64), expected, problem)
+    problem, setting, flat = np.zeros(len(vectors)), EngineSetting.of(params, sizes), gram.reshape(len(gram), -1)
+    expected = mixing.similarities(chunks.engine(), flat, sizes, None, params, setting, problem)
     assert not problem.any()
     found = rnn_similarity(vectors[:, 0], vectors[:, 1:], params)
-    np.testing.assert_allclose(found.numpy(), expected[:, 0], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6, atol=1e-7)
 
 
 def test_a_constant_that_outweighs_the_differences_is_taken_off() -> None:

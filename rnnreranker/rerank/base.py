@@ -101,6 +101,15 @@ class Reranker(ABC):
         """(n,) float64, finite, larger = better: the new scores of the candidates of one query."""
 
     @property
+    def reads_scores(self) -> bool:
+        """Whether the new scores depend on the ranks or scores of the run."""
+        return "run scores" in self.needs
+
+    def run_scores(self, run: Run) -> np.ndarray:
+        """(L,) float64: the scores of the run as the method takes them."""
+        return run.scores
+
+    @property
     def vectors(self) -> VectorSource:
         """Where candidate vectors come from, (d,) float32 each."""
         found: VectorSource = self.inputs.vectors
@@ -126,7 +135,8 @@ class Reranker(ABC):
         rows, usable = self._usable(run)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        ranks = run.ranks[chosen] if "run scores" in self.needs else None
+        reads = "run scores" in self.needs
+        ranks, scores = (run.ranks[chosen], self.run_scores(run)[chosen]) if reads else (None, None)
         new = np.empty(len(entries), dtype=np.float64)
         with one_blas_thread():
             for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
@@ -136,7 +146,7 @@ class Reranker(ABC):
                 docids = run.docids[own]
                 candidates = Candidates(
                     docids,
-                    None if ranks is None else run.scores[entries[part]].astype(np.float64),
+                    None if scores is None else scores[part].astype(np.float64),
                     None if ranks is None else ranks[part],
                     None if rows is None else self._vectors_of(rows[own], docids),
                     None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],

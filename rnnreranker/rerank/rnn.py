@@ -1,4 +1,4 @@
-"""Reranking by reciprocal nearest neighbours: the first `context` candidates of a query by s* (paper 000, eq. 1)."""
+"""Reranking by reciprocal nearest neighbours: the first `context` candidates of a query by s*."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.rerank.base import Candidates, Query, Reranker
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
+from rnnreranker.runs.score_use import scores_of_use
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -23,10 +24,11 @@ CHUNK_BYTES = 16 * 2**20  # candidate vectors reranked at a time; as many again 
 
 
 class RnnReranker(Reranker):
-    """Reranks runs with the vectors of their candidates, by s* = lambda s(q, c) + (1 - lambda) J(q, c).
+    """Reranks runs with the vectors of their candidates, by s*, whose formula is in `RnnParams`.
 
-    s is the geometric similarity of query and candidate, J the Jaccard similarity of their reciprocal nearest
-    neighbours among the query and its first `params.context` candidates; see `rnn_similarity` and `RnnParams`.
+    s* mixes what the run knows of a candidate, its rank and score, and its inner product with the query, with the
+    Jaccard similarity of reciprocal nearest neighbours among the query and its first `params.context` candidates. Of a
+    run whose scores tell nothing beyond the order (`scores_of_use`), only ranks are used, which is said in one line.
 
     Args and Raises: as `Reranker`; params: the rNN parameters. device: None = the compiled kernel, on the processor;
     others = tensors there, see `rnnreranker.rnn.torch`. Scores agree at relative 1e-4 or absolute 1e-6, except by near
@@ -34,10 +36,19 @@ class RnnReranker(Reranker):
     """
 
     name = "rnn"
-    needs = frozenset({"query vectors", "vectors"})
+    needs = frozenset({"query vectors", "vectors", "run scores"})
     Params = RnnParams
     params: RnnParams
     takes_device = True
+
+    @property
+    def reads_scores(self) -> bool:
+        """Whether the run's ranks or scores count, which they do not in eq. 1 and its scale-free form."""
+        return self.params.uses_run
+
+    def run_scores(self, run: Run) -> np.ndarray:
+        """(L,) float64: the scores of the run, zeros where they tell nothing beyond the order."""
+        return scores_of_use(run) if self.params.uses_run and self.params.run_weight else run.scores
 
     def prepare(self) -> None:
         """Look that this machine has the device."""
@@ -51,11 +62,12 @@ class RnnReranker(Reranker):
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
+        base = self.run_scores(run)[context]
         new = np.empty(len(context), dtype=np.float64)
         for first, last, fetched in self._fetched(run, context, starts, rows_of):
             part = slice(starts[first], starts[last])
             bounds = starts[first : last + 1]
-            new[part] = self._similarities(run, queries[first:last], context[part], bounds, fetched)
+            new[part] = self._similarities(run, queries[first:last], context[part], base[part], bounds, fetched)
         return with_new_head(run, chosen, new)
 
     def _fetched(
@@ -84,9 +96,15 @@ class RnnReranker(Reranker):
                 yield first, last, fetched
 
     def _similarities(
-        self, run: Run, queries: np.ndarray, context: np.ndarray, starts: np.ndarray, fetched: np.ndarray
+        self,
+        run: Run,
+        queries: np.ndarray,
+        context: np.ndarray,
+        base: np.ndarray,
+        starts: np.ndarray,
+        fetched: np.ndarray,
     ) -> np.ndarray:
-        """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]."""
+        """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]; base: (n,)."""
         if not len(context):
             return np.empty(0, dtype=np.float32)
         lengths = np.diff(starts)
@@ -97,7 +115,9 @@ class RnnReranker(Reranker):
             candidates = np.zeros((*real.shape, fetched.shape[1]), dtype=np.float32)
             candidates[real] = fetched
         try:
-            return self._similar(queries, candidates, lengths)[real]
+            known = np.zeros(real.shape)
+            known[real] = base
+            return self._similar(queries, candidates, known, lengths)[real]
         except InputError:  # it says where in the batch: say which docid
             finite = np.isfinite(fetched).all(axis=1)
             if finite.all():
@@ -105,18 +125,19 @@ class RnnReranker(Reranker):
             docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
             raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again") from None
 
-    def _similar(self, queries: np.ndarray, candidates: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """(B, N) float32: s*, by kernel or tensors."""
+    def _similar(
+        self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
+    ) -> np.ndarray:
+        """(B, N) float32: s*, by kernel or tensors; base: (B, N) or None, as in `rnn_similarity`."""
         if self.device is None:
-            return rnn_similarity(queries, candidates, self.params, lengths=lengths, threads=self.threads)
+            return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
         from rnnreranker.rnn import torch
 
-        found: np.ndarray = (
-            torch.rnn_similarity(queries, candidates, self.params, lengths=lengths, device=self.device).cpu().numpy()
-        )
-        return found
+        found = torch.rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, device=self.device)
+        return np.asarray(found.cpu().numpy())
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: s* of the candidates of one query."""
-        found = self._similar(query.vector[None], candidates.vectors[None], np.array([len(candidates)]))
+        """(n,) float64: s* of the candidates of one query; without scores of a run, inner products stand for them."""
+        base = None if candidates.scores is None else candidates.scores[None]
+        found = self._similar(query.vector[None], candidates.vectors[None], base, np.array([len(candidates)]))
         return found[0].astype(np.float64)

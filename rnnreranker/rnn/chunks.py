@@ -25,7 +25,7 @@ Load = Callable[[int, np.ndarray], np.ndarray]
 
 
 class Engine(Protocol):
-    """What turns a chunk of Gram matrices into similarities: the compiled kernel or its numpy stand-in."""
+    """What turns a chunk of Gram matrices into Jaccard similarities: the compiled kernel or its numpy stand-in."""
 
     def __call__(
         self,
@@ -38,10 +38,11 @@ class Engine(Protocol):
     ) -> None:
         """Fill the first entries of each row of `out`.
 
-        gram: (C, M * M) float32, overwritten; context c is an m x m matrix in the first m * m entries, m = sizes[c].
-        A context with m < 2 is left alone. out: (C, 1, M - 1) float32 for s* of the candidates, or (C, R, M) for the
-        Jaccard similarity of R probes; a probe >= m is left alone. problem: (C,) float64, 0 on entry; NaN where the
-        diagonal is not finite or too large, the largest exponent where an exponential weight would overflow.
+        gram: (C, M * M) float32; context c is an m x m matrix in the first m * m entries, m = sizes[c]; rows are left
+        as lists are sorted by them. A context with m < 2 is left alone. probes: (C, R) int64, elements; out: (C, R, M)
+        float64, their Jaccard similarity to every element; that of a probe < 0 or >= m is left alone. problem: (C,)
+        float64, 0 on entry; NaN where the diagonal is not finite or too large, the largest exponent where an
+        exponential weight would overflow.
         """
 
 
@@ -68,18 +69,16 @@ def score(
     load: Load,
     dimension: int,
     sizes: np.ndarray,
-    setting: EngineSetting,
-    probes: np.ndarray,
-    out: np.ndarray,
+    shift_free: bool,
+    work_on: Callable[[slice, np.ndarray, np.ndarray], None],
     threads: int | None,
-    use: Engine | None = None,
 ) -> np.ndarray:
-    """The `problem` of every context, (B,) float64, after filling `out` (see `Engine`).
+    """The `problem` of every context, (B,) float64 (see `Engine`), after `work_on` has seen all of them.
 
-    load(b, rows): see `Load`; rows is (sizes[b], dimension) float32. The bytes of `out` depend on
-    nothing but the context: not on its neighbours in the batch, the padding, or the number of threads.
+    load(b, rows): see `Load`; rows is (sizes[b], dimension) float32. shift_free: see `reference.inner_products`.
+    work_on(rows, gram, problem): does its work on a range of contexts; gram and problem are those of `Engine`. The
+    bytes it gets depend on nothing but the context: not on its neighbours in the batch, or the number of threads.
     """
-    run = use or engine()
     batch, widest = len(sizes), int(sizes.max(initial=0))
     problem = np.zeros(batch)
     if widest < 2:
@@ -99,12 +98,13 @@ def score(
                     context = load(b, rows[:m])
                     # one product per context, both operands the same array: numpy calls syrk
                     np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
-            if setting.minmax:
+            if shift_free:
                 for c in outweighed(gram[: stop - start], sizes[start:stop]):
                     m = int(sizes[start + c])
                     context = load(start + c, rows[:m])
                     reference.inner_products(context, shift_free=True, out=gram[c, : m * m].reshape(m, m))
-            run(gram[: stop - start], sizes[start:stop], setting, probes, out[start:stop], problem[start:stop])
+            if sizes[start:stop].max() > 1:
+                work_on(slice(start, stop), gram[: stop - start], problem[start:stop])
 
     workers = min(threads or cores(), -(-batch // chunk))
     with one_blas_thread():

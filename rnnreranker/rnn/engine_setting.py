@@ -27,13 +27,11 @@ class EngineSetting:
     weight_scale: float
     normalize: int  # 0 none, 1 max, 2 mean
     minmax: bool
-    lam: float
-    mix: bool  # s* instead of the Jaccard similarity
     exponent_limit: float
     largest_square: float  # of a vector's length: so no inner product of two can overflow
 
     @classmethod
-    def of(cls, params: RnnParams, sizes: np.ndarray, mix: bool) -> EngineSetting:
+    def of(cls, params: RnnParams, sizes: np.ndarray) -> EngineSetting:
         """The setting for contexts of these sizes."""
         distinct = [m for m in np.unique(sizes).tolist() if m > 1]
         return cls(
@@ -45,8 +43,6 @@ class EngineSetting:
             weight_scale=params.weight_scale,
             normalize=(None, "max", "mean").index(params.normalize),
             minmax=params.scale == "minmax",
-            lam=params.lam,
-            mix=mix,
             exponent_limit=reference.EXPONENT_LIMIT,
             largest_square=1e38,
         )

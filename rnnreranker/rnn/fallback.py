@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rnnreranker.rnn.engine_setting import EngineSetting
+
+    Sets = Callable[[np.ndarray, int, EngineSetting], np.ndarray]  # of lists (m, L), m and the setting: a mask (m, m)
 
 
 def score_contexts(
@@ -17,8 +21,10 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
+    sets: Sets | None = None,
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`. sets: in place of the reciprocal ones."""
+    make = sets or reciprocal_sets
     for i, m in enumerate(sizes.tolist()):
         if m < 2:
             continue
@@ -27,20 +33,18 @@ def score_contexts(
             problem[i] = np.nan
             continue
         ranking, sims = similarities(raw, setting)
+        if not setting.minmax:
+            raw[:] = ranking
         if setting.weight == 1 and (largest := setting.weight_scale * sims.max()) > setting.exponent_limit:
             problem[i] = largest
             continue
         nearest = setting.nearest[m]
         order = np.argsort(-ranking, axis=1, kind="stable")
-        rows = weights(_sets(order[:, : setting.lists[m]], m, setting), sims, setting)
+        rows = weights(make(order[:, : setting.lists[m]], m, setting), sims, setting)
         expanded = rows if nearest == 1 else rows[np.sort(order[:, :nearest], axis=1)].sum(axis=1)
-        if setting.mix:
-            overlap = jaccard(expanded, 0)[1:]
-            out[i, 0, : m - 1] = setting.lam * geometric(raw, sims, setting) + (1.0 - setting.lam) * overlap
-        else:
-            for r, probe in enumerate(probes.tolist()):
-                if probe < m:
-                    out[i, r, :m] = jaccard(expanded, probe)
+        for r, probe in enumerate(probes[i].tolist()):
+            if 0 <= probe < m:
+                out[i, r, :m] = jaccard(expanded, probe)
 
 
 def similarities(raw: np.ndarray, setting: EngineSetting) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +66,7 @@ def _normalized(sims: np.ndarray, how: int) -> np.ndarray:
     return sims / np.where(usable, divisor, 1.0)[:, None]
 
 
-def _sets(order: np.ndarray, m: int, setting: EngineSetting) -> np.ndarray:
+def reciprocal_sets(order: np.ndarray, m: int, setting: EngineSetting) -> np.ndarray:
     """The reciprocal sets, extended when the setting says so, as a mask (m, m): row i = members of R*(i)."""
     base = _reciprocal(order, m)
     columns = setting.columns[m]
@@ -103,15 +107,6 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
     above = _totals(np.maximum(rows[probe], rows))
     usable = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
     return np.where(usable, below / np.where(usable, above, 1.0), 0.0)
-
-
-def geometric(raw: np.ndarray, sims: np.ndarray, setting: EngineSetting) -> np.ndarray:
-    """(m - 1,) float64: s of row 0, the query, and every other row; mapped to [0, 1] with scale "minmax"."""
-    if not setting.minmax:
-        return sims[0, 1:]
-    row = raw[0, 1:].astype(np.float64)
-    spread = row.max() - row.min()
-    return (row - row.min()) / (spread if spread else 1.0)
 
 
 def _totals(rows: np.ndarray) -> np.ndarray:

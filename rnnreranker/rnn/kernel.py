@@ -14,7 +14,6 @@ import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
 from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
-from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
@@ -46,25 +45,10 @@ def score_contexts(
         setting.largest_square,
         setting.normalize,
         setting.minmax,
-        setting.lam,
-        setting.mix,
         probes,
         out,
         problem,
     )
-
-
-@compiled()
-def _mix(sims, m, minmax, lam, jaccard, out):  # type: ignore[no-untyped-def]
-    """s* of the candidates; with min-max the geometric term is mapped over the candidates."""
-    low, span = 0.0, 1.0
-    if minmax:
-        first, final = extremes(sims[0, 1:], m - 1)
-        low, span = np.float64(first), np.float64(final) - np.float64(first)
-        if span == 0.0:
-            span = 1.0
-    for j in range(1, m):
-        out[j - 1] = lam * ((np.float64(sims[0, j]) - low) / span) + (1.0 - lam) * jaccard[j]
 
 
 @compiled()
@@ -154,7 +138,7 @@ def _weights(  # type: ignore[no-untyped-def]
 
 @compiled()
 def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
-    """Sum of minima over sum of maxima of expanded rows, for each probe against all.
+    """Sum of minima over sum of maxima of expanded rows, for each probe that is an element against all.
 
     Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside the
     probe's support and what the rows sum to gives the sum of maxima; else all columns are read.
@@ -164,14 +148,15 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     chosen = len(probes)
     probe_rows, row = np.empty((chosen, m)), np.empty(m)
     supports = np.empty((chosen, m), dtype=np.uint32)
-    widths, totals = np.empty(chosen, dtype=np.int64), np.empty(chosen)
+    widths, totals, real = np.empty(chosen, dtype=np.int64), np.empty(chosen), np.empty(chosen, dtype=np.bool_)
     for j in range(m):
         row[j] = 0.0
     for r in range(chosen):
         widths[r], totals[r] = 0, 0.0
         for j in range(m):
             probe_rows[r, j] = 0.0
-        for t in range(top if probes[r] < m else 0):
+        real[r] = 0 <= probes[r] < m
+        for t in range(top if real[r] else 0):
             near = nearest[probes[r], t]
             totals[r] += sums[near]
             for e in range(starts[near], ends[near]):
@@ -187,6 +172,8 @@ def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
             for e in range(starts[near], ends[near]):
                 row[members[e]] += values[e]
         for r in range(chosen):
+            if not real[r]:
+                continue
             below, above = 0.0, 0.0
             if signed:
                 for j in range(m):
@@ -228,8 +215,6 @@ def _filed_under(stamp: int) -> Any:
         largest_square,
         normalize,
         minmax,
-        lam,
-        mix,
         probes,
         out,
         problem,
@@ -270,14 +255,7 @@ def _filed_under(stamp: int) -> Any:
             if weight == 1 and weight_scale * largest > exponent_limit:
                 problem[c] = weight_scale * largest
                 continue
-            jaccard = np.empty((len(probes), m))
-            _jaccard(rows, nearest, m, probes, jaccard)
-            if mix:
-                _mix(sims, m, minmax, lam, jaccard[0], out[c, 0])
-            else:
-                for r in range(len(probes)):
-                    for j in range(m if probes[r] < m else 0):
-                        out[c, r, j] = jaccard[r, j]
+            _jaccard(rows, nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+from rnnreranker.errors import InputError
 from rnnreranker.settings import Params, context_setting, setting
 
 
@@ -20,14 +21,23 @@ class RnnParams(Params):
       an element's weights are divided by their sum (variant "paper": exp(p s), and no division).
     - `k_exp`: an element's weights are averaged over the first k_exp entries of its list (variant "paper": over its
       k_exp nearest, however short the list); 1 means no averaging.
-    - `lam`: lambda in s* = lambda s_0i + (1 - lambda) J(0, i), J being the Jaccard similarity of the weights.
+    - `lam`: lambda in s*(i) = lambda g(i) + (1 - lambda) mean over the probes p of J(p, i), J being the Jaccard
+      similarity of the weights and g what is known of the candidate i without its neighbours:
+      g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q mm(s_0i)] / (w_r + w_s + w_q),
+      with the rank (from 1) and the score that the first stage gave it. mm is min-max over the candidates; of a
+      constant it is 0.
+    - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c.
+    - `probes`: how many elements p are asked for their neighbours: the query and the first `probes` - 1 candidates.
+      J(p, p) = 1.
     - `normalize`: every row of similarities is divided by its maximum or its mean, or left alone.
     - `scale`: "minmax" maps the similarities of a context to [0, 1], so that no setting depends on the scale of the
-      encoder's scores; "none" takes them as they are, as the published runs did.
+      encoder's scores; "none" takes them as they are, as the published runs did: s*(i) = lambda s_0i + (1 - lambda)
+      J(0, i) (eq. 1), whatever the weights, the rank constant and the probes.
     - `context`: N, the candidates that are reranked. The reranker applies it, the similarity functions do not.
     - `variant`: "authors" is what the published numbers were computed with, "paper" the printed equations.
 
-    The default does not depend on the scale of the scores; `preset` gives the published values, for raw scores.
+    The default does not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
+    products, and "vectors": the scale-free form of eq. 1, which asks nothing of the first stage but the candidates.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -44,12 +54,12 @@ class RnnParams(Params):
     section: ClassVar[str] = "rnn"
 
     k: int = setting(10, "k: neighbours of an element, itself not counted", at_least=1)
-    k_exp: int = setting(3, "k_exp: neighbours whose weights are averaged (1 = no expansion)", at_least=1)
+    k_exp: int = setting(2, "k_exp: neighbours whose weights are averaged (1 = no expansion)", at_least=1)
     tau: float = setting(
         0.5, "tau: share of k within which neighbours extend a reciprocal set (0 = none)", at_least=0, at_most=1
     )
     lam: float = setting(
-        0.6, "lambda: weight of the geometric similarity, 1 - lambda of the Jaccard similarity", at_least=0, at_most=1
+        0.6, "lambda: weight of what run and query say, 1 - lambda of the Jaccard similarity", at_least=0, at_most=1
     )
     weight: Literal["linear", "exp", "binary"] = setting("linear", "weight of a neighbour from its similarity s")
     weight_scale: float = setting(2.4, "p in the weight exp(p s) of --weight exp", above=0)
@@ -57,13 +67,34 @@ class RnnParams(Params):
     scale: Literal["minmax", "none"] = setting("minmax", "map a context's similarities to [0, 1], or leave them raw")
     context: int = context_setting()
     variant: Literal["authors", "paper"] = setting("authors", "what published numbers used, or the printed equations")
+    rank_weight: float = setting(1.0, "weight of a candidate's rank in the run", at_least=0)
+    run_weight: float = setting(1.0, "weight of a candidate's score in the run", at_least=0)
+    query_weight: float = setting(1.0, "weight of the inner product of query and candidate", at_least=0)
+    rank_constant: float = setting(10.0, "c in 1 / (c + rank), which is what a rank counts", above=0)
+    probes: int = setting(
+        2, "elements whose neighbours are compared with a candidate's: the query and the run's first", at_least=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.rank_weight and not self.run_weight and not self.query_weight:
+            raise InputError("rank_weight=0, run_weight=0, query_weight=0: expected at least one above 0")
+
+    @property
+    def uses_run(self) -> bool:
+        """Whether the order or the scores of the first stage count."""
+        return self.scale == "minmax" and bool(self.rank_weight or self.run_weight or self.probes > 1)
+
+
+VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1}
 
 
 def _published(context: int, k: int, k_exp: int, tau: float, lam: float) -> RnnParams:
-    return RnnParams(k=k, k_exp=k_exp, tau=tau, lam=lam, scale="none", context=context)
+    return RnnParams(k=k, k_exp=k_exp, tau=tau, lam=lam, scale="none", context=context, **VECTORS_ALONE)
 
 
-RnnParams.presets = {  # paper 000, Table 5
+RnnParams.presets = {  # but for the first: paper 000, Table 5
+    "vectors": RnnParams(k_exp=3, **VECTORS_ALONE),
     "tas-b": _published(60, 21, 3, 0.0, 0.451),
     "coder-tas-b": _published(60, 21, 3, 0.0, 0.451),
     "cocondenser": _published(53, 21, 5, 0.128, 0.469),

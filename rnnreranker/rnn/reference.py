@@ -69,10 +69,60 @@ def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[
     return np.stack([jaccard(expanded, probe) for probe in probes])
 
 
-def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams) -> np.ndarray:
-    """s* of every candidate of one query, (N,) float64. query: (d,), candidates: (N, d)."""
-    done = steps(np.vstack([query[None], candidates]), params)
-    return mix(geometric(done, params), jaccard(done.expanded, 0)[1:], params.lam)
+def rnn_similarity(
+    query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Sequence[float] | np.ndarray | None = None
+) -> np.ndarray:
+    """s* of every candidate of one query, (N,) float64.
+
+    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None = it ranks by the inner
+    products, in any order of the candidates).
+    """
+    return parts(steps(np.vstack([query[None], candidates]), params), params, base).scores
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What the scores of one context are made of: lam * sum(weights * terms) + (1 - lam) * mean(jaccard).
+
+    probes: P elements, the query (0) first; jaccard: (P, N) float64, their similarity to the candidates. terms: (T, N)
+    float64, each in [0, 1]: of the rank, of the run's score and of the inner product, and `weights`, (T,), sum to 1;
+    with scale "none" the inner product alone, as it is. scores: (N,) float64, s*.
+    """
+
+    probes: list[int]
+    terms: np.ndarray
+    weights: np.ndarray
+    jaccard: np.ndarray
+    scores: np.ndarray
+
+
+def parts(done: Steps, params: RnnParams, base: Sequence[float] | np.ndarray | None = None) -> Parts:
+    """The parts of s* of the candidates of one context; base as in `rnn_similarity`."""
+    count = len(done.raw) - 1
+    if params.scale == "none":  # eq. 1
+        probes, weights, terms = [0], [1.0], [geometric(done, params)]
+    else:
+        scores = [float(value) for value in (done.raw[0, 1:] if base is None else base)]
+        order = sorted(range(count), key=lambda i: -scores[i]) if base is None else list(range(count))
+        probes = [0, *(i + 1 for i in order)][: params.probes]
+        ranks = [0] * count
+        for place, i in enumerate(order):
+            ranks[i] = place + 1
+        terms = [unit([1 / (params.rank_constant + rank) for rank in ranks]), unit(scores), geometric(done, params)]
+        weights = [params.rank_weight, params.run_weight, params.query_weight]
+    shares = np.array(weights) / total(weights)
+    known = sum((share * term for share, term in zip(shares, terms, strict=True)), start=np.zeros(count))
+    near = np.stack([jaccard(done.expanded, probe)[1:] for probe in probes])
+    for row, probe in enumerate(probes):
+        if probe > 0:
+            near[row, probe - 1] = 1.0
+    return Parts(probes, np.stack(terms), shares, near, mix(known, near.mean(axis=0), params.lam))
+
+
+def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The values mapped so that the lowest is 0 and the highest 1, (n,) float64; 0 where all are equal."""
+    low, high = float(min(values)), float(max(values))
+    return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
 
 
 def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
@@ -259,13 +309,11 @@ def geometric(done: Steps, params: RnnParams) -> np.ndarray:
     """The geometric term per candidate, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
     if params.scale == "none":
         return done.sims[0, 1:]
-    row = done.raw[0, 1:].astype(np.float64)
-    spread = row.max() - row.min()
-    return (row - row.min()) / spread if spread else np.zeros_like(row)
+    return unit(done.raw[0, 1:])
 
 
 def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
-    """s* = lambda * geometric + (1 - lambda) * Jaccard."""
+    """s* = lambda * what is known without neighbours + (1 - lambda) * Jaccard."""
     return lam * geometric_term + (1.0 - lam) * jaccard_term
 
 

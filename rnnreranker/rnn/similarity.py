@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import chunks, reference
+from rnnreranker.rnn import chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
@@ -17,22 +17,26 @@ def rnn_similarity(
     candidates: np.ndarray,
     params: RnnParams,
     *,
+    base: np.ndarray | Sequence[Sequence[float]] | None = None,
     lengths: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
-    s* = lambda s(q, c) + (1 - lambda) J(q, c) (paper 000, eq. 1): the geometric similarity mixed with the Jaccard
-    similarity of reciprocal neighbours among the query and its candidates. Every candidate given takes part;
-    `params.context` is not applied here. With scale "minmax" and weights >= 0 the values are in [0, 1].
+    s* mixes what the first stage and the inner product with the query say of a candidate with the Jaccard similarity of
+    reciprocal neighbours among the query and its candidates; `RnnParams` has the formula. With scale "none" it is eq. 1
+    of paper 000, lambda s(q, c) + (1 - lambda) J(q, c). Every candidate given takes part; `params.context` is not
+    applied here. With scale "minmax" the values are in [0, 1].
 
     queries: (B, d); candidates: (B, N, d), N >= 1; float32 or float16, other real types are cast to float32.
+    base: (B, N) scores of a first stage, with the candidates in its order: column 0 is the one it puts first. None =
+    the inner products are the first stage, and the order of the candidates does not matter.
     lengths: (B,) real candidates of each row, 0..N (None = all); what stands behind them is never looked at. A query
     without candidates gives a row of -inf. threads: how many at most (None = one per core); results never depend on it.
 
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a vector, lengths outside 0..N, an exponential weight
-            that would overflow.
+        InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
+            weight that would overflow.
 
     >>> import numpy as np
     >>> query = np.array([[1.0, 0.0]], dtype=np.float32)
@@ -40,6 +44,19 @@ def rnn_similarity(
     >>> rnn_similarity(query, near_and_far, RnnParams(k=1)).argsort().tolist()
     [[2, 1, 0]]
     """
+    return similarity_by(chunks.engine(), queries, candidates, params, base, lengths, threads)
+
+
+def similarity_by(
+    run: chunks.Engine,
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    params: RnnParams,
+    base: np.ndarray | Sequence[Sequence[float]] | None = None,
+    lengths: np.ndarray | Sequence[int] | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """As `rnn_similarity`, with the Jaccard similarities of the engine `run`."""
     queries, candidates = _vectors(queries, "queries", "(B, d)"), _vectors(candidates, "candidates", "(B, N, d)")
     if len(queries) != len(candidates):
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
@@ -58,12 +75,19 @@ def rnn_similarity(
         into[1:] = candidates[row, : len(into) - 1]
         return into
 
-    out = np.full((len(queries), 1, width), -np.inf, dtype=np.float32)
-    setting = EngineSetting.of(params, real + 1, mix=True)
-    probes = np.zeros(1, dtype=np.int64)
-    problem = chunks.score(load, queries.shape[1], real + 1, setting, probes, out, _threads(threads))
+    known = _base(base, real, width)
+    setting, sizes = EngineSetting.of(params, real + 1), real + 1
+    out = np.full((len(queries), width), -np.inf, dtype=np.float32)
+
+    def work_on(rows: slice, gram: np.ndarray, problem: np.ndarray) -> None:
+        own = None if known is None else known[rows, : int(sizes[rows].max()) - 1]
+        found = mixing.similarities(run, gram, sizes[rows], own, params, setting, problem)
+        columns = np.arange(found.shape[1]) < real[rows, None]
+        np.copyto(out[rows, : found.shape[1]], found, where=columns, casting="same_kind")
+
+    problem = chunks.score(load, queries.shape[1], sizes, setting.minmax, work_on, _threads(threads))
     _check(problem, load, queries.shape[1], real, "candidate")
-    return out[:, 0]
+    return out
 
 
 def jaccard_similarity(
@@ -113,8 +137,14 @@ def jaccard_similarity(
         return into
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
-    setting = EngineSetting.of(params, real + 1, mix=False)
-    problem = chunks.score(load, dimension, real + 1, setting, rows, out, _threads(threads))
+    run, setting, sizes = chunks.engine(), EngineSetting.of(params, real + 1), real + 1
+
+    def work_on(part: slice, gram: np.ndarray, problem: np.ndarray) -> None:
+        found = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)
+        run(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
+        out[part, :, : found.shape[2]] = found
+
+    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, _threads(threads))
     _check(problem, load, dimension, real, "vector")
     return out
 
@@ -156,6 +186,23 @@ def _lengths(lengths: np.ndarray | Sequence[int] | None, batch: int, width: int)
     if outside.size:
         raise InputError(f"lengths[{outside[0]}]={real[outside[0]]}: expected 0 to {width}, the candidates of a row")
     return real
+
+
+def _base(base: np.ndarray | Sequence[Sequence[float]] | None, real: np.ndarray, width: int) -> np.ndarray | None:
+    """(B, N) float64: the scores of the first stage, 0 at padding."""
+    if base is None:
+        return None
+    scores = _array(base, "base")
+    if scores.dtype.kind not in "fiu":
+        raise InputError(f"base has type {scores.dtype}: expected numbers")
+    if scores.shape != (len(real), width):
+        raise InputError(f"base has shape {scores.shape}: expected ({len(real)}, {width}), a score for every candidate")
+    known = np.where(np.arange(width) < real[:, None], scores.astype(np.float64), 0.0)
+    broken = np.argwhere(~np.isfinite(known))
+    if broken.size:
+        row, column = broken[0].tolist()
+        raise InputError(f"base[{row}, {column}]={known[row, column]}: expected a finite score")
+    return known
 
 
 def _threads(threads: int | None) -> int | None:

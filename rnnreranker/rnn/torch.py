@@ -30,6 +30,7 @@ def rnn_similarity(
     candidates: Vectors,
     params: RnnParams,
     *,
+    base: Tensor | np.ndarray | Sequence[Sequence[float]] | None = None,
     lengths: Tensor | np.ndarray | Sequence[int] | None = None,
     device: str | torch.device | None = None,
     memory_budget: int | None = None,
@@ -42,15 +43,16 @@ def rnn_similarity(
     at N = 200; none of 15,360 at N = 60). TF32, if the program allows it, plays no part. No gradient is kept.
 
     queries: (B, d); candidates: (B, N, d), N >= 1; tensors or numpy arrays, of float32 or any real type that is cast to
-    it. Arrays are moved to the device a part at a time. lengths: (B,) real candidates of each row, 0..N (None = all).
+    it. Arrays are moved to the device a part at a time. base: (B, N) scores of a first stage, the candidates in its
+    order (None = the inner products are the first stage). lengths: (B,) real candidates of each row, 0..N (None = all).
     device: where to compute (None = where the tensors are, "cpu" for arrays).
     memory_budget: bytes that intermediate results may take, which sets how many contexts are computed at once; at least
     one is (None = half of the free memory of a CUDA device, 1 GiB elsewhere). Results do not depend on it: to the byte
     on a CPU; elsewhere as far as the device sums alike for any number of contexts.
 
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a vector, lengths outside 0..N, an exponential weight
-            that would overflow, tensors on two devices, a device that is not there.
+        InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
+            weight that would overflow, tensors on two devices, a device that is not there.
 
     >>> query = torch.tensor([[1.0, 0.0]])
     >>> near_and_far = torch.tensor([[[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]])
@@ -69,6 +71,7 @@ def rnn_similarity(
     if width == 0:
         raise InputError(f"candidates has shape {tuple(candidates.shape)}: expected at least one candidate per query")
     real = similarity._lengths(_on_host(lengths), batch, width)
+    known = similarity._base(_on_host(base), real, width)
     where = _device(device, {"queries": queries, "candidates": candidates})
 
     def load(rows: slice, most: int) -> Tensor:
@@ -79,8 +82,7 @@ def rnn_similarity(
     problems = []
     for rows, most in _parts(real, dimension, where, memory_budget):
         done = torch_steps.steps(load(rows, most), real[rows] + 1, params)
-        (near,) = torch_steps.jaccard(done.expanded, [0])
-        mixed = params.lam * torch_steps.geometric(done, params) + (1.0 - params.lam) * near[:, 1:]
+        mixed = torch_steps.mixed(done, None if known is None else known[rows, : most - 1], real[rows] + 1, params)
         out[rows, : most - 1] = torch.where(done.inside[:, 0, 1:], mixed.float(), -torch.inf)
         problems.append(done.problem)
     _check(problems, load, dimension, real, "candidate")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rnnreranker.rnn import reference
+from rnnreranker.rnn import mixing, reference
 from rnnreranker.rnn.params import RnnParams
 
 LARGEST_SQUARE = 1e38  # of a vector's length: so no inner product of two can overflow float32
@@ -202,19 +202,54 @@ def expand(rows: Tensor, nearest: Tensor, most: int) -> Tensor:
 def jaccard(expanded: Tensor, probes: Sequence[int]) -> Iterator[Tensor]:
     """Of each probe in turn, its Jaccard similarity to every element, (B, M)."""
     for probe in probes:
-        row = expanded[:, probe : probe + 1]
-        below, above = totals(torch.minimum(row, expanded)), totals(torch.maximum(row, expanded))
-        usable = (above != 0) & (below.abs() < above.abs() * 3e38)
-        yield torch.where(usable, below / torch.where(usable, above, 1.0), 0.0)
+        yield similarity(expanded[:, probe : probe + 1], expanded)
 
 
-def geometric(batch: BatchSteps, params: RnnParams) -> Tensor:
-    """The geometric term per candidate, (B, M-1): as weighted (none), or min-max over the candidates (minmax)."""
+def similarity(row: Tensor, expanded: Tensor) -> Tensor:
+    """The Jaccard similarity of one row of weights of every context, (B, 1, M), to all of its rows, (B, M)."""
+    below, above = totals(torch.minimum(row, expanded)), totals(torch.maximum(row, expanded))
+    usable = (above != 0) & (below.abs() < above.abs() * 3e38)
+    return torch.where(usable, below / torch.where(usable, above, 1.0), 0.0)
+
+
+def mixed(done: BatchSteps, base: np.ndarray | None, contexts: np.ndarray, params: RnnParams) -> Tensor:
+    """s* of the candidates, (B, M-1); anything at padding.
+
+    base: (B, M-1) float64 on the host, as in `rnn_similarity`; contexts: as in `steps`.
+    """
     if params.scale == "none":
-        return batch.sims[:, 0, 1:]
-    row = batch.raw[:, 0, 1:].to(batch.sims.dtype)
-    low, high = (bound[:, None] for bound in extremes(row, batch.inside[:, 0, 1:]))
-    return (row - low) / torch.where(high > low, high - low, 1.0)
+        (near,) = jaccard(done.expanded, [0])
+        return params.lam * done.sims[:, 0, 1:] + (1.0 - params.lam) * near[:, 1:]
+    real, exact = done.inside[:, 0, 1:], done.sims.dtype
+    counts = real.sum(dim=1, keepdim=True)
+    places = torch.arange(real.shape[1], device=real.device).expand(real.shape)
+    raw = done.raw[:, 0, 1:].to(exact)
+    products = unit(raw, real)
+    if base is None:
+        order = torch.where(real, raw, -torch.inf).argsort(dim=1, descending=True, stable=True)
+        scores = products
+    else:  # mapped on the host: Apple GPUs have no float64
+        order, scores = places, torch.from_numpy(mixing.unit(base, contexts)).to(exact).to(real.device)
+    ranks = torch.empty_like(raw).scatter_(1, order, places.to(exact) + 1)
+    falling = (
+        (counts - ranks) / (counts - 1).clamp(min=1) * ((params.rank_constant + 1) / (params.rank_constant + ranks))
+    )
+    known = sum(weight * term for weight, term in zip(mixing.weights(params), (falling, scores, products), strict=True))
+    (near,) = jaccard(done.expanded, [0])
+    near = near[:, 1:].clone()
+    for place in range(min(params.probes - 1, real.shape[1])):
+        probe = order[:, place : place + 1]
+        own = done.expanded.gather(1, (probe + 1)[:, :, None].expand(-1, 1, done.expanded.shape[2]))
+        found = similarity(own, done.expanded)[:, 1:].scatter(1, probe, 1.0)
+        near += torch.where(place < counts, found, 0.0)
+    near /= (counts + 1).clamp(max=params.probes)
+    return params.lam * known + (1.0 - params.lam) * near
+
+
+def unit(values: Tensor, real: Tensor) -> Tensor:
+    """(B, N): each row mapped so that the lowest of its real values is 0 and the highest 1; a constant row is 0."""
+    low, high = (bound[:, None] for bound in extremes(0.5 * values, real))
+    return (0.5 * values - low) / torch.where(high > low, high - low, 1.0)
 
 
 def totals(rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import chunks, reference
+from rnnreranker.rnn import chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import choose_head, with_new_head
@@ -98,10 +98,11 @@ class Contexts:
     def _similarities(self, params: RnnParams, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """(n, N) float32: s* of the candidates of every chosen query; what stands behind a context is undefined."""
         widest = int(sizes.max(initial=1))
-        out = np.empty((len(chosen), 1, max(widest - 1, 1)), dtype=np.float32)
+        out = np.empty((len(chosen), max(widest - 1, 1)), dtype=np.float32)
         problem = np.zeros(len(chosen))
-        setting = EngineSetting.of(params, sizes, mix=True)
-        engine, probes = chunks.engine(), np.zeros(1, dtype=np.int64)
+        setting, engine = EngineSetting.of(params, sizes), chunks.engine()
+        base = np.zeros(out.shape)  # the scores of the run
+        base[np.arange(out.shape[1]) < sizes[:, None] - 1] = self.run.scores[self._entries(chosen, sizes)]
         grams = self._shift_free if setting.minmax else self._raw
         chunk = max(1, chunks.CHUNK_BYTES // (4 * widest * widest))
 
@@ -111,7 +112,10 @@ class Contexts:
             for place in range(first, last):
                 m = int(sizes[place])
                 buffer[place - first, : m * m].reshape(m, m)[:] = grams[int(chosen[place])][:m, :m]
-            engine(buffer, sizes[first:last], setting, probes, out[first:last], problem[first:last])
+            part = slice(first, last)
+            if (most := int(sizes[part].max()) - 1) > 0:
+                own = base[part, :most]
+                out[part, :most] = mixing.similarities(engine, buffer, sizes[part], own, params, setting, problem[part])
 
         starts = range(0, len(chosen), chunk)
         with np.errstate(all="ignore"), ThreadPoolExecutor(self._threads) as pool:
@@ -123,4 +127,10 @@ class Contexts:
             if np.isnan(problem[bad[0]]):
                 raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
             raise ParameterError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
-        return out[:, 0]
+        return out
+
+    def _entries(self, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """(n,) int64: the entries of the run that are the candidates of the chosen queries, one after the other."""
+        counts = sizes - 1
+        starts = self.run.offsets[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+        return np.repeat(starts, counts) + np.arange(counts.sum())

@@ -47,7 +47,7 @@ class TeacherLabeler(ContextLabeler):
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
         teacher = self.inputs.teacher
         needs, inputs = teacher.needs, teacher.inputs
-        if "run scores" in needs:
+        if teacher.reads_scores:
             raise InputError(f"teacher {teacher.name}: reads scores of the run, which positives put in have not")
         docids, vector, vectors = one.docids[: one.size], None, None
         if "query vectors" in needs:
