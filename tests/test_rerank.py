@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.errors import InputError
 from rnnreranker.rerank import rnn as rerank_module
 from rnnreranker.runs.head import order_by_score, place_below
-
-
-class ArrayVectors:
-    """A VectorSource over an array."""
-
-    exact = True
-    fingerprint = "array"
-
-    def __init__(self, docids: Sequence[str], vectors: np.ndarray) -> None:
-        self.docids = docids
-        self.vectors = vectors
-        self.dimension = vectors.shape[1]
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        places = {docid: row for row, docid in enumerate(self.docids)}
-        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return self.vectors[rows]
-
-    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> tuple:
-        raise AssertionError("reranking does not search")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +25,7 @@ def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
         best = np.argsort(-(vectors @ query))[: 10 + 15 * number]
         entries[f"q{number}"] = {docids[row]: float(vectors[row] @ query) for row in best}
     qids = tuple(f"q{number}" for number in range(7))
-    return ArrayVectors(docids, vectors), QueryVectors(qids, queries), Run.from_dict(entries)
+    return ArrayVectors(vectors, docids), QueryVectors(qids, queries), Run.from_dict(entries)
 
 
 def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple) -> None:
@@ -78,7 +56,7 @@ def test_results_do_not_depend_on_portions_threads_or_order(collection: tuple, m
 
 def test_ties_are_broken_by_docid() -> None:
     vector = np.ones((1, 4), dtype=np.float32)
-    source = ArrayVectors(["b", "c", "a"], np.repeat(vector, 3, axis=0))
+    source = ArrayVectors(np.repeat(vector, 3, axis=0), ["b", "c", "a"])
     run = Run.from_dict({"q": {"c": 3.0, "b": 2.0, "a": 1.0}})
     reranked = RnnReranker(source).rerank(run, QueryVectors(("q",), vector))
     assert [docid for docid, _ in reranked["q"]] == ["a", "b", "c"]
@@ -110,7 +88,7 @@ def test_queries_and_index_must_fit(collection: tuple) -> None:
         RnnReranker(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
     with pytest.raises(InputError, match=r"6 queries of the run have no vector \(first: q1, q2, q3\)"):
         RnnReranker(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
-    broken = ArrayVectors(source.docids, source.vectors.copy())
+    broken = ArrayVectors(source.vectors.copy(), source.docids)
     docid = run["q2"][4][0]
     broken.vectors[broken.rows([docid])[0], 3] = np.nan
     with pytest.raises(InputError, match=rf"the vector of {docid} has NaN or infinite values"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError
@@ -16,27 +17,6 @@ from rnnreranker.method import Inputs, make_params
 from rnnreranker.rerank import Candidates, Query, Reranker, make_reranker
 from rnnreranker.runs.head import choose_head, reordered, with_new_head
 from rnnreranker.settings import Params, setting
-
-
-class ArrayVectors:
-    """A VectorSource over an array."""
-
-    exact = True
-    fingerprint = "array"
-
-    def __init__(self, docids: Sequence[str], vectors: np.ndarray) -> None:
-        self.docids, self.vectors = docids, vectors
-        self.dimension = vectors.shape[1]
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        places = {docid: row for row, docid in enumerate(self.docids)}
-        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return self.vectors[rows]
-
-    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> tuple:
-        raise AssertionError("reranking does not search")
 
 
 def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:
@@ -48,7 +28,7 @@ def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:
     lists = {f"q{number}": rng.permutation(docids)[: 2 + 20 * number].tolist() for number in range(5)}
     run = Run.from_dict({qid: {docid: -float(rank) for rank, docid in enumerate(own)} for qid, own in lists.items()})
     queries = (rng.normal(size=(5, 24)) * scale).astype(np.float32)
-    return ArrayVectors(docids, vectors), QueryVectors(run.qids, queries), run
+    return ArrayVectors(vectors, docids), QueryVectors(run.qids, queries), run
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 import types
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError, UnavailableError
@@ -40,31 +40,9 @@ def _java_for_feedback(request: pytest.FixtureRequest) -> None:
             pytest.skip(str(error))
 
 
-class ArrayVectors:
-    """A VectorSource over an array."""
-
-    exact = True
-    fingerprint = "array"
-
-    def __init__(self, docids: Sequence[str], vectors: np.ndarray) -> None:
-        self.docids = docids
-        self.vectors = np.asarray(vectors, dtype=np.float32)
-        self.dimension = self.vectors.shape[1]
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        places = {docid: row for row, docid in enumerate(self.docids)}
-        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return self.vectors[rows]
-
-    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> tuple:
-        raise AssertionError("reranking does not search")
-
-
 def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
     """The context of one query, retrieved by inner product, after reranking."""
-    source = ArrayVectors(list(candidates), np.array(list(candidates.values())))
+    source = ArrayVectors(np.array(list(candidates.values())), list(candidates))
     scores = {docid: float(np.dot(query, vector)) for docid, vector in candidates.items()}
     queries = QueryVectors(("q",), np.array([query], dtype=np.float32))
     reranker = make_reranker(name, source, make_params("reranker", name, values))
@@ -76,7 +54,7 @@ def collection() -> tuple[ArrayVectors, QueryVectors, dict[str, dict[str, float]
     rng = np.random.default_rng(8)
     vectors, queries = rng.normal(size=(150, 12)), rng.normal(size=(5, 12)).astype(np.float32)
     vectors[7] = vectors[3]  # a pair of equal documents
-    source = ArrayVectors([f"d{number:03}" for number in range(150)], vectors)
+    source = ArrayVectors(vectors, [f"d{number:03}" for number in range(150)])
     entries = {}
     for number, query in enumerate(queries):
         scores = source.vectors @ query
@@ -232,7 +210,7 @@ def test_results_do_not_depend_on_the_order_of_the_input(name: str, collection: 
     reranked = make_reranker(name, source, threads=1).rerank(Run.from_dict(entries), queries)
     turned = {qid: dict(reversed(entries[qid].items())) for qid in reversed(entries)}
     mixed = np.random.default_rng(1).permutation(len(source.docids))
-    shuffled = ArrayVectors([source.docids[row] for row in mixed], source.vectors[mixed])
+    shuffled = ArrayVectors(source.vectors[mixed], [source.docids[row] for row in mixed])
     others = QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
     again = make_reranker(name, shuffled, threads=2).rerank(Run.from_dict(turned), others)
     assert {qid: again[qid] for qid in entries} == {qid: reranked[qid] for qid in entries}
@@ -256,7 +234,7 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
     with pytest.raises(InputError, match="the vector of query q0 has NaN or infinite values"):
         make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors * np.nan))
     first = next(iter(entries["q0"]))
-    broken = ArrayVectors(source.docids, source.vectors.copy())
+    broken = ArrayVectors(source.vectors.copy(), source.docids)
     broken.vectors[broken.rows([first])] = np.inf
     with pytest.raises(InputError, match=f"the vector of {first} has NaN or infinite values"):
         make_reranker(name, broken).rerank(run, queries)
@@ -291,7 +269,7 @@ def test_bad_parameters_are_named_all_at_once() -> None:
     with pytest.raises(InputError, match="reranker zong: no such reranker; did you mean zhong"):
         find("reranker", "zong")
     with pytest.raises(InputError, match="rerank zhong: got RnnParams, expected ZhongParams"):
-        make_reranker("zhong", ArrayVectors([], np.zeros((0, 2))), RnnParams())
+        make_reranker("zhong", ArrayVectors(np.zeros((0, 2)), []), RnnParams())
 
 
 def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:

@@ -14,19 +14,19 @@ import faulthandler
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from array_vectors import ArrayVectors
 
 from rnnreranker.errors import InputError
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
 from rnnreranker.rnn.chunks import one_blas_thread
 from rnnreranker.runs import Run
-from rnnreranker.vectors import QueryVectors, VectorSource
+from rnnreranker.vectors import QueryVectors
 
 CASES = int(os.environ.get("RNNRERANKER_FUZZ", "1500"))
 FIRST = int(os.environ.get("RNNRERANKER_FUZZ_SEED", "0"))
@@ -141,36 +141,6 @@ def _laid_out(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return vectors
 
 
-class Held:
-    """A source of vectors in memory, as `RnnReranker` takes them."""
-
-    exact = True
-    fingerprint = "made up"
-
-    def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix = matrix
-        self.docids: Sequence[str] = [f"d{row}" for row in range(len(matrix))]
-        self.dimension = matrix.shape[1]
-
-    def rows(self, docids: Any) -> np.ndarray:
-        places = {docid: row for row, docid in enumerate(self.docids)}
-        return np.array([places.get(docid, -1) for docid in docids], dtype=np.int64)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        found = self.matrix[rows].astype(np.float32)
-        if out is None:
-            return found
-        out[:] = found
-        return out
-
-    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> Any:
-        raise AssertionError("nothing is searched here")
-
-
-def _held(matrix: np.ndarray) -> VectorSource:
-    return Held(matrix)
-
-
 def contexts_of(case: Case) -> list[np.ndarray]:
     """The real elements of every row, as float32."""
     lengths = case.lengths if case.lengths is not None else np.full(len(case.vectors), case.vectors.shape[1] - 1)
@@ -270,7 +240,7 @@ def check_reranker(case: Case, seed: int) -> str:
         np.vstack([query[None], matrix[[int(docid[1:]) for docid in head]]])
         for query, head in zip(queries, heads, strict=True)
     ]
-    reranker = RnnReranker(_held(matrix), params, threads=case.threads)
+    reranker = RnnReranker(ArrayVectors(matrix), params, threads=case.threads)
     if refused(contexts, params):
         with pytest.raises(InputError) as caught:
             reranker.rerank(run, QueryVectors(tuple(entries), queries))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
@@ -274,30 +274,10 @@ def test_tensors_on_two_devices_are_refused_unless_a_device_is_given() -> None:
     assert torch.equal(found, rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams()))
 
 
-class Vectors:
-    """A VectorSource over an array."""
-
-    exact = True
-    fingerprint = "array"
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors, self.dimension = vectors, vectors.shape[1]
-        self.docids: Sequence[str] = [f"d{row}" for row in range(len(vectors))]
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        return np.array([int(docid[1:]) for docid in docids], dtype=np.int64)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return self.vectors[rows]
-
-    def search(self, queries: np.ndarray, hits: int, threads: int | None = None) -> Any:
-        raise AssertionError("reranking does not search")
-
-
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])
 def test_a_reranker_on_a_device_gives_the_run_of_the_default_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    source, queries = Vectors(rng.standard_normal((90, 16)).astype(np.float32)), rng.standard_normal((6, 16))
+    source, queries = ArrayVectors(rng.standard_normal((90, 16)).astype(np.float32)), rng.standard_normal((6, 16))
     entries = {
         f"q{q}": {f"d{row}": float(100 - place) for place, row in enumerate(rng.permutation(90)[: 5 + 12 * q])}
         for q in range(6)
@@ -323,7 +303,7 @@ def test_a_reranker_on_a_device_gives_the_run_of_the_default_one(device: str, mo
 def test_a_device_that_is_not_there_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="no CUDA device; use device='cpu'"):
-        RnnReranker(Vectors(np.ones((2, 2), dtype=np.float32)), device="cuda")
+        RnnReranker(ArrayVectors(np.ones((2, 2), dtype=np.float32)), device="cuda")
     with pytest.raises(InputError, match="no CUDA device; use device='cpu'"):
         search(["--index", "no-such-index", "--query", "a", "--device", "cuda"])
     with pytest.raises(InputError, match="--device says where rnn and scorer compute: not with --rerank none"):
