@@ -12,7 +12,7 @@ from rnnreranker.data.documents import load_documents
 from rnnreranker.data.irds import SHORT_NAMES, load
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, UnavailableError
 
 
 @pytest.fixture
@@ -42,6 +42,17 @@ def test_a_folder_by_a_bare_name(beir: Path, monkeypatch: pytest.MonkeyPatch) ->
     (beir.parent / "other").mkdir()  # no collection: the name stays one of ir_datasets
     with pytest.raises(InputError, match="other: neither a file nor a data set"):
         load_topics("other")
+
+
+def test_a_folder_among_ones_own_collections(beir: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = home / "data" / "mine"
+    with pytest.raises(UnavailableError, match=rf"collections/mine: no folder {where}; .* RNNRERANKER_COLLECTIONS"):
+        load_topics("collections/mine")
+    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(beir.parent))
+    assert load_topics("collections/mine") == {"q2": "second"}
+    assert load_topics("collections/mine:dev") == {"q1": "first"}
+    assert [document.docid for document in load_documents("collections/mine")] == ["d1", "d2"]
+    assert load_qrels("collections/mine").values.tolist() == [["q2", "d1", 2]]
 
 
 def test_folders_that_lack_something_say_what(beir: Path) -> None:

@@ -131,5 +131,5 @@ def test_the_page_on_specs_has_every_key_and_its_example_is_a_spec(tmp_path: Pat
     assert sorted(key for key in keys if f"`{key}`" not in page) == []
     (tmp_path / "my.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     spec = read_spec(tmp_path / "my.yaml", data=True)
-    made = [step.output.name for step in chosen_plan(spec, spec.query_sets, None, tmp_path).steps]
+    made = [step.output.name for step in chosen_plan(spec, spec.query_sets, (), tmp_path).steps]
     assert {f"{condition.id}.my-test.txt" for condition in spec.conditions} < {*made}

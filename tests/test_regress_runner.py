@@ -432,6 +432,48 @@ class TestTheCommand:
         assert list(record.outcome["queries"]["trec"]) == ["RR@10"]
         assert sorted(record.outcome["queries"]["trec"]["RR@10"].values()) == [0.333333, 0.5]
 
+    def test_values_by_topic_are_left_out_where_a_spec_says_so(self, place: Path, taken: list[str]) -> None:
+        small(place, SMALL + "compare: [RR@10]\nby_topic: false\n")
+        assert main(self.argv(place, "--only", "dense-rnn", "--record")) == 0
+        records = {record.name: record.outcome for record in read_records(place / "results" / "small.json")}
+        assert not any("queries" in outcome for outcome in records.values())
+        assert list(records["dense-rnn"]["differences"]) == ["RR@10"]
+
+    def test_a_run_is_compared_with_the_one_that_it_names(self, place: Path, taken: list[str]) -> None:
+        small(place, SMALL.replace("labels, retrieve: {dense: {}}", "labels, against: dense, retrieve: {dense: {}}"))
+        assert main(self.argv(place, "--only", "hard", "--only", "dense-rnn", "--record")) == 0
+        records = {record.name: record.outcome for record in read_records(place / "results" / "small.json")}
+        assert sorted(records) == ["dense", "dense-rnn", "hard"]  # the other comes with it, soft does not
+        assert {found["baseline"] for found in records["hard"]["differences"].values()} == {"dense"}
+        with pytest.raises(InputError, match=r"small\.yaml:28: against densse: not in conditions; did you mean dense"):
+            small(place, SMALL.replace("model: soft}", "model: soft, against: densse}"))
+
+    def test_a_published_run_is_reranked_where_it_is_at_hand(
+        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        text = SMALL.split("conditions:")[0].replace("binary]", 'binary], runs: "*some*"')
+        text += "conditions:\n  theirs: {title: a run of theirs, runs: ['*theirs*']}\n"
+        small(place, text + "  theirs-rnn: {title: theirs + rNN, rerank: {rnn: {k: 5}}, of: theirs}\n")
+        assert main([*self.argv(place), "--dry-run"]) == 0
+        plan = capsys.readouterr().out
+        assert "# runs/small/theirs.some.txt: a run of theirs, some: not made here" in plan
+        assert "--run runs/small/theirs.some.txt --rerank rnn" in plan
+        assert main(self.argv(place)) == 2
+        assert "needs a run of theirs for some; give the folder that holds it by --runs" in capsys.readouterr().err
+        folder = place / "theirs-to-keep" / "some"
+        folder.mkdir(parents=True)
+        (folder / "theirs.txt").write_text("q1 Q0 d2 1 9 x\nq1 Q0 d1 2 8 x\nq2 Q0 d2 1 9 x\n")
+        assert main(self.argv(place, "--runs", str(folder.parent), "--record")) == 0
+        assert taken == ["corpus.jsonl.tiny", "theirs-rnn.some.txt"]
+        records = {record.name: record for record in read_records(place / "results" / "small.json")}
+        assert records["theirs"].outcome["file"] == "theirs.txt"
+        assert records["theirs"].outcome["values"]["trec"]["RR@10"] == 0.75
+        assert records["theirs-rnn"].outcome["differences"]["RR@10"]["baseline"] == "theirs"
+        assert str(place) not in json.dumps(records["theirs-rnn"].commands)
+        (folder / "theirs.txt").write_text("q1 Q0 d1 1 9 x\nq2 Q0 d2 1 9 x\n")
+        assert main(self.argv(place, "--runs", str(folder.parent))) == 0
+        assert taken[2:] == ["theirs-rnn.some.txt"]  # another file is another first stage
+
     def test_a_record_says_what_was_measured_how_where_and_on_what(self, place: Path, taken: list[str]) -> None:
         small(place)
         main(self.argv(place, "--record"))

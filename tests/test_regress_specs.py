@@ -287,27 +287,27 @@ class TestPlan:
 
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")
-        plan = chosen_plan(spec, spec.query_sets, "hybrid-rnn", tmp_path)
+        plan = chosen_plan(spec, spec.query_sets, ["hybrid-rnn"], tmp_path)
         assert [entry.id for entry in plan.conditions] == ["bm25", "dense", "hybrid", "hybrid-rnn"]
         assert [step.module for step in plan.steps] == ["search", "search", "fuse", "search"]
         with pytest.raises(InputError, match=r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
-            chosen_plan(spec, spec.query_sets, "hybrid-rn", tmp_path)
+            chosen_plan(spec, spec.query_sets, ["hybrid-rn"], tmp_path)
 
     def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
         works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
         works += "frozen_layers: 4}\n"
         works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
         spec = read_spec(write(tmp_path, OWN + works))
-        plan = chosen_plan(spec, spec.query_sets, "labels", Path("runs"))
+        plan = chosen_plan(spec, spec.query_sets, ["labels"], Path("runs"))
         assert [step.module for step in plan.steps] == ["index", "study"]
         assert plan.steps[-1].argv[:6] == (
             *("--index", "runs/indexes/msmarco-passage.vectors"),
             *("--topics", "msmarco-passage/trec-dl-2019/judged", "--qrels", "msmarco-passage/trec-dl-2019/judged"),
         )
         assert "--learning-rates 1e-4 3e-4 --epochs 4 --frozen-layers 4" in plan.steps[-1].command()
-        recover = chosen_plan(spec, spec.query_sets, "hidden", Path("runs")).steps[-1]
+        recover = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
         assert recover.value("--run") == "runs/own/dense.dl.txt"
-        assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, None, Path("runs")).steps].count(
+        assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, (), Path("runs")).steps].count(
             ".json"
         ) == 0
 

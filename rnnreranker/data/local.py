@@ -1,7 +1,9 @@
 """Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made here from downloaded files.
 
 A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its split
-`test` (or its only one), `FOLDER:SPLIT` another. `reqa:FILE` is the ReQA set made from a file in the format of SQuAD.
+`test` (or its only one), `FOLDER:SPLIT` another. `collections/NAME` is the folder NAME of those that one keeps in one
+place, so that a spec names it without saying where that is. `reqa:FILE` is the ReQA set made from a file in the format
+of SQuAD.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnreranker.data import reqa, tripclick
-from rnnreranker.errors import InputError
+from rnnreranker.data.names import COLLECTIONS, collections_home
+from rnnreranker.errors import InputError, UnavailableError
 
 FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 
@@ -23,7 +26,7 @@ def source(name: str, part: str) -> str:
 
     Raises:
         InputError: a folder in BEIR layout that lacks this part or split.
-        UnavailableError: TripClick or a ReQA set whose files are not here (with how to get them).
+        UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here (with where to put it).
     """
     if Path(name).expanduser().is_file():
         return name
@@ -58,6 +61,8 @@ def _folder(name: str) -> tuple[Path, str] | None:
         return reqa.made_folder(Path(name.removeprefix(reqa.MADE_FROM)).expanduser()), ""
     for text, wanted in ((name, ""), (plain, split)):
         folder = Path(text).expanduser()
+        if text.startswith(COLLECTIONS) and not folder.is_dir():
+            folder = _kept(text)
         if text in reqa.NAMES:
             return reqa.folder(text), wanted
         if text and folder.is_dir():
@@ -68,6 +73,18 @@ def _folder(name: str) -> tuple[Path, str] | None:
                     f"{text}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR"
                 )
     return None
+
+
+def _kept(name: str) -> Path:
+    """The folder that `collections/NAME` or `collections/NAME:SPLIT` stands for."""
+    folder = collections_home() / name.removeprefix(COLLECTIONS)
+    plain = folder.with_name(folder.name.partition(":")[0])
+    if not plain.is_dir():
+        raise UnavailableError(
+            f"{name}: no folder {plain}; put corpus.jsonl, queries.jsonl and qrels/test.tsv there (the layout of "
+            "BEIR), or set RNNRERANKER_COLLECTIONS to the folder that holds it"
+        )
+    return folder
 
 
 def _qrels_file(folder: Path, split: str) -> Path:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rnnreranker.errors import InputError
+from rnnreranker.files import cache_home
 
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
 BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_files/train.tsv"}
 BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
 
+COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`
 FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
+
+
+def collections_home() -> Path:
+    """Where one puts collections that are not downloaded here: RNNRERANKER_COLLECTIONS, else `data` in the cache."""
+    named = os.environ.get("RNNRERANKER_COLLECTIONS")
+    return Path(named).expanduser() if named else cache_home() / "data"
 
 
 def is_path(name: str) -> bool:

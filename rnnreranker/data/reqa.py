@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.data import reading_files, sentences
+from rnnreranker.data.names import collections_home
 from rnnreranker.data.reading_files import Paragraph
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
@@ -61,13 +62,13 @@ class SentenceSet:
 def folder(name: str) -> Path:
     """The folder, in BEIR layout, of `reqa-squad`, `reqa-nq`, `reqa-cmrc` or `reqa-drcd`; made when first asked for.
 
-    Its files are looked for in `data/NAME` of the cache folder: `.json`, `.jsonl`, plain or .gz, or a folder in BEIR
+    Its files are looked for in NAME of `collections_home`: `.json`, `.jsonl`, plain or .gz, or a folder in BEIR
     layout, which is taken as it is when its documents are sentences already (`corpus.jsonl` ids that end in `#sN`).
 
     Raises:
         UnavailableError: no files there (with where to get them and where to put them).
     """
-    home = cache_home() / "data" / name
+    home = collections_home() / name
     if not home.is_dir() or not any(home.iterdir()):
         raise UnavailableError(
             f"{name}: no files in {home}; download {NAMES[name]} (or some of them), and put them there"

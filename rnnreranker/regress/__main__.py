@@ -14,6 +14,7 @@ from rnnreranker.errors import InputError, nearest
 if TYPE_CHECKING:
     from rnnreranker.regress.plan import Plan
     from rnnreranker.regress.runner import Outcome
+    from rnnreranker.regress.spec import QuerySet, Spec
 
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
@@ -23,6 +24,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     from rnnreranker.papers import listing
+    from rnnreranker.regress.checks import find_spec
     from rnnreranker.regress.spec import specs_folder
 
     folder = specs_folder(args.specs)
@@ -30,7 +32,9 @@ def main(argv: Sequence[str]) -> int:
         listing.print_list(folder)
         return 0
     papers = _check(args, folder)
-    if args.runs:
+    asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
+    given = [spec.name for spec, _ in asked if spec.published]
+    if args.runs and not given:
         return _published(folder, args)
     if papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
@@ -41,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if args.docs and not args.names:
         return _docs(folder, Path(args.docs_folder))
-    return _specs(folder, args)
+    return _specs(folder, args, asked)
 
 
 def _check(args: argparse.Namespace, folder: Path) -> bool:
@@ -62,7 +66,8 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
     if args.table and not named:
         problems.append(f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}")
     if args.only and len(args.names) > 1:
-        problems.append(f"--only {args.only} with {len(args.names)} names: name the one spec that has this condition")
+        only = " ".join(f"--only {name}" for name in args.only)
+        problems.append(f"{only} with {len(args.names)} names: name the one spec that has this condition")
     if not (args.names or args.runs or args.matrix or args.docs):
         problems.append(f"no spec named: give one or more of {', '.join([*specs, *papers])}, or --list")
     if problems:
@@ -95,16 +100,16 @@ def _published(folder: Path, args: argparse.Namespace) -> int:
     return CHANGED if errors else 0
 
 
-def _specs(folder: Path, args: argparse.Namespace) -> int:
+def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
     """Run specs, or print their plans."""
     from rnnreranker.files import cache_home
-    from rnnreranker.regress.checks import find_spec
     from rnnreranker.regress.plan import PASTE_FOLDER
+    from rnnreranker.regress.published import first_stages
     from rnnreranker.regress.runner import chosen_plan
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
-    asked = [find_spec(name, folder, data=True) for name in args.names]
-    plans = [chosen_plan(spec, query_sets, args.only, work) for spec, query_sets in asked]
+    published = first_stages(Path(args.runs), asked) if args.runs else {}
+    plans = [chosen_plan(spec, query_sets, args.only, work, published) for spec, query_sets in asked]
     if args.dry_run:
         print("\n".join(line for plan in plans for line in plan.lines()))
         return 0
@@ -137,7 +142,7 @@ def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
         return command.BAD_INPUT
     for state, names in reasons.items():
         command.say(f"{state} ({', '.join(names)})")
-    if args.only and any(state.kind == "skipped" and args.only in names for state, names in reasons.items()):
+    if any(state.kind == "skipped" and name in names for state, names in reasons.items() for name in args.only):
         return command.BAD_INPUT
     changed = any(state.kind == "changed" for state in outcome.states.values())
     return CHANGED if failed or (changed and not args.record) else 0
@@ -173,11 +178,21 @@ def _parser() -> argparse.ArgumentParser:
         "--list", action="store_true", help="print the specs, their query sets and whether results are on record"
     )
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
-    parser.add_argument("--only", metavar="ID", help="run one condition and those it needs, or one study, tuning, …")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="run one condition and those it needs, or one study, tuning, …; may be given again",
+    )
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
     parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
     parser.add_argument("--docs-folder", default="docs", metavar="DIR", help="where the pages go (default: docs)")
-    parser.add_argument("--runs", metavar="DIR", help="measure published run files in DIR in place of retrieving")
+    parser.add_argument(
+        "--runs",
+        metavar="DIR",
+        help="measure published run files in DIR in place of retrieving, or rerank them where a spec does",
+    )
     parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
     parser.add_argument("--table", metavar="N", help="of a paper: only this table")
     parser.add_argument(

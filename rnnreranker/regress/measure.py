@@ -174,7 +174,7 @@ def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping
     from rnnreranker.data.topics import load_topics
     from rnnreranker.record import made_here
 
-    steps = {step.output: step for step in plan.steps}
+    steps, given = {step.output: step for step in plan.steps}, plan.given()
     shown = make_plan(plan.spec, PASTE_FOLDER, plan.conditions, plan.query_sets, plan.works).steps
     pasted = {step.output: other.command() for step, other in zip(plan.steps, shown, strict=True)}
     bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
@@ -184,21 +184,29 @@ def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping
         "topics": fingerprint(load_topics(query_set.topics)),
         "judgements": fingerprint(sorted(map(list, measured.qrels.itertuples(index=False)))),
     }
-    single = [(protocol, name) for protocol in query_set.protocols for name in plan.spec.compare]
+    kept = plan.spec.compare if plan.spec.by_topic else ()
+    single = [(protocol, name) for protocol in query_set.protocols for name in kept]
     records = []
     for name, path in files.items():
         if name in measured.errors:
             continue
         chain = chain_of(path, steps)
         commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        outcome = {**measured.outcome(name, single), **judged, "sha256": digest}
+        outcome = {**measured.outcome(name, single), **judged, "sha256": _digest(path)}
+        if path in given:
+            outcome["file"] = path.name
         if name in differences:
             outcome["differences"] = differences[name]
         seconds = sum(entry["seconds"] for entry in commands)
-        used = {**_indexes(plan, chain), **inputs}
+        read = {path, *(before for step in chain for before in step.inputs)}
+        runs = {f"run {entry.id}": _digest(file) for file, (entry, _) in given.items() if file in read}
+        used = {**_indexes(plan, chain), **runs, **inputs}
         records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, commands=commands, seconds=seconds))
     return records
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:

@@ -36,7 +36,11 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
         plan: of a spec.
         steps: those of it that are to be taken; of the others only the number of documents is looked at.
     """
-    blocked: dict[Path, State] = {}
+    blocked = {
+        path: skipped(f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
+        for path, (entry, one) in plan.given().items()
+        if not path.exists()
+    }
     disk = _Disk()
     wrong = _other_collections(plan)
     for step in plan.steps:
@@ -78,7 +82,7 @@ def _other_collections(plan: Plan) -> dict[str, State]:
         try:
             count = count_documents(index, name)
         except (UnavailableError, MissingDependencyError) as error:
-            found[name] = skipped(error)
+            found[name] = _not_here(plan, index.documents, error)
             continue
         except RnnrerankerError as error:
             found[name] = _no_file(plan, index.documents) or failed(error)
@@ -104,10 +108,18 @@ def _data(plan: Plan, step: Step) -> State | None:
         try:
             local.source(name, part)
         except UnavailableError as error:
-            return skipped(plan.spec.needs.get("agreement") or error)
+            return _not_here(plan, name, error)
         except RnnrerankerError as error:
             return failed(error)
     return None
+
+
+def _not_here(plan: Plan, name: str, error: RnnrerankerError) -> State:
+    """That data are not here, with what the spec says of how to get them."""
+    from rnnreranker.data.names import COLLECTIONS
+
+    files = str(plan.spec.needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
+    return skipped(plan.spec.needs.get("agreement") or "; ".join(filter(None, [str(error), files])))
 
 
 def _no_file(plan: Plan, name: str) -> State | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,19 @@ class Plan:
     query_sets: tuple[QuerySet, ...]
     works: tuple[Work, ...]
     steps: tuple[Step, ...]
+    published: Mapping[tuple[str, str], Path] = field(default_factory=dict)  # query set, condition: file
 
     def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
         if query_set.id not in (condition.query_sets or (query_set.id,)):
             return []
-        return run_files(self.spec, self.folder, condition, query_set)
+        given = self.published.get((query_set.id, condition.id))
+        return [given] if given else run_files(self.spec, self.folder, condition, query_set)
+
+    def given(self) -> dict[Path, tuple[Condition, QuerySet]]:
+        """The files of published runs, which no step makes."""
+        pairs = [(entry, one) for one in self.query_sets for entry in self.conditions if entry.published]
+        return {path: (entry, one) for entry, one in pairs for path in self.run_files(entry, one)}
 
     def outputs(self) -> list[Path]:
         """All that the plan is for: the run files of its conditions and the records of its works."""
@@ -61,7 +68,7 @@ class Plan:
 
     def evaluations(self) -> list[str]:
         """The lines that print the measured values of all runs, one for each query set and protocol."""
-        made = {step.output for step in self.steps}
+        made = {*(step.output for step in self.steps), *self.given()}
         lines = []
         for query_set in self.query_sets:
             paths = [path for condition in self.conditions for path in self.run_files(condition, query_set)]
@@ -78,6 +85,7 @@ class Plan:
         lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
         for folder in dict.fromkeys(step.output.parent for step in self.steps if step.output.name != "bm25"):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
+        lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
         for number, step in enumerate(self.steps, 1):
             needs = f": {needs_text(step.needs)}" if step.needs else ""
             lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
@@ -113,6 +121,7 @@ def make_plan(
     conditions: Sequence[Condition] | None = None,
     query_sets: Sequence[QuerySet] | None = None,
     works: Sequence[Work] = (),
+    published: Mapping[tuple[str, str], Path] | None = None,
 ) -> Plan:
     """The plan of these conditions and those they need, all files under `folder`.
 
@@ -124,23 +133,27 @@ def make_plan(
         conditions: those asked for; None = all.
         query_sets: those asked for; None = all.
         works: studies and the like.
+        published: query set and condition → the published run that it is; of others the file is looked for where
+            its own would be.
     """
     query_sets = spec.query_sets if query_sets is None else query_sets
     conditions = spec.conditions if conditions is None else conditions
-    maker = _Maker(spec, folder)
+    maker = _Maker(spec, folder, published or {})
     for query_set in query_sets:
         for condition in conditions:
             if query_set.id in (condition.query_sets or (query_set.id,)):
                 maker.condition(condition, query_set)
     for work in works:
         maker.work(work)
-    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), tuple(maker.steps))
+    steps = tuple(maker.steps)
+    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {})
 
 
 class _Maker:
-    def __init__(self, spec: Spec, folder: Path) -> None:
+    def __init__(self, spec: Spec, folder: Path, published: Mapping[tuple[str, str], Path]) -> None:
         self.spec = spec
         self.folder = folder
+        self.published = published
         self.steps: list[Step] = []
         self._there: set[Path] = set()
         self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
@@ -227,8 +240,10 @@ class _Maker:
         """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
         if planned(self.spec, condition):
             return []
+        if given := self.published.get((query_set.id, condition.id)):
+            return [given]
         paths = run_files(self.spec, self.folder, condition, query_set)
-        if set(paths) <= self._there:
+        if condition.published or set(paths) <= self._there:
             return paths
         last = ["--hits", str(self.spec.hits), "--tag", condition.id]
         before = [self.condition(self.spec.condition(name), query_set)[0] for name in condition.of]

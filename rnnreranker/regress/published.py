@@ -114,25 +114,38 @@ def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[
     return [replace(record, seconds=seconds) for record in records], errors
 
 
+def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:
+    """Query set and condition → the published run that stands for it; of the conditions that are published runs.
+
+    Raises:
+        InputError: as `find_runs`.
+    """
+    found = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
+    given = [entry for entry in found if entry.spec.condition(entry.condition).published]
+    return {(entry.query_set.id, entry.condition): entry.path for entry in given}
+
+
 def run_files(
-    asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: str | None, queries: Queries
+    asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: Sequence[str], queries: Queries
 ) -> tuple[list[Record], list[str]]:
     """What published run files score, in place of retrieval, and the errors of those that could not be measured.
 
     Args:
         asked: query sets with their specs.
         folder: of the run files.
-        only: the id of one condition.
+        only: ids of conditions; none = all.
         queries: see `measure_published`.
 
     Raises:
         InputError: no such condition, no such folder.
     """
     known = [condition.id for spec, _ in asked for condition in spec.conditions]
-    if only is not None and only not in known:
-        names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
-        raise InputError(f"--only {only}: no such condition in {names}; {nearest(only, dict.fromkeys(known))}")
-    found = [entry for entry in find_runs(folder, asked) if only in (None, entry.condition)]
+    for name in only:
+        if name not in known:
+            names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
+            raise InputError(f"--only {name}: no such condition in {names}; {nearest(name, dict.fromkeys(known))}")
+    found = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
+    found = [entry for entry in found if not entry.spec.published]  # these are reranked, by their own plan
     if not found:
         looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
         say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")

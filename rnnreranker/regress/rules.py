@@ -136,8 +136,8 @@ def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str
 
 def _check_condition(entry: Condition, source: Document, place: Place, indexes: dict[str, Index]) -> None:
     ways = [key for key in ("retrieve", "fuse", "rerank") if getattr(entry, key)]
-    if len(ways) != 1 and not (entry.planned and not ways):
-        source.problem(place, f"{entry.id}: give one of retrieve, fuse and rerank, or planned")
+    if len(ways) != 1 and not ((entry.planned or entry.published) and not ways):
+        source.problem(place, f"{entry.id}: give one of retrieve, fuse and rerank, or planned, or runs alone")
     wanted = {"fuse": (2, "the conditions that are fused"), "rerank": (1, "the condition that is reranked")}
     for way in ways:
         least, what = wanted.get(way, (0, ""))
@@ -203,6 +203,7 @@ def _links(entry: Any) -> Iterable[tuple[str, str, str]]:
     """The names of other entries in an entry: its key, the name, where that must be."""
     if isinstance(entry, Condition):
         yield from (("of", name, "conditions") for name in entry.of)
+        yield from (("against", name, "conditions") for name in filter(None, [entry.against]))
         yield from (("query_sets", name, "query_sets") for name in entry.query_sets)
     for key, target in (("index", "indexes"), ("candidates", "indexes"), ("model", "models"), ("start", "models")):
         if name := getattr(entry, key, ""):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +45,13 @@ class Outcome:
         return found
 
 
-def chosen_plan(spec: Spec, query_sets: Sequence[QuerySet], only: str | None, folder: Path) -> Plan:
+def chosen_plan(
+    spec: Spec,
+    query_sets: Sequence[QuerySet],
+    only: Sequence[str],
+    folder: Path,
+    published: Mapping[tuple[str, str], Path] | None = None,
+) -> Plan:
     """The plan of what is asked for of a spec.
 
     Without `only`, all conditions; a spec without conditions: all its studies and the like. They take long, so that one
@@ -54,27 +60,28 @@ def chosen_plan(spec: Spec, query_sets: Sequence[QuerySet], only: str | None, fo
     Args:
         spec: which.
         query_sets: those of it that are asked for.
-        only: the id of one condition, which comes with those that it needs, or of one study, tuning, ….
+        only: ids of conditions, which come with those that they need, and of studies, tunings, ….
         folder: for its files.
+        published: query set and condition → the published run that it is.
 
     Raises:
         InputError: `only` names nothing in the spec.
     """
-    if only is None:
-        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works)
-    works = [work for work in spec.works if work.id == only]
-    if works:
-        return make_plan(spec, folder, (), query_sets, works)
+    if not only:
+        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published)
+    works = [work for work in spec.works if work.id in only]
     wanted: list[Condition] = []
 
     def visit(condition: Condition) -> None:
-        for name in condition.of:
+        for name in filter(None, (*condition.of, condition.against)):
             visit(spec.condition(name))
         if condition not in wanted:
             wanted.append(condition)
 
-    visit(spec.condition(only))
-    return make_plan(spec, folder, wanted, query_sets, ())
+    for name in only:
+        if name not in [work.id for work in works]:
+            visit(spec.condition(name))
+    return make_plan(spec, folder, wanted, query_sets, works, published)
 
 
 def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:

@@ -74,6 +74,7 @@ class Condition:
     fuse: Use | None = None
     rerank: tuple[Use, ...] = ()  # one after the other
     of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is reranked
+    against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking
     model: str = ""  # encodes the queries; "" = the encoder of the index
     contexts: tuple[int, ...] = ()  # a sweep: a run for each number of reranked candidates
@@ -89,9 +90,14 @@ class Condition:
         return [f"{self.id}-{context}" for context in self.contexts] or [self.id]
 
     @property
+    def published(self) -> bool:
+        """Whether it is a run of others, which nothing here makes."""
+        return bool(self.runs) and not (self.retrieve or self.fuse or self.rerank or self.planned)
+
+    @property
     def base(self) -> str:
-        """The condition that is reranked; empty for a retrieval or a fusion."""
-        return self.of[0] if self.rerank else ""
+        """The condition that it is compared with; empty for a retrieval or a fusion that names none."""
+        return self.against or (self.of[0] if self.rerank else "")
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,8 @@ class Spec:
     about: str
     query_sets: tuple[QuerySet, ...] = ()
     measures: tuple[str, ...] = ()
-    compare: tuple[str, ...] = ()  # with their base for reranked runs (none = all); their values are kept by topic
+    compare: tuple[str, ...] = ()  # with their base (none = all); their values are kept by topic
+    by_topic: bool = True  # whether they are
     tolerance: float = 0.0005  # absolute, on every measure
     hits: int = 1000
     notes: str = ""  # printed under the results
@@ -136,6 +143,11 @@ class Spec:
     expected: dict[str, Any] = field(default_factory=dict)  # query set: run: protocol: measure: value
     needs: dict[str, Any] = field(default_factory=dict)
     source: str = ""  # the file it was read from
+
+    @property
+    def published(self) -> bool:
+        """Whether a condition of it is a published run."""
+        return any(condition.published for condition in self.conditions)
 
     def condition(self, name: str) -> Condition:
         """The condition of that id.

@@ -10,6 +10,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.data.names import COLLECTIONS, collections_home
 from rnnreranker.files import fingerprint, read_text, write_json
 from rnnreranker.regress.source_code import code_of
 
@@ -35,7 +36,7 @@ class Keys:
     def of(self, step: Step) -> str:
         """16 hexadecimal digits."""
         if step.output not in self._known:
-            before = [self.of(self._steps[path]) for path in step.inputs if path in self._steps]
+            before = [self.of(self._steps[path]) if path in self._steps else _digest_of(path) for path in step.inputs]
             self._known[step.output] = fingerprint(self.inputs(step), before, code_of(step.module))
         return self._known[step.output]
 
@@ -110,6 +111,8 @@ def _others(step: Step) -> list[str]:
 def _content(name: str, folder: Path) -> str:
     """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
     path = Path(name).expanduser()
+    if name.startswith(COLLECTIONS) and not path.exists():
+        path = collections_home() / name.removeprefix(COLLECTIONS).partition(":")[0]
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
@@ -123,6 +126,14 @@ def _content(name: str, folder: Path) -> str:
             f"{file.relative_to(path)}\n{_digest(file, file.stat().st_size, file.stat().st_mtime_ns)}\n".encode()
         )
     return digest.hexdigest()
+
+
+def _digest_of(given: Path) -> str:
+    """The checksum of a file that no step makes; empty where it is not there."""
+    if not given.is_file():
+        return ""
+    about = given.stat()
+    return _digest(given, about.st_size, about.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=4096)
