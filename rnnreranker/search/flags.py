@@ -12,6 +12,7 @@ from rnnreranker.method import names
 from rnnreranker.runs.fuse import FuseParams
 
 HYBRID = ("bm25", "dense")  # what `--retriever hybrid` stands for
+AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
 NO_RERANKING = "none"
 TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
 QRELS = "judgements: file, ir_datasets id, or `pydoc`"
@@ -39,8 +40,8 @@ def add_encoder(parser: argparse.ArgumentParser) -> None:
 def add_retrieval(group: Any) -> None:
     """The flags of retrievers, of their fusion and of all their parameters."""
     known = f"{', '.join(names('retriever'))}, or several joined by + and fused; hybrid is {'+'.join(HYBRID)}"
-    text = f"{known} (default: dense)"
-    group.add_argument("--retriever", type=_retriever, default="dense", metavar="NAME", help=text)
+    text = f"{known}; auto: every part of the index that can be searched here, fused by minmax (default: auto)"
+    group.add_argument("--retriever", type=_retriever, default="auto", metavar="NAME", help=text)
     group.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
     group.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
     command.add_method_flags(group, "retriever")
@@ -58,24 +59,26 @@ def retriever_names(text: str) -> list[str]:
 
 def _retriever(text: str) -> str:
     found = retriever_names(text)
-    for name in found:
+    for name in found if text != AUTO else []:
         if name == "hybrid":
             raise argparse.ArgumentTypeError(f"{text}: hybrid is {'+'.join(HYBRID)} and stands alone; name its parts")
+        if name == AUTO:
+            raise argparse.ArgumentTypeError(f"{text}: auto is every part of the index and stands alone")
         if name not in names("retriever"):
-            known = nearest(name, [*names("retriever"), "hybrid"])
+            known = nearest(name, [*names("retriever"), "hybrid", AUTO])
             raise argparse.ArgumentTypeError(f"{name or text}: no such retriever; {known}")
     if len(set(found)) < len(found):
         raise argparse.ArgumentTypeError(f"{text}: expected different retrievers")
     return text
 
 
-def fuse_params(args: argparse.Namespace, count: int) -> FuseParams:
-    """How the flags say to fuse a number of runs; 0 = as many as may be.
+def fuse_params(args: argparse.Namespace, count: int, base: FuseParams | None = None) -> FuseParams:
+    """How the flags say to fuse a number of runs; 0 = as many as may be; `base` = what counts where they say nothing.
 
     Raises:
         InputError: values out of range, another number of weights, --rrf-k with another method.
     """
-    params = command.chosen(args, FuseParams)
+    params = command.chosen(args, FuseParams, base=base)
     weights = params.weight_of_runs
     if weights is not None and count and len(weights) != count:
         raise InputError(f"--weights {args.weights}: {len(weights)} for {count} runs; expected one for each")

@@ -23,6 +23,7 @@ from rnnreranker.settings import hints_of
 if TYPE_CHECKING:
     from rnnreranker.vectors import VectorSource
 
+PART_OF = {"vectors": "dense", "words": "bm25"}  # what methods need → the part that gives it
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
@@ -34,6 +35,15 @@ class Index:
     dense: Path | None = None  # Faiss folder, or a folder or file with a matrix of vectors
     bm25: Path | None = None  # Lucene index
     settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts that the index has."""
+        return tuple(part for part in PART_OF.values() if getattr(self, part) is not None)
+
+    def has(self, need: str) -> bool:
+        """Whether the index has the part that gives what a method needs; what no part gives does not depend on it."""
+        return need not in PART_OF or PART_OF[need] in self.parts
 
     @property
     def lucene(self) -> Path:

@@ -81,6 +81,19 @@ def query_vectors(
     return found
 
 
+def check_query_vectors(args: argparse.Namespace, index: Index) -> None:
+    """Look, without loading it, that the encoder of the queries is here, unless a file has their vectors.
+
+    Raises:
+        InputError: an index that does not say what encoder made it, without --encoder.
+        UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
+    """
+    if args.encoded_queries is None:
+        from rnnreranker.encode.encoder import digest_of
+
+        digest_of(_encoder_name(args, index))
+
+
 def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[str, Any]]:
     """The encoder that a training begins with, and what the index says of it.
 
@@ -99,11 +112,18 @@ def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], 
     from rnnreranker.vectors import QueryVectors
 
     described = {} if args.encoder else index.encoder
-    name = args.encoder or described.get("name")
+    settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
+    return QueryVectors(
+        tuple(topics), encoded_queries(_encoder_name(args, index), settings, list(topics.values()), threads)
+    )
+
+
+def _encoder_name(args: argparse.Namespace, index: Index) -> str:
+    """The encoder of the queries: the one given, else the one that made the index."""
+    name = args.encoder or index.encoder.get("name")
     if not name:
         raise InputError(
             f"{index.name}: this index does not say which encoder made it; "
             "give --encoder NAME|FOLDER, or --encoded-queries FILE.npy"
         )
-    settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
-    return QueryVectors(tuple(topics), encoded_queries(name, settings, list(topics.values()), threads))
+    return str(name)

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker import command
+from rnnreranker.command import say
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find
-from rnnreranker.search.flags import fuse_params, retriever_names
+from rnnreranker.search.auto import FUSION, choose
+from rnnreranker.search.flags import AUTO, fuse_params, retriever_names
 from rnnreranker.search.indexes import Index, open_index
 from rnnreranker.search.inputs import open_inputs
 
@@ -30,6 +33,7 @@ class Pipeline:
         index: where documents come from; inputs: what methods read of it and of the topics.
         needs: of all methods together.
         retrievers: empty where a run was given; rerankers: in their order.
+        retrieved_by: the retrievers as --retriever names them; of `auto`, those that it chose.
         fusion: of several retrievers; hits: candidates per query.
     """
 
@@ -38,6 +42,7 @@ class Pipeline:
     needs: frozenset[str]
     retrievers: list[Retriever]
     rerankers: list[Reranker]
+    retrieved_by: str
     fusion: FuseParams
     hits: int
 
@@ -54,7 +59,7 @@ class Pipeline:
 
 def open_pipeline(
     args: argparse.Namespace,
-    params: Mapping[str, list[Any]],
+    params: Mapping[str, Any],
     topics: Mapping[str, str],
     qrels: pandas.DataFrame | None,
     given: Run | None,
@@ -63,7 +68,7 @@ def open_pipeline(
 
     Args:
         args: of `search`; `rerank` is the list of rerankers.
-        params: the parameters of all methods in their order, by kind.
+        params: the parameters of the rerankers by name.
         topics: query id to text; qrels: judgements, for methods that read them.
         given: a run in place of retrieving.
 
@@ -71,11 +76,15 @@ def open_pipeline(
         InputError: no such index, a part that is not in it, something that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
-    retrieving = [] if given is not None else retriever_names(args.retriever)
-    kinds = [*(find("retriever", name) for name in retrieving), *(find("reranker", name) for name in args.rerank)]
-    needs = frozenset[str]().union(*(kind.needs for kind in kinds))
-    index = open_index(args.index, args.bm25_index, needs=needs)
+    auto, rerankers = given is None and args.retriever == AUTO, list(args.rerank)
+    retrieving = [] if given is not None or auto else retriever_names(args.retriever)
+    index = open_index(args.index, args.bm25_index, needs=_methods(retrieving, rerankers)[1])
     inputs = open_inputs(args, index, topics, qrels)
+    if auto:
+        retrieving, rerankers, line = choose(args, index, inputs)
+        if line:
+            say(line)
+    kinds, needs = _methods(retrieving, rerankers)
     for kind in kinds:
         if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
@@ -83,14 +92,23 @@ def open_pipeline(
         inputs.vectors  # noqa: B018  opened now
     retrievers = [
         kind(inputs, its, threads=args.threads, batch_size=args.batch_size)
-        for kind, its in zip(kinds[: len(retrieving)], params["retriever"], strict=False)
+        for kind, its in zip(kinds, command.method_params(args, "retriever", retrieving), strict=False)
     ]
     for retriever in retrievers:
         retriever.check()
-    rerankers = [
-        kind(inputs, its, threads=args.threads, missing=args.missing, device=args.device if kind.takes_device else None)
-        for kind, its in zip(kinds[len(retrieving) :], params["reranker"], strict=True)
+    common = {"threads": args.threads, "missing": args.missing}
+    made = [
+        kind(inputs, params[kind.name], **common, device=args.device if kind.takes_device else None)
+        for kind in kinds[len(retrieving) :]
     ]
-    for reranker in rerankers if given is not None else []:
+    for reranker in made if given is not None else []:
         reranker.check(given)
-    return Pipeline(index, inputs, needs, retrievers, rerankers, fuse_params(args, len(retrievers)), args.hits)
+    fusion = fuse_params(args, len(retrievers), FUSION if auto else None)
+    named = "+".join(retrieving) if auto else args.retriever
+    return Pipeline(index, inputs, needs, retrievers, made, named, fusion, args.hits)
+
+
+def _methods(retrievers: list[str], rerankers: list[str]) -> tuple[list[Any], frozenset[str]]:
+    """The classes of methods, and what they need together."""
+    kinds = [*(find("retriever", name) for name in retrievers), *(find("reranker", name) for name in rerankers)]
+    return kinds, frozenset[str]().union(*(kind.needs for kind in kinds))
