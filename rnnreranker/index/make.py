@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import fingerprint
+from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
 from rnnreranker.index.part import Part
 
@@ -24,6 +25,7 @@ class Recipe:
         parts: some of `PARTS`.
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
+        impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
 
     Raises:
         InputError: no parts, or unknown ones (with those there are).
@@ -34,6 +36,9 @@ class Recipe:
     encoder: str = "minilm"
     settings: EncoderParams = field(default_factory=EncoderParams)
     dtype: str = "float32"
+    impact_encoder: str = "splade-tiny"
+    impact_settings: SparseEncoderParams = field(default_factory=SparseEncoderParams)
+    impacts: ImpactParams = field(default_factory=ImpactParams)
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in PARTS]:
@@ -45,6 +50,7 @@ class Recipe:
         """What tells one index from another, computed without loading documents or models."""
         from rnnreranker.encode.encoder import digest_of
         from rnnreranker.encode.model_folder import file_digest
+        from rnnreranker.encode.sparse import sparse_digest_of
 
         path = Path(self.documents).expanduser()
         if path.is_file():
@@ -56,7 +62,11 @@ class Recipe:
         else:
             documents = self.documents
         of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
-        return {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
+        found = {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
+        if "impact" in self.parts:
+            of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
+            found["impact"] = fingerprint(sparse_digest_of(self.impact_encoder), *of_impacts)
+        return found
 
 
 def _dense(recipe: Recipe) -> Part:
@@ -72,7 +82,15 @@ def _bm25(recipe: Recipe) -> Part:
     return Bm25Part()
 
 
-PARTS = {"dense": _dense, "bm25": _bm25}  # name → what makes the part of a recipe
+def _impact(recipe: Recipe) -> Part:
+    from rnnreranker.encode.sparse import load_sparse_encoder
+    from rnnreranker.index.impact import ImpactPart
+
+    encoder = load_sparse_encoder(recipe.impact_encoder, **recipe.impact_settings.to_dict())
+    return ImpactPart(encoder, recipe.impacts)
+
+
+PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact}  # name → what makes the part of a recipe
 
 
 def make_index(
@@ -97,7 +115,7 @@ def make_index(
     if there:
         if not missing:
             return Built(output, describe(output)["count"], 0), []
-        inputs = {**describe(output)["inputs"], **({} if inputs["dense"] is None else inputs)}
+        inputs = describe(output)["inputs"] | {key: value for key, value in inputs.items() if value is not None}
         made = [PARTS[part](recipe) for part in missing]
         return add_parts(output, made, threads=threads, inputs=inputs), missing
 
@@ -114,18 +132,19 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
     """The parts that `output` has; none where there is no index.
 
     Raises:
-        InputError: an index of other documents or, where both have vectors, of other vectors.
+        InputError: an index of other documents or, where both have such a part, of other vectors or impacts.
     """
     if not output.is_dir() or not any(output.iterdir()):
         return []
     described = describe(output)
     parts = described.get("parts", {})
-    dense = parts.get("dense", {})
+    dense, impact = parts.get("dense", {}), parts.get("impact", {})
     others = {
         "documents": f"other documents ({described.get('documents', 'unknown')})",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
+        "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
     }
-    compared = ["documents", *(["dense"] if "dense" in recipe.parts and dense else [])]
+    compared = ["documents", *(part for part in ("dense", "impact") if part in recipe.parts and part in parts)]
     before = described.get("inputs", {})
     if differing := [others[part] for part in compared if before.get(part) != inputs[part]]:
         raise InputError(

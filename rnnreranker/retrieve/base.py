@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from rnnreranker import settings
 from rnnreranker.errors import InputError
@@ -51,3 +54,20 @@ class Retriever(ABC):
     @abstractmethod
     def retrieve(self, hits: int) -> Run:
         """The run of all topics, in their order, with at most `hits` documents each."""
+
+
+def run_of_rows(
+    qids: tuple[str, ...], docids: Sequence[str], scores: Sequence[np.ndarray], rows: Sequence[np.ndarray]
+) -> Run:
+    """A run of what was found for each query.
+
+    Args:
+        qids: Q queries; docids: row -> docid.
+        scores, rows: of each query, best first, ties by docid.
+    """
+    from rnnreranker.runs import Run
+
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+    names = np.array([docids[row] for row in used], dtype=object)
+    return Run.from_parts(qids, offsets, names, inverse.astype(np.int32), np.concatenate(scores))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError
-from rnnreranker.retrieve.base import Retriever
+from rnnreranker.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -41,8 +39,6 @@ def dense_run(
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.
     """
-    from rnnreranker.runs import Run
-
     dimension = queries.vectors.shape[1]
     if dimension != source.dimension:
         raise InputError(
@@ -54,7 +50,4 @@ def dense_run(
         found = source.search(queries.vectors[first : first + batch_size], hits, threads)
         scores.extend(found[0])
         rows.extend(found[1])
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-    used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
-    docids = np.array([source.docids[row] for row in used], dtype=object)
-    return Run.from_parts(queries.qids, offsets, docids, inverse.astype(np.int32), np.concatenate(scores))
+    return run_of_rows(queries.qids, source.docids, scores, rows)

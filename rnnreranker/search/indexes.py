@@ -7,7 +7,7 @@ import difflib
 import io
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from rnnreranker.java import prebuilt_index_names, start_java
 from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
+    from rnnreranker.impacts import ImpactSource
     from rnnreranker.vectors import VectorSource
 
 PART_OF = {"vectors": "dense", "words": "bm25"}  # what methods need → the part that gives it
@@ -35,6 +36,7 @@ class Index:
     dense: Path | None = None  # Faiss folder, or a folder or file with a matrix of vectors
     bm25: Path | None = None  # Lucene index
     settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
+    impact: Path | None = None  # folder of an index with impacts
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -89,6 +91,19 @@ class Index:
             raise InputError(f"{self.name}: no vectors in this index; dense, hybrid and rnn need a dense index")
         return open_vectors(self.dense)
 
+    @cached_property
+    def impacts(self) -> ImpactSource:
+        """The words' weights of the documents, opened on first use.
+
+        Raises:
+            InputError: no such part, or one that cannot be used.
+        """
+        from rnnreranker.impacts import ImpactSource
+
+        if self.impact is None:
+            raise InputError(f"{self.name}: no impacts in this index; add them with index --parts impact")
+        return ImpactSource(self.impact, self.settings.get("parts", {}).get("impact", {}))
+
 
 def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
@@ -116,7 +131,7 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
     if bm25 is not None:
         lucene = Path(bm25).expanduser()
         lucene = lucene if lucene.exists() else _download(bm25)
-        found = Index(found.name, found.dense, lucene, found.settings)
+        found = replace(found, bm25=lucene)
     return found
 
 
@@ -134,14 +149,15 @@ def _on_disk(name: str) -> Index:
     has_vectors = (path / "index").is_file() or any(path.glob("*.npy"))
     dense = path if has_vectors else None
     lucene = path / "bm25" if (path / "bm25").is_dir() else None
-    if dense is None and lucene is None and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
+    impact = path if (path / "impacts").is_dir() else None
+    if not (dense or lucene or impact) and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
         raise InputError(f"{looks_like_documents} --documents {name}")
-    if dense is None and lucene is None:
+    if not (dense or lucene or impact):
         raise InputError(
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
-            "or a Lucene index; make one with python -m rnnreranker.index"
+            "a Lucene index, or `impacts`; make one with python -m rnnreranker.index"
         )
-    return Index(name, dense, lucene, describe(path))
+    return Index(name, dense, lucene, describe(path), impact)
 
 
 def _built_in(name: str, needs: Collection[str]) -> Index:
@@ -150,7 +166,7 @@ def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.index.make import Recipe, make_index
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
-    wanted = ["dense", *(["bm25"] if "words" in needs else [])]
+    wanted = ["dense", *(["bm25"] if "words" in needs else []), *(["impact"] if "impacts" in needs else [])]
     if not set(wanted) <= set(describe(path).get("parts", {})):
         say(f"making the {name} index in {path} (once; about a minute on two cores)")
         make_index(Recipe(name, wanted), path)

@@ -30,6 +30,7 @@ def open_inputs(
         vectors=lambda: index.vectors,
         texts=lambda: texts_in(index),
         words=lambda: index.lucene,
+        impacts=lambda: index.impacts,
         qrels=qrels,
     )
 

@@ -57,7 +57,7 @@ def texts_in(index: Index) -> Mapping[str, str]:
     """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
     from rnnreranker.index.texts import Texts
 
-    folder = index.dense or index.bm25
+    folder = index.dense or index.impact or index.bm25
     return Texts(folder) if folder is not None and (folder / "corpus").is_dir() else {}
 
 

@@ -18,8 +18,8 @@ class KnownModel:
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = EncoderParams
-    hub: ClassVar[str]  # id on the Hugging Face hub
-    package: ClassVar[str] = ""  # a Python package that carries the files in its folder `model`
+    hub: ClassVar[str] = ""  # id on the Hugging Face hub
+    package: ClassVar[str] = ""  # where a Python package carries the files, which is never imported: a folder in it
     install: ClassVar[str] = ""  # what pip calls it
     sha256: ClassVar[str] = ""  # of model.safetensors; "" = whatever the hub gives
     own_settings: ClassVar[dict[str, Any]] = {}  # what the files do not say

@@ -1,0 +1,66 @@
+"""Texts in batches of about the same length, each computed by one thread: the result depends on neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from rnnreranker.command import cores
+from rnnreranker.command import progress as show_progress
+
+
+def compute_batches(
+    compute: Callable[[list[int]], None],
+    lengths: Sequence[int],
+    tokens: int,
+    threads: int | None = None,
+    *,
+    progress: bool = False,
+) -> None:
+    """Call `compute` with the places of every batch, several at a time, each on one thread of torch.
+
+    Args:
+        compute: takes the places of some texts.
+        lengths: tokens of each text.
+        tokens: padded tokens of a batch, at most; a longer text stands alone.
+        threads: None = one per core.
+        progress: show a bar on stderr.
+    """
+    batches = list(_batches(lengths, tokens))
+    with (
+        _one_torch_thread() as initializer,
+        ThreadPoolExecutor(threads or cores(), initializer=initializer) as pool,
+    ):
+        done = pool.map(compute, batches)
+        for _ in show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done:
+            pass
+
+
+def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places of texts, batch by batch, shortest first, as many as fit `tokens` with their padding.
+
+    >>> list(_batches([600, 3, 300, 300], 1024))
+    [[1, 2, 3], [0]]
+    """
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
+        if batch and (len(batch) + 1) * lengths[place] > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    yield batch
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[Any]:
+    """One torch thread per worker inside the block, the number of before after it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield lambda: torch.set_num_threads(1)
+    finally:
+        torch.set_num_threads(before)

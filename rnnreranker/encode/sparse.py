@@ -1,0 +1,246 @@
+"""Texts to weights of the words of a vocabulary: learned sparse encoders, run by sentence-transformers' SparseEncoder.
+
+A SPLADE model gives word t of its vocabulary the weight max over a text's tokens of log(1 + relu(logit of t)), where
+the logits are those of its masked-language model.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from rnnreranker.command import cores
+from rnnreranker.encode.batches import compute_batches
+from rnnreranker.encode.model_folder import ModelFolder, find_model
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.params import SparseEncoderParams
+from rnnreranker.errors import InputError, UnavailableError, require
+from rnnreranker.files import fingerprint
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+KIND = "sparse-encoder"  # of method
+LOGITS = 2**24  # numbers of a batch: its padded tokens times the words of the vocabulary, 64 MiB
+CHUNK = 16  # tokens of a batch whose logits are pooled at a time
+AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
+SPARSE_MODULES = ("SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router")
+
+
+class SparseModel(Protocol):
+    """What gives texts the weights of words: the protocol of everything that makes or searches impacts."""
+
+    name: str
+    fingerprint: str
+    vocabulary: int  # number of words
+    words: str  # fingerprint of the words in their order
+
+    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix: ...
+    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix: ...
+
+
+class Encoded(NamedTuple):
+    """The weights of some texts, (n, V) float32 CSR with ascending columns, and how many of the texts were cut."""
+
+    weights: csr_matrix
+    cut: int
+
+
+class SparseEncoder:
+    """A sparse encoder of texts; made by `load_sparse_encoder`.
+
+    Args:
+        folder: the model's files.
+        params: what the caller says of it.
+    """
+
+    def __init__(self, folder: ModelFolder, params: SparseEncoderParams) -> None:
+        own = read_settings(folder.path)
+        package = require("sentence_transformers", "sparse encoders", "'rnnreranker[sparse]'")
+        transformers = require("transformers", "sparse encoders", "transformers")
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        self._model = package.SparseEncoder(str(folder.path), device="cpu", local_files_only=True).eval()
+        _pool_sooner(self._model)
+        self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
+        limit = self._model.max_seq_length
+        if params.max_length is not None and limit and params.max_length > limit:
+            raise InputError(f"max_length={params.max_length}: {folder.path} takes at most {limit} tokens")
+        self.max_length = int(params.max_length or limit or 512)
+        self._model.max_seq_length = self.max_length
+        self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
+        self.name = folder.name
+        self.params = params
+        self.vocabulary = self._forward(["a"], "document").shape[1]
+        self.words = words_of(self._model.tokenizer, self.vocabulary, folder.path)
+        self.fingerprint = fingerprint("sparse encoder", folder.digest, self.max_length, self._prompts)
+
+    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
+        """The weights of `encode`, of documents."""
+        return self.encode(texts, "document", threads=threads).weights
+
+    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
+        """The weights of `encode`, of queries."""
+        return self.encode(texts, "query", threads=threads).weights
+
+    def encode(
+        self, texts: Sequence[str], what: Literal["query", "document"], *, threads: int | None = None
+    ) -> Encoded:
+        """The weights of texts, in their order.
+
+        Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
+        of the texts nor the number of threads changes a bit. (Other texts in the list may change the last bits.) A text
+        without anything but white space has no words.
+
+        Args:
+            texts: any strings.
+            what: which prompt is put before each text, and which way it takes in a model that has two.
+            threads: None = one per core.
+
+        Raises:
+            InputError: a text that is not a string, weights that are not finite numbers from 0.
+        """
+        from scipy.sparse import csr_matrix, vstack
+
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
+        distinct = sorted({text for text in texts if text.strip()})
+        prompted = [self._prompts[what] + text for text in distinct]
+        lengths = self._lengths(prompted)
+        parts: list[tuple[list[int], csr_matrix]] = []
+
+        def compute(batch: list[int]) -> None:
+            found = csr_matrix(self._forward([prompted[place] for place in batch], what))
+            if not np.isfinite(found.data).all() or (found.data < 0).any():
+                raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
+            parts.append((batch, found))
+
+        cut = [min(length, self.max_length) for length in lengths]
+        compute_batches(compute, cut, max(1, LOGITS // self.vocabulary), min(threads or cores(), AT_ONCE))
+        parts.sort(key=lambda part: part[0])
+        stacked = vstack([*(found for _, found in parts), csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
+        rows = {distinct[place]: row for row, place in enumerate(place for batch, _ in parts for place in batch)}
+        longer = {text for text, length in zip(distinct, lengths, strict=True) if length > self.max_length}
+        taken = stacked[[rows.get(text, len(rows)) for text in texts]]
+        taken.sort_indices()
+        return Encoded(csr_matrix(taken, dtype=np.float32), sum(text in longer for text in texts))
+
+    def _lengths(self, texts: list[str]) -> list[int]:
+        """The number of tokens of each text, uncut."""
+        if not texts:
+            return []
+        found = self._model.tokenizer(
+            texts, truncation=False, padding=False, return_attention_mask=False, return_token_type_ids=False
+        )
+        return [len(tokens) for tokens in found["input_ids"]]
+
+    def _forward(self, batch: list[str], what: str) -> np.ndarray:
+        """(b, V) float32: the weights of a batch of texts."""
+        import torch
+
+        with torch.inference_mode():
+            with self._tokenizing:
+                features = self._model.preprocess(batch, task=what)
+            found = self._model(features, task=what)["sentence_embedding"]
+            if found.is_sparse:
+                found = found.to_dense()
+            if self._model.max_active_dims is not None:
+                kept = torch.topk(found, self._model.max_active_dims, dim=1)
+                found = torch.zeros_like(found).scatter_(1, kept.indices, kept.values)
+            return found.float().numpy()
+
+
+def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
+    """The sparse encoder of a name, hub id or folder.
+
+    Args:
+        name: "splade-tiny", a hub id `org/model`, a folder: of a masked-language model, whose weights are pooled as
+            SPLADE's by maximum, or as sentence-transformers saves a SparseEncoder.
+        given: fields of `SparseEncoderParams`.
+
+    Raises:
+        InputError: no such model, a model that is no masked-language model, a tokenizer of another vocabulary.
+        UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
+    """
+    params = SparseEncoderParams(**given)
+    folder = find_model(name, KIND)
+    _check_kind(folder.path)
+    try:
+        return SparseEncoder(folder, params)
+    except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
+        if isinstance(error, (InputError, UnavailableError)):
+            raise
+        reason = str(error).strip().split("\n")[0][:200]
+        raise InputError(f"{folder.path}: cannot be loaded as a sparse encoder ({reason}); get it again") from None
+
+
+def sparse_digest_of(name: str) -> str:
+    """What tells the model of a name from others, whatever the settings.
+
+    Raises:
+        InputError, UnavailableError: as `load_sparse_encoder`.
+    """
+    return find_model(name, KIND).digest
+
+
+def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
+    """The fingerprint of a tokenizer's words in their order.
+
+    Args:
+        tokenizer: of transformers; vocabulary: words that the model gives weights; folder: for the error.
+
+    Raises:
+        InputError: more words than the model gives weights.
+    """
+    words = tokenizer.get_vocab()
+    if (count := max(words.values()) + 1) > vocabulary:
+        raise InputError(
+            f"{folder}: its tokenizer has {count} words, its model weights of {vocabulary}; "
+            "expected a tokenizer of the same vocabulary: get the model again"
+        )
+    return fingerprint("words", vocabulary, sorted(words, key=words.__getitem__))
+
+
+def _check_kind(folder: Path) -> None:
+    """Look that a folder holds a masked-language model or a saved SparseEncoder; others would get random weights."""
+    path = folder / ("modules.json" if (folder / "modules.json").is_file() else "config.json")
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); get the model again") from None
+    if isinstance(said, list):
+        kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in said]
+        if not set(kinds) & set(SPARSE_MODULES):
+            raise InputError(
+                f"{folder}: its modules are {', '.join(kinds)}; expected a sparse encoder, with one of "
+                f"{', '.join(SPARSE_MODULES)}; a dense model is for --encoder"
+            )
+    elif not any(str(name).endswith("ForMaskedLM") for name in said.get("architectures") or []):
+        raise InputError(
+            f"{folder}: a {' or '.join(said.get('architectures') or ['model without architectures'])}; expected a "
+            "masked-language model (...ForMaskedLM) as SPLADE is; a dense model is for --encoder"
+        )
+
+
+def _pool_sooner(model: Any) -> None:
+    """Replace SPLADE's pooling by maximum with one that gives the same bits in a fraction of the time; bound others.
+
+    log(1 + relu(x)) rises with x, so that the logarithm of the largest logit is the largest logarithm: one logarithm
+    a word and text, in place of one a word and token.
+    """
+    from rnnreranker.encode.splade_max import SpladeMax
+
+    for name, module in list(model.named_modules()):
+        if type(module).__name__ != "SpladePooling":
+            continue
+        if module.pooling_strategy == "max" and module.activation_function == "relu":
+            above, _, last = name.rpartition(".")
+            setattr(model.get_submodule(above), last, SpladeMax())
+        else:
+            module.chunk_size = CHUNK

@@ -1,0 +1,49 @@
+"""Queries without a model: how often each word of the vocabulary stands in them, as SPLADE-doc searches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.sparse import KIND, words_of
+from rnnreranker.errors import InputError, require
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_matrix, str]:
+    """(n, vocabulary) float32: how often each text has each word, and the fingerprint of the words.
+
+    Only the tokenizer is loaded; its special tokens, as [CLS], do not count.
+
+    Args:
+        name: of a sparse encoder, as `load_sparse_encoder` takes it.
+        texts: any strings; vocabulary: number of words.
+
+    Raises:
+        InputError: no such model, a tokenizer that cannot be loaded or has more words.
+        UnavailableError: as `load_sparse_encoder`.
+    """
+    from scipy.sparse import csr_matrix
+
+    folder = find_model(name, KIND).path
+    transformers = require("transformers", "counting the words of queries", "transformers")
+    try:
+        place = folder / read_settings(folder).transformer
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None
+    words = words_of(tokenizer, vocabulary, folder)
+    found = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
+    counts = [sorted(Counter(tokens).items()) for tokens in found]
+    offsets = np.concatenate([[0], np.cumsum([len(own) for own in counts])]).astype(np.int64)
+    terms = np.array([term for own in counts for term, _ in own], dtype=np.int32)
+    weights = np.array([count for own in counts for _, count in own], dtype=np.float32)
+    return csr_matrix((weights, terms, offsets), (len(texts), vocabulary)), words

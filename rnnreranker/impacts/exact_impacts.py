@@ -1,0 +1,56 @@
+"""Exact search over impacts: inner products of sparse vectors, block by block of documents.
+
+Products are summed in float64 in ascending order of words, and whole numbers exactly: a score depends neither on the
+blocks nor on the threads nor on the other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+QUERIES = 16  # multiplied together
+
+Hits = tuple[np.ndarray, np.ndarray]  # scores (float64) and rows (int64)
+
+
+def best_impacts(
+    queries: csr_matrix, blocks: Iterable[tuple[int, csr_matrix]], hits: int, places: np.ndarray, threads: int
+) -> list[Hits]:
+    """The best documents of every query that share a word with it, by descending score, ties by docid.
+
+    Args:
+        queries: (Q, V) float64 CSR with ascending columns.
+        blocks: first row of a block of documents, and its words' documents, (V, n) float64 CSR.
+        hits: documents per query, at most.
+        places: (N,) the place of each row among the docids in their order.
+        threads: queries are divided among them.
+    """
+    found: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
+    groups = [slice(first, first + QUERIES) for first in range(0, queries.shape[0], QUERIES)]
+    with ThreadPoolExecutor(threads) as pool:
+        for first, postings in blocks:
+            for group, products in zip(groups, pool.map(lambda g, p=postings: queries[g] @ p, groups), strict=True):
+                for number, query in enumerate(range(*group.indices(queries.shape[0]))):
+                    own = slice(products.indptr[number], products.indptr[number + 1])
+                    rows = products.indices[own].astype(np.int64) + first
+                    before = found[query]
+                    scores = np.concatenate([before[0], products.data[own]])
+                    found[query] = _best(scores, np.concatenate([before[1], rows]), hits, places)
+    return found
+
+
+def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -> Hits:
+    """The first `hits` by descending score, ties by docid."""
+    if len(scores) > hits:
+        lowest = np.partition(scores, len(scores) - hits)[len(scores) - hits]
+        kept = scores >= lowest
+        scores, rows = scores[kept], rows[kept]
+    order = np.lexsort((places[rows], -scores))[:hits]
+    return scores[order], rows[order]

@@ -1,0 +1,83 @@
+"""The files of impacts: `offsets.npy`, `terms.npy` and `weights.npy`, a CSR matrix in three memory-mapped arrays.
+
+Document r has the words terms[offsets[r]:offsets[r + 1]], ascending, with the weights at the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+FOLDER = "impacts"
+OFFSETS, TERMS, WEIGHTS = "offsets.npy", "terms.npy", "weights.npy"
+
+
+def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool) -> int:
+    """Write the three files; the number of postings, which is that of non-zero weights.
+
+    Args:
+        folder: made here.
+        blocks: gives the documents' weights, (n_i, vocabulary) CSR with ascending columns, whenever it is called.
+        vocabulary: words; up to 65,536 of them have 16-bit numbers.
+        exact: keep weights as float32; otherwise they are whole numbers, kept in 8 bits if all fit, else in 16.
+    """
+    largest, lengths = 0.0, [np.zeros(1, dtype=np.int64)]
+    for block in blocks():
+        largest = max(largest, float(block.data.max(initial=0)))
+        lengths.append(np.diff(block.indptr).astype(np.int64))
+    offsets = np.cumsum(np.concatenate(lengths))
+    folder.mkdir(parents=True)
+    np.save(folder / OFFSETS, offsets)
+    weight_type = "<f4" if exact else "|u1" if largest <= np.iinfo(np.uint8).max else "<u2"
+    term_type = "<u2" if vocabulary <= 2**16 else "<u4"
+    with open(folder / TERMS, "wb") as terms, open(folder / WEIGHTS, "wb") as weights:
+        for stream, kind in ((terms, term_type), (weights, weight_type)):
+            described = {"descr": kind, "fortran_order": False, "shape": (int(offsets[-1]),)}
+            np.lib.format.write_array_header_1_0(stream, described)
+        for block in blocks():
+            terms.write(block.indices.astype(term_type).tobytes())
+            weights.write(block.data.astype(weight_type).tobytes())
+    return int(offsets[-1])
+
+
+def map_impacts(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets (n+1,) int64, terms and weights (p,), memory-mapped.
+
+    Raises:
+        InputError: a file that is missing or cut short, or files that do not fit together.
+    """
+    offsets, terms, weights = (_map(folder / name) for name in (OFFSETS, TERMS, WEIGHTS))
+    expected: tuple[tuple[str, np.ndarray, tuple[Any, ...]], ...] = (
+        (OFFSETS, offsets, (np.int64,)),
+        (TERMS, terms, (np.uint16, np.uint32)),
+        (WEIGHTS, weights, (np.uint8, np.uint16, np.float32)),
+    )
+    for name, array, kinds in expected:
+        if array.ndim != 1 or array.dtype not in kinds:
+            raise InputError(f"{folder / name}: has shape {array.shape} and type {array.dtype}; build the index again")
+    if len(offsets) < 2 or not len(terms) == len(weights) == offsets[-1]:
+        raise InputError(
+            f"{folder}: {OFFSETS} ends at {offsets[-1:].tolist()}, {TERMS} has {len(terms)} and {WEIGHTS} "
+            f"{len(weights)} numbers; expected three files of the same index: build it again"
+        )
+    return offsets, terms, weights
+
+
+def _map(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; build the index again") from None
+    except (ValueError, EOFError, OSError) as error:
+        try:
+            return np.load(path, allow_pickle=False)  # an empty array cannot be mapped
+        except (ValueError, EOFError, OSError):
+            raise InputError(f"{path}: not a whole .npy file ({error}); build the index again") from None

@@ -1,0 +1,175 @@
+"""Impacts on disk, found by docid and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.command import cores
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+from rnnreranker.impacts.exact_impacts import best_impacts
+from rnnreranker.impacts.files import FOLDER, OFFSETS, map_impacts
+from rnnreranker.impacts.whole import whole
+from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.validity import sample
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+BLOCK = 2**23  # postings that are turned into postings lists together, 100 MB
+KEPT = 2**25  # postings up to which the lists of all documents stay in memory
+
+
+class ImpactSource:
+    """The weights of words in the documents of an index.
+
+    Args:
+        index: the folder of the index, with `docid` and a folder `impacts`.
+        described: what rnnreranker.json says of this part.
+
+    Attributes:
+        docids: row -> docid; vocabulary: number of words; words: fingerprint of the words in their order.
+        factor: what weights were multiplied by before rounding; None = they are kept as they were.
+        encoder: its name and settings, for `load_sparse_encoder(name, **settings)`.
+
+    Raises:
+        InputError: files that are missing, cut short or do not fit together, a description that is not one.
+    """
+
+    def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        self._folder = index / FOLDER
+        self._offsets, self._terms, self._weights = map_impacts(self._folder)
+        self._ids = read_ids(index / "docid")
+        self.docids: Sequence[str] = self._ids.names
+        if len(self.docids) != len(self._offsets) - 1:
+            raise InputError(
+                f"{index / 'docid'}: has {len(self.docids)} docids, {self._folder / OFFSETS} is of "
+                f"{len(self._offsets) - 1} documents; expected as many: build the index again"
+            )
+        try:
+            self.vocabulary = int(described["vocabulary"])
+            self.words = str(described["words"])
+            self.factor = None if described["factor"] is None else float(described["factor"])
+            self.encoder: Mapping[str, Any] = {"name": described["encoder"]["name"], **described["encoder"]}
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"{index / 'rnnreranker.json'}: does not describe impacts as this version does; make the index again"
+            ) from None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these impacts from others."""
+        return fingerprint("impacts", *(sample(path) for path in sorted(self._folder.glob("*.npy"))), self.words)
+
+    @property
+    def postings(self) -> int:
+        """The number of non-zero weights."""
+        return len(self._terms)
+
+    @cached_property
+    def document_frequencies(self) -> np.ndarray:
+        """(V,) int64: in how many documents each word has a weight."""
+        found = np.zeros(self.vocabulary, dtype=np.int64)
+        for first in range(0, self.postings, BLOCK):
+            found += np.bincount(self._terms[first : first + BLOCK], minlength=self.vocabulary)
+        return found
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray) -> csr_matrix:
+        """(n, V) float32 CSR: the weights of the given rows, whole numbers where `factor` is a number.
+
+        Raises:
+            InputError: a row out of range.
+        """
+        from scipy.sparse import csr_matrix
+
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self.docids)):
+            raise InputError(f"rows {rows.min()} to {rows.max()}: expected 0..{len(self.docids) - 1}")
+        starts, lengths = self._offsets[rows], self._offsets[rows + 1] - self._offsets[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
+        terms = self._terms[places].astype(np.int32)
+        return csr_matrix((self._weights[places].astype(np.float32), terms, ends), (len(rows), self.vocabulary))
+
+    def search(
+        self, queries: csr_matrix, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        Exact: the score is the inner product with the stored weights; documents that share no word with a query are not
+        found. The result does not depend on the number of queries or threads.
+
+        Args:
+            queries: (Q, V) CSR; see `as_stored` for queries in the numbers of the stored weights.
+            hits: documents per query, at most.
+            threads: None = one per core.
+
+        Raises:
+            InputError: queries of another vocabulary, hits < 1, NaN or infinite weights.
+        """
+        if queries.shape[1] != self.vocabulary:
+            raise InputError(
+                f"queries have weights of {queries.shape[1]} words, {self._folder} of {self.vocabulary}; "
+                "encode the queries with the encoder that made the index"
+            )
+        if hits < 1:
+            raise InputError(f"hits={hits}: expected an integer >= 1")
+        if not np.isfinite(queries.data).all():
+            raise InputError("queries have NaN or infinite weights; encode them again")
+        queries = queries.astype(np.float64)
+        queries.sort_indices()
+        found = best_impacts(queries, self._postings(), hits, self._places, threads or cores())
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    def as_stored(self, weights: csr_matrix) -> csr_matrix:
+        """Weights of queries as the documents' are kept: times the factor and rounded, or as they are.
+
+        Raises:
+            InputError: a weight that 16 bits cannot hold after the factor.
+        """
+        return weights if self.factor is None else whole(weights, self.factor, "queries")
+
+    def _postings(self) -> Iterator[tuple[int, csr_matrix]]:
+        """First row and words' documents, (V, n) float64 CSR, of each block of documents."""
+        return iter(self._kept) if self.postings <= KEPT else self._read()
+
+    @cached_property
+    def _kept(self) -> list[tuple[int, csr_matrix]]:
+        return list(self._read())
+
+    def _read(self) -> Iterator[tuple[int, csr_matrix]]:
+        from scipy.sparse import csr_matrix
+
+        first = 0
+        while first < len(self.docids):
+            last = int(np.searchsorted(self._offsets, self._offsets[first] + BLOCK, side="right")) - 1
+            last = min(max(last, first + 1), len(self.docids))
+            own = slice(self._offsets[first], self._offsets[last])
+            terms = self._terms[own].astype(np.int32)
+            if len(terms) and terms.max() >= self.vocabulary:
+                raise InputError(f"{self._folder}: has word {terms.max()} of {self.vocabulary}; build the index again")
+            offsets = (self._offsets[first : last + 1] - self._offsets[first]).astype(np.int32)
+            weights = self._weights[own].astype(np.float64)
+            block = csr_matrix((weights, terms, offsets), (last - first, self.vocabulary))
+            yield first, block.T.tocsr()
+            first = last
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """(N,) int64: the place of each row among the docids in their order, for ties."""
+        import pyarrow
+        import pyarrow.compute
+
+        places = np.empty(len(self.docids), dtype=np.int64)
+        in_order = pyarrow.compute.sort_indices(pyarrow.array(self.docids, type=pyarrow.string()))
+        places[in_order.to_numpy()] = np.arange(len(places))
+        return places
