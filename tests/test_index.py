@@ -354,7 +354,7 @@ def test_a_description_in_the_former_layout_is_read(tmp_path: Path, letters: lis
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--parts", "dense,imapct"], "imapct: no such part of an index; known: bm25, dense"),
+        (["--parts", "dense,imapct"], "imapct: no such part of an index; did you mean impact?"),
         (["--parts", "dens"], "dens: no such part of an index; did you mean dense"),
         (["--parts", ""], ": no such part of an index; known: bm25, dense"),
         (["--parts", "bm25", "--no-dense"], "--no-dense beside --parts"),

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from rnnreranker.encode.batches import compute_batches
+from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel

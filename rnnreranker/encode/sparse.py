@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from rnnreranker.command import cores
-from rnnreranker.encode.batches import compute_batches
+from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import ModelFolder, find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams

@@ -13,7 +13,7 @@ from rnnreranker.command import counted, say
 from rnnreranker.data.document import Document
 from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.files import fingerprint, write_atomically
-from rnnreranker.impacts.files import FOLDER, write_impacts
+from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.impacts.whole import whole
 from rnnreranker.index.part import Part

@@ -50,7 +50,8 @@ def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
             yield batch
             batch = []
         batch.append(place)
-    yield batch
+    if batch:
+        yield batch
 
 
 @contextmanager

