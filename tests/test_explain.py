@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors,
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.explain import Neighbourhood, file_name, neighbourhood
-from rnnreranker.explain.page import LISTED, account, explanation
+from rnnreranker.explain.page import LISTED, account, explanation, membership, summands
 from rnnreranker.explain.picture import Picture, picture, spread
 from rnnreranker.index.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
@@ -25,7 +26,10 @@ SETTINGS = [
     RnnParams(k=5, k_exp=2, tau=1.0, scale="none", weight="exp", weight_scale=0.3, variant="paper"),
     RnnParams(k=6, scale="none", normalize="max"),  # similarities of both signs, so weights of both signs
     RnnParams(k=3, weight="binary"),
+    RnnParams(probes=4, rank_weight=0.5, run_weight=2.0, query_weight=0.0, rank_constant=60.0),
+    RnnParams.preset("vectors"),
 ]
+VECTORS = RnnParams.preset("vectors")
 
 
 def chance(count: int = 25, seed: int = 3) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -53,7 +57,7 @@ def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
     assert len(found.candidates) == len(docids)
     for one in found.candidates:
         assert one.score == pytest.approx(expected[one.element - 1], abs=1e-5)
-        assert one.score == pytest.approx(params.lam * one.geometric + (1 - params.lam) * one.jaccard, abs=1e-12)
+        assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
         assert one.docid == docids[one.element - 1]
         assert one.before == one.element
     scores = [one.score for one in found.candidates]
@@ -64,17 +68,22 @@ def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 def test_shared_neighbours_add_up_to_the_jaccard_similarity(params: RnnParams) -> None:
     found = neighbourhood(*chance(), params)
-    assert any(one.shared for one in found.candidates)
+    assert any(one.shared[0] for one in found.candidates)
     rows = found.steps.expanded
+    assert [part.probe for part in found.parts if part.kind in ("jac", "near")] == list(found.probes)
     for one in found.candidates:
-        assert sum(part.amount for part in one.shared) == pytest.approx(one.jaccard, abs=1e-9)
-        if one.jaccard:
-            assert sum(part.share for part in one.shared) == pytest.approx(1.0)
-            above = np.maximum(rows[0], rows[one.element]).sum()
-            for part in one.shared:
-                assert part.amount * above == pytest.approx(min(part.query_weight, part.weight))
-        amounts = [part.amount for part in one.shared]
-        assert amounts == sorted(amounts, reverse=True)
+        for part, jaccard in zip(found.parts, one.values, strict=True):
+            if part.kind not in ("jac", "near") or part.probe == one.element:
+                continue
+            shared = one.shared[part.probe]
+            assert sum(line.amount for line in shared) == pytest.approx(jaccard, abs=1e-9)
+            if jaccard:
+                assert sum(line.share for line in shared) == pytest.approx(1.0)
+                above = np.maximum(rows[part.probe], rows[one.element]).sum()
+                for line in shared:
+                    assert line.amount * above == pytest.approx(min(line.probe_weight, line.weight))
+            amounts = [line.amount for line in shared]
+            assert amounts == sorted(amounts, reverse=True)
 
 
 def test_links_of_a_context_worked_out_by_hand() -> None:
@@ -84,13 +93,13 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     one half each on 0 and 1; J(0, 1) = 1, half of it by the query and half by the document itself, and J = 0 elsewhere.
     """
     query, *rest = on_circle(0, 10, 25, 70)
-    params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary")
+    params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary", rank_weight=0, run_weight=0, probes=1)
     found = neighbourhood(query, np.array(rest), ["a", "b", "c"], params)
     assert found.links() == [(0, 1, 0.5)]
     a, b, c = found.candidates
-    assert (a.docid, a.reciprocal, a.extended, a.jaccard) == ("a", True, False, 1.0)
-    assert [(part.element, part.amount, part.share) for part in a.shared] == [(0, 0.5, 0.5), (1, 0.5, 0.5)]
-    assert (b.reciprocal, b.shared, c.reciprocal, c.shared) == (False, (), False, ())
+    assert (a.docid, a.reciprocal, a.extended, a.values) == ("a", {0}, set(), (1.0, 1.0))
+    assert [(line.element, line.amount, line.share) for line in a.shared[0]] == [(0, 0.5, 0.5), (1, 0.5, 0.5)]
+    assert (b.reciprocal, b.shared[0], c.reciprocal, c.shared[0]) == (set(), (), set(), ())
     (link,) = drawn(found).links
     assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
 
@@ -99,10 +108,14 @@ def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
     found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
     lists = found.steps.lists
     links = drawn(found).links
-    assert {link.kind for link in links} == {"query", "extended", "between"}
+    assert {(link.kind, link.extended) for link in links} == {
+        *(("query", True), ("query", False), ("near", True), ("near", False), ("between", False))
+    }
+    assert len({frozenset((link.first, link.second)) for link in links}) == len(links)
     for link in links:
         mutual = link.second in lists[link.first] and link.first in lists[link.second]
-        assert mutual == (link.kind != "extended")
+        assert mutual == (not link.extended)
+    assert {link.second for link in links if link.kind == "near"} == found.steps.sets[1] - {0, 1}
     own = sorted((link for link in links if link.first == 0), key=lambda link: link.weight)
     assert {link.second for link in own} == found.steps.sets[0] - {0}
     assert [link.width for link in own] == sorted(link.width for link in own)
@@ -111,10 +124,11 @@ def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
 
 def test_extended_members_are_told_from_reciprocal_ones() -> None:
     found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
-    extended = {one.element for one in found.candidates if one.extended}
-    assert extended == found.steps.sets[0] - found.reciprocal[0]
-    assert extended
-    assert not any(one.reciprocal and one.extended for one in found.candidates)
+    for probe in found.probes:
+        extended = {one.element for one in found.candidates if probe in one.extended}
+        assert extended == found.steps.sets[probe] - found.reciprocal[probe] - {0}
+        assert extended
+    assert not any(one.reciprocal & one.extended for one in found.candidates)
 
 
 def test_distance_from_the_centre_is_the_new_rank_and_arrows_come_from_the_old() -> None:
@@ -170,12 +184,54 @@ def test_a_moved_document_tells_whom_it_passed() -> None:
 
 def test_what_is_not_listed_is_summed() -> None:
     found = neighbourhood(*chance(40), RnnParams(k=15))
-    longest = max(found.candidates, key=lambda one: len(one.shared))
-    told = account(found, longest, {})
-    assert len(told.lines) == LISTED
-    assert told.others == len(longest.shared) - LISTED > 0
+    longest = max(found.candidates, key=lambda one: len(one.shared[0]))
+    told = account(found, longest, {}).companies[0]
+    assert (told.kind, told.name, len(told.lines)) == ("jac", "the query", LISTED)
+    assert told.others == len(longest.shared[0]) - LISTED > 0
     assert sum(line.share for line in told.lines) + told.others_share == pytest.approx(1.0)
-    assert sum(line.amount for line in told.lines) + told.others_amount == pytest.approx(longest.jaccard)
+    assert sum(line.amount for line in told.lines) + told.others_amount == pytest.approx(told.jaccard)
+
+
+def test_the_five_parts_of_the_default_are_what_the_formula_says() -> None:
+    """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) (J(q, i) + J(c1, i)) / 2."""
+    query, candidates, docids = chance()
+    mixed = np.random.default_rng(1).permutation(len(docids))
+    base = np.sort(np.random.default_rng(2).random(len(docids)))[::-1]
+    found = neighbourhood(query, candidates[mixed], docids, RnnParams(), base=base)
+    assert [(part.kind, part.probe) for part in found.parts] == [
+        *(("rank", 0), ("run", 0), ("geo", 0), ("jac", 0), ("near", 1))
+    ]
+    assert [part.weight for part in found.parts] == pytest.approx([0.2] * 5)
+    expected = rnn_similarity(query[None], candidates[mixed][None], RnnParams(), base=base[None])[0]
+    similar = candidates[mixed] @ query
+    for one in found.candidates:
+        place = one.element - 1
+        rank, run, geo, _, near = one.values
+        assert one.score == pytest.approx(expected[place], abs=1e-5)
+        assert rank == pytest.approx((1 / (11 + place) - 1 / 35) / (1 / 11 - 1 / 35))
+        assert run == pytest.approx((base[place] - base[-1]) / (base[0] - base[-1]))
+        assert geo == pytest.approx((similar[place] - similar.min()) / np.ptp(similar), abs=1e-5)
+        assert (near == 1.0) == (one.element == 1)
+        assert one.run_score == base[place]
+
+
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+def test_the_parts_shown_add_up_to_the_score_shown(params: RnnParams) -> None:
+    for seed in range(3):
+        for one in neighbourhood(*chance(seed=seed), params).candidates:
+            shown = summands(one)
+            assert sum(map(Decimal, shown)) == Decimal(f"{one.score:.4f}")
+            assert [float(text) for text in shown] == pytest.approx(one.amounts, abs=1e-4)
+
+
+def test_a_document_says_in_whose_sets_it_is() -> None:
+    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
+    told = {one.element: membership(found, one) for one in found.candidates}
+    assert "its own, as the first of the run: J with itself is 1" in told[1]
+    for one in found.candidates[1:]:
+        assert ("no set that counts" in told[one.element]) == (not one.sets and one.element != 1)
+        assert ("the query's set through the extension" in told[one.element]) == (0 in one.extended)
+        assert ("the set of d0 as a reciprocal neighbour" in told[one.element]) == (1 in one.reciprocal)
 
 
 class Links(HTMLParser):
@@ -220,7 +276,7 @@ def test_page_is_self_contained_and_its_links_lead_somewhere() -> None:
 def test_page_says_when_candidates_did_not_come_by_similarity() -> None:
     query, candidates, docids = chance()
     note = "did not come in the order of their similarity"
-    found = neighbourhood(query, candidates, docids, RnnParams())
+    found = neighbourhood(query, candidates, docids, VECTORS)
     assert note not in explanation(found, qid="q", query="text", texts={})
     assert [one.by_similarity for one in found.candidates] == [one.element for one in found.candidates]
     found = neighbourhood(query, candidates[::-1], docids, RnnParams())
@@ -236,11 +292,15 @@ def test_page_shows_the_numbers() -> None:
         assert f">{one.after}</td>" in row
         assert f">{one.before}</td>" in row
         assert f"{one.score:.4f}" in row
-        assert f"{0.25 * one.geometric:.4f} + {0.75 * one.jaccard:.4f}" in row
+        shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
+        assert shown == summands(one)
+        assert len(shown) == 5
         if one.moved:
             details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]
-            for part in one.shared[:LISTED]:
-                assert f"{part.share * 100:.1f} %" in details
+            for line in one.shared[0][:LISTED]:
+                assert f"{line.share * 100:.1f} %" in details
+            for part, value, amount in zip(found.parts, one.values, shown, strict=True):
+                assert f'{part.weight:.4g} × {value:.4f}</td><td class="n">{amount}</td>' in details
 
 
 def test_markup_in_ids_and_texts_is_text() -> None:
@@ -273,6 +333,8 @@ def test_a_page_without_moves_says_so() -> None:
         ({"candidates": np.zeros((0, 8), np.float32), "docids": []}, "expected (d,) and (N, d), N >= 1"),
         ({"candidates": np.zeros((25, 7), np.float32)}, "candidates (25, 7): expected (d,) and (N, d)"),
         ({"docids": ["a"]}, "docids has 1 entries for 25 candidates"),
+        ({"base": [1.0]}, "base has 1 entries for 25 candidates"),
+        ({"base": [math.nan] * 25}, "NaN or infinite scores in base"),
         ({"after": [1, 2]}, "after has 2 entries for 25 candidates"),
         ({"query": np.full(8, np.nan, np.float32)}, "NaN or infinite values"),
     ],
@@ -336,6 +398,18 @@ def test_page_has_the_scores_of_the_reranker(tiny: Path, tmp_path: Path) -> None
     expected = RnnReranker(open_vectors(tiny / "index")).rerank(base, queries)["q1"]
     scores = re.findall(r'<td class="n score">(.*?)</td>', page.read_text())
     assert [float(score) for score in scores] == pytest.approx([score for _, score in expected], abs=6e-5)
+
+
+def test_page_says_when_the_run_tells_only_its_order(tiny: Path, tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    argv = flags(tiny, "--run", str(tmp_path / "base.txt"), "--explain", "q1", "--explain-output", str(page))
+    scores = np.random.default_rng(1).random(30)
+    Run.from_dict({"q1": {f"d{i:02d}": float(scores[i]) for i in range(30)}}).write(tmp_path / "base.txt")
+    assert main(argv) == 0
+    assert "only its order" not in page.read_text()
+    Run.from_dict({"q1": {f"d{i:02d}": 30.0 - i for i in range(30)}}).write(tmp_path / "base.txt")
+    assert main(argv) == 0
+    assert "The run tells only its order (its scores follow from the rank)" in page.read_text()
 
 
 def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) -> None:

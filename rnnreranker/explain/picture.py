@@ -1,7 +1,8 @@
 """The neighbourhood as a drawing: the query in the centre, candidates around it, the nearer the higher their new rank.
 
 A candidate's distance from the centre is its new rank, its direction comes from its company: candidates with similar
-neighbours stand side by side. An arrow along the ray leads from where the old rank would put it.
+neighbours stand side by side. An arrow along the ray leads from where the old rank would put it. A candidate that is a
+probe, as the run's first is, has links of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from rnnreranker.explain.neighbourhood import Candidate, Neighbourhood
 
 QUERY_WIDTHS = (1.5, 9.0)  # pixels of the query's thinnest and thickest link
+PROBE_WIDTHS = (1.2, 6.0)  # of a candidate that is a probe
 WIDTHS = (0.6, 4.0)  # of the links among candidates
 INNER = 5.0  # node radii from the centre to the first rank
 NAME_SIZE = 12.5  # pixels of a docid's letters
@@ -44,7 +46,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A line between two elements: `path` in SVG, `width` in pixels, kind "query", "extended" or "between"."""
+    """A line between two elements: `path` in SVG, `width` in pixels.
+
+    kind: "query" and "near" lead from a probe, the query or a candidate, to a member of its set, which it may belong to
+    only by the extension (extended); "between" joins others.
+    """
 
     first: int
     second: int
@@ -52,6 +58,7 @@ class Link:
     width: float
     weight: float
     kind: str
+    extended: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,32 +225,37 @@ def _rings(radii: dict[int, float], taken: np.ndarray) -> tuple[Ring, ...]:
 
 
 def _links(found: Neighbourhood, places: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
-    """Links among the drawn elements; those of the query last, so that they lie on top."""
-    weights = found.steps.weights
-    own = [
-        (element, float(weights[0, element]), "query" if element in found.reciprocal[0] else "extended")
-        for element in sorted(found.steps.sets[0] - {0})
-        if element in places
-    ]
-    between = [(i, j, w) for i, j, w in found.links() if i in places and j in places]
-    largest = max((abs(weight) for _, _, weight in between), default=0.0)
-    largest_own = max((abs(weight) for _, weight, _ in own), default=0.0)
+    """Links among the drawn elements; those of the probes last, the query's at the end, so that they lie on top."""
+    places = {0: (0.0, 0.0), **places}
+    own = {probe: _own_links(found, places, probe) for probe in found.probes if probe in places}
+    taken = {frozenset((link.first, link.second)) for links in own.values() for link in links}
+    pairs = [(i, j, w) for i, j, w in found.links() if i in places and j in places and {i, j} not in taken]
+    largest = max((abs(weight) for _, _, weight in pairs), default=0.0)
     links = [
         Link(i, j, _curve(places[i], places[j]), _width(weight, largest, WIDTHS), weight, "between")
-        for i, j, weight in between
+        for i, j, weight in pairs
     ]
-    links += [
+    return (*links, *(link for probe in reversed(found.probes) for link in own.get(probe, ())))
+
+
+def _own_links(found: Neighbourhood, places: dict[int, tuple[float, float]], probe: int) -> list[Link]:
+    """The links of a probe to the members of its set; of a candidate, none to the query, which may have its own."""
+    weights = {element: float(found.steps.weights[probe, element]) for element in sorted(found.steps.sets[probe])}
+    weights = {element: w for element, w in weights.items() if element in places and element not in (0, probe)}
+    largest = max(map(abs, weights.values()), default=0.0)
+    kind, widths = ("near", PROBE_WIDTHS) if probe else ("query", QUERY_WIDTHS)
+    return [
         Link(
-            0,
+            probe,
             element,
-            "M0 0L{} {}".format(*places[element]),
-            _width(weight, largest_own, QUERY_WIDTHS),
+            _curve(places[probe], places[element]) if probe else "M0 0L{} {}".format(*places[element]),
+            _width(weight, largest, widths),
             weight,
             kind,
+            element not in found.reciprocal[probe],
         )
-        for element, weight, kind in own
+        for element, weight in weights.items()
     ]
-    return tuple(links)
 
 
 def _width(weight: float, largest: float, limits: tuple[float, float]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from rnnreranker.command import say
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.explain import neighbourhood, write_explanation
+from rnnreranker.runs.score_use import why_useless
 from rnnreranker.search.show import first_line, texts_in
 
 if TYPE_CHECKING:
@@ -74,16 +75,18 @@ def explain(
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:
         raise InputError(f"--explain {qid}: nothing was found for this query, so there is nothing to explain")
+    useless = why_useless(base) if params.uses_run and params.run_weight else None
     now = {docid: rank for rank, (docid, _) in enumerate(reranked[qid], 1)}
     found = neighbourhood(
         np.asarray(queries.vectors[queries.qids.index(qid)], dtype=np.float32),
         index.vectors.fetch(index.vectors.rows(context)),
         context,
         params,
+        base=[0.0 if useless else entries[docid] for docid in context],
         before=[ranks[docid] for docid in context],
         after=[now[docid] for docid in context],
     )
     known = texts_in(index)
     texts = {docid: first_line(docid, known[docid]) for docid in context if docid in known}
-    write_explanation(path, found, qid=qid, query=text, texts=texts, source=source)
+    write_explanation(path, found, qid=qid, query=text, texts=texts, source=source, useless=useless or "")
     say(f"explanation of {qid}: {path}")
