@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.method import find, make_params, methods, names
+from rnnreranker.method import defaults_of, fields_of, find, make_params, methods, names
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 
 T = TypeVar("T")
@@ -105,15 +105,19 @@ def add_encoder_flag(group: Any, **options: Any) -> None:
     )
 
 
-def add_dataclass_flags(group: Any, settings: type, skip: Collection[str] = ()) -> None:
+def add_dataclass_flags(
+    group: Any, settings: type[Params], skip: Collection[str] = (), base: Params | None = None
+) -> None:
     """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
 
     Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
-    `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none.
+    `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none. base: the values
+    that the help says are the defaults, where they are not those of the class.
     """
     for field in dataclasses.fields(settings):
         if field.name not in skip:
-            _add_flag(group, field, hints_of(settings)[field.name], f"default: {_shown(field.default)}")
+            usual = field.default if base is None else getattr(base, field.name)
+            _add_flag(group, field, hints_of(settings)[field.name], f"default: {_shown(usual)}")
 
 
 def _shown(default: Any) -> str:
@@ -136,15 +140,16 @@ def add_method_flags(group: Any, kind: str) -> None:
     """One flag per parameter of all methods of a kind, those that several have once; the help names the methods."""
     homes: dict[str, tuple[dataclasses.Field[Any], Any, dict[str, list[str]]]] = {}
     for name, found in methods(kind).items():
-        for field in dataclasses.fields(found.Params):
+        usual = defaults_of(found)
+        for field in fields_of(found):
             defaults = homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], {}))[2]
-            defaults.setdefault(_shown(field.default), []).append(name)
+            defaults.setdefault(_shown(getattr(usual, field.name)), []).append(name)
     for field, hint, defaults in homes.values():
         own = [name for its in defaults.values() for name in its]
-        usual = max(defaults, key=lambda default: len(defaults[default]))
-        others = "".join(f", of {', '.join(its)}: {default}" for default, its in defaults.items() if default != usual)
+        most = max(defaults, key=lambda default: len(defaults[default]))
+        others = "".join(f", of {', '.join(its)}: {default}" for default, its in defaults.items() if default != most)
         of = "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}; "
-        _add_flag(group, field, hint, f"{of}default: {usual}{others}")
+        _add_flag(group, field, hint, f"{of}default: {most}{others}")
 
 
 def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], preset: str | None = None) -> list[Any]:
@@ -155,7 +160,7 @@ def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], pr
     Raises:
         InputError: flags of methods that were not chosen, a preset that none of them takes, values out of range.
     """
-    own = {name: set(hints_of(found.Params)) for name, found in methods(kind).items()}
+    own = {name: {field.name for field in fields_of(found)} for name, found in methods(kind).items()}
     typed = given_of(args, kind)
     foreign = [name for name in typed if not any(name in own[one] for one in chosen)]
     if foreign:
@@ -174,7 +179,7 @@ def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], pr
 
 def given_of(args: argparse.Namespace, kind: str) -> dict[str, Any]:
     """The parameters of any method of a kind that were typed on the command line."""
-    fields = {field.name: field for found in methods(kind).values() for field in dataclasses.fields(found.Params)}
+    fields = {field.name: field for found in methods(kind).values() for field in fields_of(found)}
     typed = {name: getattr(args, typed_name(fields[name]), None) for name in sorted(fields)}
     return {name: value for name, value in typed.items() if value is not None}
 
@@ -197,7 +202,7 @@ def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = Non
     Raises:
         InputError: no such preset or file, values out of range, by the flags that they were given with.
     """
-    base = settings.named(preset) if preset else base or settings()
+    base = settings.named(preset, base) if preset else base or settings()
     typed = given(args, settings)
     with naming_flags(typed):
         return dataclasses.replace(base, **typed)

@@ -90,14 +90,27 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     Raises:
         InputError: no such method, settings that it does not have, values out of range, no such preset.
     """
-    of = find(kind, name).Params
-    hints = hints_of(of)
+    method = find(kind, name)
+    of: type[Params] = method.Params
+    hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
     if unknown := [str(key) for key in values if key not in hints]:
         raise InputError(f"unknown parameters of {name}: {', '.join(unknown)}; known: {', '.join(hints) or 'none'}")
     if preset is not None and not of.presets:
         raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
     typed = {key: plain(value, hints[key]) for key, value in values.items()}
-    return dataclasses.replace(of.named(preset), **typed) if preset is not None else of(**typed)
+    usual = defaults_of(method)
+    return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
+
+
+def defaults_of(method: Any) -> Params:
+    """The settings of a method where none are given: its `defaults`, or those of its `Params`."""
+    found: Params = getattr(method, "defaults", None) or method.Params()
+    return found
+
+
+def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a method's settings, without those that mean nothing to it, which its `without` names."""
+    return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
 
 
 def _with_presets(kind: str) -> str:

@@ -85,17 +85,19 @@ class Params:
         return found
 
     @classmethod
-    def named(cls, text: str) -> Self:
+    def named(cls, text: str, base: Self | None = None) -> Self:
         """The settings that `--preset TEXT` stands for: of a file where TEXT is a path, else of a preset of that name.
+
+        base: what a file leaves out; None = the defaults.
 
         Raises:
             InputError: as `preset` and `from_yaml`.
         """
-        return cls.from_yaml(text) if is_file_name(text) else cls.preset(text)
+        return cls.from_yaml(text, base) if is_file_name(text) else cls.preset(text)
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> Self:
-        """The settings of a YAML file, or of its section `cls.section`; the rest at their defaults.
+    def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
+        """The settings of a YAML file, or of its section `cls.section`; the rest from `base`, or at their defaults.
 
         Raises:
             InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
@@ -108,7 +110,9 @@ class Params:
                 f"{where}: " + "; ".join(f"unknown key {key}, {nearest(str(key), hints)}" for key in unknown)
             )
         try:
-            return cls(**{name: plain(value, hints[name]) for name, value in content.items()})
+            return dataclasses.replace(
+                base or cls(), **{key: plain(value, hints[key]) for key, value in content.items()}
+            )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
 

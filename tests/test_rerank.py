@@ -58,8 +58,10 @@ def test_ties_are_broken_by_docid() -> None:
     vector = np.ones((1, 4), dtype=np.float32)
     source = ArrayVectors(np.repeat(vector, 3, axis=0), ["b", "c", "a"])
     run = Run.from_dict({"q": {"c": 3.0, "b": 2.0, "a": 1.0}})
-    reranked = RnnReranker(source).rerank(run, QueryVectors(("q",), vector))
+    reranked = RnnReranker(source, RnnParams.preset("vectors")).rerank(run, QueryVectors(("q",), vector))
     assert [docid for docid, _ in reranked["q"]] == ["a", "b", "c"]
+    kept = RnnReranker(source).rerank(run, QueryVectors(("q",), vector))  # where nothing else speaks, the run does
+    assert [docid for docid, _ in kept["q"]] == ["c", "b", "a"]
 
 
 def test_missing_candidates_are_counted_or_left_below(collection: tuple) -> None:

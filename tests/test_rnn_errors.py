@@ -54,7 +54,13 @@ def test_numpy_numbers_become_plain_ones() -> None:
 
 
 def test_the_default_and_the_published_presets() -> None:
-    assert RnnParams() == RnnParams(10, 3, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors")
+    first_stage = (1.0, 1.0, 1.0, 10.0, 2)  # weights of rank, run score and q.d; rank constant; probes
+    assert RnnParams() == RnnParams(10, 2, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors", *first_stage)
+    alone = (0.0, 0.0, 1.0, 10.0, 1)
+    vectors = RnnParams(10, 3, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors", *alone)
+    assert RnnParams.preset("vectors") == vectors
+    assert RnnParams().uses_run
+    assert not vectors.uses_run
     published = {
         "tas-b": (60, 21, 3, 0.0, 0.451),
         "coder-tas-b": (60, 21, 3, 0.0, 0.451),
@@ -62,7 +68,9 @@ def test_the_default_and_the_published_presets() -> None:
         "coder-cocondenser": (63, 19, 8, 0.5, 0.473),
     }
     for name, (context, k, k_exp, tau, lam) in published.items():
-        assert RnnParams.preset(name) == RnnParams(k, k_exp, tau, lam, "linear", 2.4, None, "none", context, "authors")
+        expected = RnnParams(k, k_exp, tau, lam, "linear", 2.4, None, "none", context, "authors", *alone)
+        assert RnnParams.preset(name) == expected
+        assert not expected.uses_run
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:

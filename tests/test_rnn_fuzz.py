@@ -97,6 +97,9 @@ def draw(seed: int) -> Case:
         normalize=[None, "max", "mean"][rng.integers(0, 3)],  # type: ignore[arg-type]
         scale=scale,  # type: ignore[arg-type]
         variant=str(rng.choice(["authors", "paper"])),  # type: ignore[arg-type]
+        rank_weight=float(rng.choice([0.0, 1.0])),
+        run_weight=float(rng.choice([0.0, 1.0, 3.0])),
+        probes=int(rng.choice([1, 2, 3, 30])),
     )
     probes = tuple(int(probe) for probe in rng.integers(0, n + 1, rng.integers(1, 4)))
     return Case(array, lengths, params, probes, int(rng.integers(1, 4)), kind, broken)
@@ -247,6 +250,7 @@ def check_reranker(case: Case, seed: int) -> str:
         assert "\n" not in str(caught.value)
         return "refused"
     found = reranker.rerank(run, QueryVectors(tuple(entries), queries))
+    known = reranker.run_scores(run)
     again = {qid: found[qid] for qid in found.qids}
     for number, qid in enumerate(run.qids):
         assert {docid for docid, _ in again[qid]} == set(entries[qid])
@@ -256,7 +260,9 @@ def check_reranker(case: Case, seed: int) -> str:
         head = min(params.context, len(order))
         assert again[qid] == order
         assert [docid for docid, _ in order[head:]] == [docid for docid, _ in run[qid][head:]]
-        alone = rnn_similarity(queries[number][None], contexts[number][None, 1:], params)[0]
+        first, size = int(run.offsets[number]), len(contexts[number]) - 1
+        base = known[first : first + size][None]
+        alone = rnn_similarity(queries[number][None], contexts[number][None, 1:], params, base=base)[0]
         assert dict(again[qid][:head]) == dict(zip(heads[number], alone.astype(np.float64).tolist(), strict=True))
     return "met"
 

@@ -28,6 +28,11 @@ ANY_PARAMS = st.builds(
     normalize=st.sampled_from([None, "max"]),
     scale=st.sampled_from(["minmax", "none"]),
     variant=st.sampled_from(["authors", "paper"]),
+    rank_weight=st.sampled_from([0.0, 1.0, 3.0]),
+    run_weight=st.sampled_from([0.0, 1e-300, 1e308]),
+    query_weight=st.sampled_from([0.5, 1.0, 1e308]),
+    rank_constant=st.sampled_from([1e-3, 10.0, 1e308]),
+    probes=st.integers(1, 9),
 )
 
 
@@ -98,6 +103,60 @@ def test_the_default_does_not_depend_on_a_constant(cosine: bool, root: float, sh
     np.testing.assert_allclose(after, before, atol=10 * share)
 
 
+def of_a_run(seed: int, n: int) -> np.ndarray:
+    """(1, N) scores of a first stage, falling, some of them equal."""
+    rng = np.random.default_rng((seed, 1))
+    return -np.sort(-np.round(rng.standard_normal((1, n)), 1))
+
+
+@ANY
+@given(seed=SEEDS, factor=st.floats(1e-2, 1e2), constant=st.floats(1.0, 100.0))
+def test_the_default_does_not_depend_on_the_scale_of_the_runs_scores(seed: int, factor: float, constant: float) -> None:
+    queries, candidates = encoded(seed)
+    base = of_a_run(seed, candidates.shape[1])
+    before = rnn_similarity(queries, candidates, DEFAULT, base=base)
+    for changed in (base * factor, base + constant, base * factor + constant):
+        after = rnn_similarity(queries, candidates, DEFAULT, base=changed)
+        np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+@ANY
+@given(seed=SEEDS, factor=st.floats(1e-2, 1e2), root=st.sampled_from([0.0, 1.0, 3.0, 10.0]))
+def test_with_a_run_the_default_does_not_depend_on_the_scale_of_vectors(seed: int, factor: float, root: float) -> None:
+    queries, candidates = encoded(seed, n=12)
+    params, base = dataclasses.replace(DEFAULT, k=4), of_a_run(seed, 12)
+    assume(far_from_ties(queries, candidates, params, 1e-4))
+    before = rnn_similarity(queries, candidates, params, base=base)
+    shifted = [np.concatenate([part, np.full_like(part[..., :1], root)], axis=-1) for part in (queries, candidates)]
+    after = rnn_similarity(*(part * np.float32(factor) for part in shifted), params, base=base)
+    np.testing.assert_allclose(after, before, atol=1e-3)
+
+
+@ANY
+@given(seed=SEEDS, params=ANY_PARAMS)
+def test_without_a_run_the_inner_products_are_the_run(seed: int, params: RnnParams) -> None:
+    queries, candidates = encoded(seed)
+    products = np.einsum("bnd,bd->bn", candidates, queries)
+    order = np.argsort(-products, axis=1, kind="stable")
+    assume(-np.diff(np.take_along_axis(products, order, axis=1)).max() > 1e-6)
+    run = rnn_similarity(
+        queries,
+        np.take_along_axis(candidates, order[:, :, None], axis=1),
+        params,
+        base=np.take_along_axis(products, order, axis=1),
+    )
+    alone = rnn_similarity(queries, candidates, params)
+    np.testing.assert_allclose(run, np.take_along_axis(alone, order, axis=1), rtol=1e-4, atol=1e-4)
+
+
+def test_equal_scores_of_a_run_say_nothing() -> None:
+    queries, candidates = encoded(3)
+    params = dataclasses.replace(DEFAULT, rank_weight=0.0, query_weight=0.0, run_weight=1.0)
+    same = rnn_similarity(queries, candidates, params, base=np.full((1, 24), 7.5))
+    jaccard = jaccard_similarity(np.concatenate([queries[:, None], candidates], axis=1), params, probes=(0, 1))
+    np.testing.assert_allclose(same, (1 - params.lam) * jaccard[:, :, 1:].mean(axis=1), rtol=1e-6)
+
+
 def test_published_parameters_do_depend_on_the_scale() -> None:
     queries, candidates = encoded(1, batch=20)
     raw = dataclasses.replace(RnnParams.preset("coder-cocondenser"), k=8)
@@ -123,14 +182,20 @@ def test_the_order_of_candidates_does_not_matter(seed: int, order: random.Random
 @given(seed=SEEDS, params=ANY_PARAMS, batch=st.integers(2, 40), n=st.integers(1, 70), threads=st.integers(2, 4))
 def test_batch_and_threads_change_no_byte(seed: int, params: RnnParams, batch: int, n: int, threads: int) -> None:
     queries, candidates = encoded(seed, batch, n)
-    lengths = np.random.default_rng(seed).integers(0, n + 1, batch)
-    candidates[np.arange(n)[None] >= lengths[:, None]] = np.nan  # padding is never looked at
-    whole = rnn_similarity(queries, candidates, params, lengths=lengths, threads=threads)
-    assert rnn_similarity(queries, candidates, params, lengths=lengths, threads=1).tobytes() == whole.tobytes()
+    rng = np.random.default_rng(seed)
+    lengths, base = rng.integers(0, n + 1, batch), rng.standard_normal((batch, n)) if seed % 3 else None
+    padding = np.arange(n)[None] >= lengths[:, None]  # never looked at
+    candidates[padding] = np.nan
+    if base is not None:
+        base[padding] = np.nan
+    whole = rnn_similarity(queries, candidates, params, base=base, lengths=lengths, threads=threads)
+    one = rnn_similarity(queries, candidates, params, base=base, lengths=lengths, threads=1)
+    assert one.tobytes() == whole.tobytes()
     for row, length in enumerate(lengths):
         assert (whole[row, length:] == -np.inf).all()
         if length:
-            alone = rnn_similarity(queries[row : row + 1], candidates[row : row + 1, :length], params)
+            known = None if base is None else base[row : row + 1, :length]
+            alone = rnn_similarity(queries[row : row + 1], candidates[row : row + 1, :length], params, base=known)
             assert alone[0].tobytes() == whole[row, :length].tobytes()
 
 
@@ -140,7 +205,7 @@ def test_both_functions_agree(seed: int, params: RnnParams, threads: int) -> Non
     queries, candidates = encoded(seed, batch=30)
     vectors = np.concatenate([queries[:, None], candidates], axis=1)
     jaccard = jaccard_similarity(vectors, params, threads=threads)
-    alone = dataclasses.replace(params, lam=0.0)
+    alone = dataclasses.replace(params, lam=0.0, probes=1)
     assert rnn_similarity(queries, candidates, alone).tobytes() == jaccard[:, 0, 1:].tobytes()
     np.testing.assert_array_equal(jaccard_similarity(vectors, params, probes=(5, 0))[:, 1], jaccard[:, 0])
 
@@ -164,6 +229,12 @@ def test_never_nan(seed: int, params: RnnParams, n: int, kind: str) -> None:
     elif kind == "equal":
         vectors[:] = vectors[:, :1]
     assert np.isfinite(rnn_similarity(vectors[:, 0], vectors[:, 1:], params)).all()
+    for base in (rng.choice([-1e308, 0.0, 1e308, 5e-324], n), np.full(n, 1e308)):
+        found = rnn_similarity(vectors[:, 0], vectors[:, 1:], params, base=base[None])
+        assert np.isfinite(found).all()
+        if params.scale == "minmax":
+            assert found.min() >= 0
+            assert found.max() <= 1 + 1e-6
     jaccard = jaccard_similarity(vectors, params, probes=(0, n))
     assert np.isfinite(jaccard).all()
     if params.scale == "minmax" or params.weight == "binary":
@@ -183,7 +254,9 @@ def test_a_large_k_is_all_there_are(seed: int, n: int, extra: int) -> None:
 
 def test_one_candidate() -> None:
     queries, candidates = encoded(0, n=1)
-    assert rnn_similarity(queries, candidates, DEFAULT).tolist() == [[0.0]]  # nothing to tell it apart from
+    only = rnn_similarity(queries, candidates, DEFAULT)  # nothing to tell it apart from: J(c1, c1) alone is not 0
+    np.testing.assert_allclose(only, [[(1 - DEFAULT.lam) / 2]], rtol=1e-6)
+    assert rnn_similarity(queries, candidates, RnnParams.preset("vectors")).tolist() == [[0.0]]
     raw = RnnParams(scale="none", tau=0.0, lam=0.25)
     similarity = float(queries[0] @ candidates[0, 0])
     np.testing.assert_allclose(rnn_similarity(queries, candidates, raw), [[0.25 * similarity + 0.75]], rtol=1e-6)
@@ -204,7 +277,8 @@ def test_duplicates_score_alike(seed: int) -> None:
     vectors = rng.integers(-3, 4, (1, 10, 5)).astype(np.float32)  # exact inner products
     vectors[0, 7] = vectors[0, 3]
     for scale in ("minmax", "none"):  # k reaches everything, so that no tie is cut
-        similarity = rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams(k=9, k_exp=10, scale=scale))[0]
+        params = dataclasses.replace(RnnParams.preset("vectors"), k=9, k_exp=10, scale=scale)  # ranks are never equal
+        similarity = rnn_similarity(vectors[:, 0], vectors[:, 1:], params)[0]
         np.testing.assert_allclose(similarity[6], similarity[2], rtol=1e-5, atol=1e-6)
 
 

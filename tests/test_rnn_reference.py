@@ -206,14 +206,14 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
     jaccard, mixed = printed(vectors, params)
     every = range(len(vectors))
     batch = vectors[None]
-    setting = EngineSetting.of(params, np.array([len(vectors)]), mix=False)
+    setting = EngineSetting.of(params, np.array([len(vectors)]))
     near = {"rtol": 1e-5, "atol": 1e-6}
     np.testing.assert_allclose(reference.jaccard_similarity(vectors, params, every), jaccard, **near)
     np.testing.assert_allclose(jaccard_similarity(batch, params, probes=every)[0], jaccard, **near)
     np.testing.assert_allclose(rnn_similarity(batch[:, 0], batch[:, 1:], params)[0], mixed, **near)
-    by_numpy = np.zeros((1, len(vectors), len(vectors)), dtype=np.float32)
+    by_numpy = np.zeros((1, len(vectors), len(vectors)))
     gram, problem = (vectors @ vectors.T).reshape(1, -1), np.zeros(1)
-    fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors)), by_numpy, problem)
+    fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors))[None], by_numpy, problem)
     np.testing.assert_allclose(by_numpy[0], jaccard, **near)
     pytest.importorskip("torch")
     from rnnreranker.rnn.torch import jaccard_similarity as on_tensors

@@ -9,6 +9,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.runs.head import order_by_score, reordered
+from rnnreranker.runs.score_use import scores_of_use
 
 if TYPE_CHECKING:
     import pandas
@@ -59,7 +60,7 @@ class RnnTransformer:
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in groups])])
         ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
         chosen = ranks < self.params.context
-        similar = np.concatenate(self._similarities(frame, groups))
+        similar = np.concatenate(self._similarities(frame, groups, scores_of_use(scores[places], offsets)))
         order, new = reordered(offsets, docnos[places[chosen]], scores[places], chosen, similar)
         return frame.iloc[places[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
@@ -67,8 +68,9 @@ class RnnTransformer:
         """As `transform`."""
         return self.transform(frame)
 
-    def _similarities(self, frame: pandas.DataFrame, groups: list[np.ndarray]) -> list[np.ndarray]:
-        """(n,) float64 for each group: s* of its first rows."""
+    def _similarities(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:
+        """(n,) float64 for each group: s* of its first rows; scores: of the rows of all groups, one after the other."""
+        starts = np.cumsum([0, *(len(rows) for rows in groups)])
         queries, documents = frame["query_vec"].to_numpy(object), frame["doc_vec"].to_numpy(object)
         dimension = int(np.size(queries[0]))
         widest = max(min(len(rows), self.params.context) for rows in groups)
@@ -77,13 +79,15 @@ class RnnTransformer:
         for first in range(0, len(groups), at_once):
             part = [rows[: self.params.context] for rows in groups[first : first + at_once]]
             lengths = np.array([len(rows) for rows in part])
+            base = np.zeros((len(part), int(lengths.max())))
             candidates = np.zeros((len(part), int(lengths.max()), dimension), dtype=np.float32)
             probes = np.empty((len(part), dimension), dtype=np.float32)
             for place, rows in enumerate(part):
                 probes[place] = _vector(queries[rows[0]], dimension, "query_vec")
+                base[place, : len(rows)] = scores[starts[first + place] :][: len(rows)]
                 for column, row in enumerate(rows.tolist()):
                     candidates[place, column] = _vector(documents[row], dimension, "doc_vec")
-            similar = rnn_similarity(probes, candidates, self.params, lengths=lengths, threads=self.threads)
+            similar = rnn_similarity(probes, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
             found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
         return found
 

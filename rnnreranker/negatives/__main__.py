@@ -10,6 +10,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_RUN
 from rnnreranker.search import flags
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     mining = command.chosen(args, NegativeParams)
     _check(args)
-    params = command.chosen(args, RnnParams, args.preset)
+    params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
     similarity = parser.add_argument_group("similarity")
     similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    command.add_dataclass_flags(similarity, RnnParams)
+    command.add_dataclass_flags(similarity, RnnParams, OF_THE_RUN, RnnParams.preset("vectors"))
     return parser
 
 

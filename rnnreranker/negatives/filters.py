@@ -57,13 +57,13 @@ def pools(
         judged: positives by query, see `labels.judged.positives_of`.
         vectors: of documents.
         queries: a vector for every query with positives.
-        params: rNN parameters.
+        params: rNN parameters; None = the preset "vectors".
         threads: None = one per core; the pools do not depend on it.
 
     Raises:
         InputError: queries or candidates without a vector, or of another dimension.
     """
-    params = params if params is not None else RnnParams()
+    params = params if params is not None else RnnParams.preset("vectors")
     check_queries(run, judged, vectors, queries)
     contexts, _ = contexts_of(run, judged, params.context, vectors)
     found: list[Pool | None] = [None] * len(contexts)

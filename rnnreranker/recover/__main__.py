@@ -11,6 +11,7 @@ from typing import Any
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_RUN
 from rnnreranker.search import flags
 from rnnreranker.tables import interval, print_table
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.recovery import recover
 
-    params = command.chosen(args, RnnParams, args.preset)
+    params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
     loaded = _load(args)
     found = recover(
         visible_positives(*loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads)
@@ -86,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     flags.add_encoder(parser)
-    command.add_dataclass_flags(parser.add_argument_group("rNN parameters"), RnnParams)
+    similarity = parser.add_argument_group("rNN parameters")
+    command.add_dataclass_flags(similarity, RnnParams, OF_THE_RUN, RnnParams.preset("vectors"))
     return parser
 
 

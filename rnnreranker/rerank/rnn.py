@@ -48,7 +48,7 @@ class RnnReranker(Reranker):
 
     def run_scores(self, run: Run) -> np.ndarray:
         """(L,) float64: the scores of the run, zeros where they tell nothing beyond the order."""
-        return scores_of_use(run) if self.params.uses_run and self.params.run_weight else run.scores
+        return scores_of_use(run.scores, run.offsets) if self.params.uses_run and self.params.run_weight else run.scores
 
     def prepare(self) -> None:
         """Look that this machine has the device."""

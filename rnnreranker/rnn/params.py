@@ -26,7 +26,8 @@ class RnnParams(Params):
       g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q mm(s_0i)] / (w_r + w_s + w_q),
       with the rank (from 1) and the score that the first stage gave it. mm is min-max over the candidates; of a
       constant it is 0.
-    - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c.
+    - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c. Where no first stage is given,
+      the inner products s_0i are its scores.
     - `probes`: how many elements p are asked for their neighbours: the query and the first `probes` - 1 candidates.
       J(p, p) = 1.
     - `normalize`: every row of similarities is divided by its maximum or its mean, or left alone.
@@ -86,6 +87,7 @@ class RnnParams(Params):
         return self.scale == "minmax" and bool(self.rank_weight or self.run_weight or self.probes > 1)
 
 
+OF_THE_RUN = frozenset({"rank_weight", "run_weight", "query_weight", "rank_constant", "probes"})  # not of vectors alone
 VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1}
 
 

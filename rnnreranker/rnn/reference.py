@@ -18,6 +18,7 @@ from rnnreranker.rnn.params import RnnParams
 
 OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off
 EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
+Scores = Sequence[float] | np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,24 +70,20 @@ def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[
     return np.stack([jaccard(expanded, probe) for probe in probes])
 
 
-def rnn_similarity(
-    query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Sequence[float] | np.ndarray | None = None
-) -> np.ndarray:
+def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Scores = None) -> np.ndarray:
     """s* of every candidate of one query, (N,) float64.
 
-    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None = it ranks by the inner
-    products, in any order of the candidates).
+    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None: see `RnnParams`).
     """
     return parts(steps(np.vstack([query[None], candidates]), params), params, base).scores
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the scores of one context are made of: lam * sum(weights * terms) + (1 - lam) * mean(jaccard).
+    """What the scores of one context, (N,) float64, are made of: lam * weights @ terms + (1 - lam) * mean of jaccard.
 
-    probes: P elements, the query (0) first; jaccard: (P, N) float64, their similarity to the candidates. terms: (T, N)
-    float64, each in [0, 1]: of the rank, of the run's score and of the inner product, and `weights`, (T,), sum to 1;
-    with scale "none" the inner product alone, as it is. scores: (N,) float64, s*.
+    probes: P elements, the query (0) first; jaccard: (P, N), their similarity to the candidates. terms: (3, N), of
+    rank, run score and inner product, each in [0, 1]; weights: (3,), of sum 1. scale "none": the inner product alone.
     """
 
     probes: list[int]
@@ -96,7 +93,7 @@ class Parts:
     scores: np.ndarray
 
 
-def parts(done: Steps, params: RnnParams, base: Sequence[float] | np.ndarray | None = None) -> Parts:
+def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
     """The parts of s* of the candidates of one context; base as in `rnn_similarity`."""
     count = len(done.raw) - 1
     if params.scale == "none":  # eq. 1
@@ -105,17 +102,15 @@ def parts(done: Steps, params: RnnParams, base: Sequence[float] | np.ndarray | N
         scores = [float(value) for value in (done.raw[0, 1:] if base is None else base)]
         order = sorted(range(count), key=lambda i: -scores[i]) if base is None else list(range(count))
         probes = [0, *(i + 1 for i in order)][: params.probes]
-        ranks = [0] * count
-        for place, i in enumerate(order):
-            ranks[i] = place + 1
-        terms = [unit([1 / (params.rank_constant + rank) for rank in ranks]), unit(scores), geometric(done, params)]
+        ranks = {i: rank for rank, i in enumerate(order, 1)}
+        falling = unit([1 / (params.rank_constant + ranks[i]) for i in range(count)])
+        terms = [falling, unit(scores), geometric(done, params)]
         weights = [params.rank_weight, params.run_weight, params.query_weight]
     shares = np.array(weights) / total(weights)
     known = sum((share * term for share, term in zip(shares, terms, strict=True)), start=np.zeros(count))
     near = np.stack([jaccard(done.expanded, probe)[1:] for probe in probes])
-    for row, probe in enumerate(probes):
-        if probe > 0:
-            near[row, probe - 1] = 1.0
+    for row, probe in enumerate(probes[1:], 1):
+        near[row, probe - 1] = 1.0  # itself, also where it has no neighbours
     return Parts(probes, np.stack(terms), shares, near, mix(known, near.mean(axis=0), params.lam))
 
 

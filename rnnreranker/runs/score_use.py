@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from rnnreranker.runs.run import Run
 
 ENOUGH = 3  # entries of a query whose scores can show a rule
 ALONE = 5  # entries where one query must show it
 NEAR = 1e-5  # of the range of the scores: what a rule may be missed by, as scores are written with few digits
 
 
-def why_useless(run: Run) -> str | None:
-    """Why the scores say nothing beyond the order, in words; None where they do.
+def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
+    """Why the scores of a run say nothing beyond its order, in words; None where they do.
 
-    So it is where all scores of every query are equal, or where they follow from the rank: the same for all queries, or
-    of a lone query 1 / (c + rank) or a straight line. Queries with fewer than 3 entries show nothing either way.
+    So it is where all scores of a query are equal, of every query; where scores rise with the rank, as in a file that
+    mixes several orders; and where they follow from the rank: the same for all queries, or of a lone query a straight
+    line or 1 / (c + rank). Queries with fewer than 3 entries show no such rule.
 
-    >>> from rnnreranker.runs import Run
-    >>> why_useless(Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"d": 3.0, "e": 2.0, "f": 1.0}}))
-    'its scores are the same for all queries, they follow from the rank'
+    scores: (L,) float64, query after query by rank; offsets: (Q+1,) int64; query i owns offsets[i]:offsets[i+1].
+
+    >>> why_useless(np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]), np.array([0, 3, 6]))
+    'its scores follow from the rank, they are the same for all queries'
     """
-    counts = np.diff(run.offsets)
-    if (counts > 1).any() and not (np.diff(run.scores) * (np.diff(run.queries) == 0)).any():
-        return "all its scores of a query are equal"
+    counts = np.diff(offsets)
+    queries = np.repeat(np.arange(len(counts)), counts)
+    steps = np.diff(scores)[np.diff(queries) == 0]
+    if not len(steps):
+        return None
+    if (steps > 0).any():
+        return "its scores rise with the rank"
+    if not steps.any():
+        return "the scores of a query are equal"
     telling = np.flatnonzero(counts >= ENOUGH)
     if not len(telling):
         return None
     longest = telling[np.argmax(counts[telling])]
-    model = run.scores[run.offsets[longest] : run.offsets[longest + 1]]
+    model = scores[offsets[longest] : offsets[longest + 1]]
     if len(telling) == 1:
         follows = len(model) >= ALONE and (_straight(model) or (bool((model > 0).all()) and _straight(1 / model)))
         return "its scores follow from the rank" if follows else None
-    inside = np.isin(run.queries, telling)
-    apart = np.abs(run.scores[inside] - model[run.ranks[inside] - 1]).max()
-    return "its scores are the same for all queries, they follow from the rank" if apart <= _slack(model) else None
+    inside = np.isin(queries, telling)
+    places = (np.arange(len(scores)) - np.repeat(offsets[:-1], counts))[inside]
+    same = np.abs(scores[inside] - model[places]).max() <= _slack(model)
+    return "its scores follow from the rank, they are the same for all queries" if same else None
 
 
-def scores_of_use(run: Run) -> np.ndarray:
-    """(L,) float64: the scores of a run for those who ask more of them than the order; zeros where they tell no more.
+def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(L,) float64: the scores for those who ask more of them than the order; zeros where they tell no more.
 
-    That they do not is said in one line.
+    That they do not is said in one line. scores, offsets: as in `why_useless`.
     """
-    if (why := why_useless(run)) is None:
-        return run.scores
+    if (why := why_useless(scores, offsets)) is None:
+        return scores
     logging.getLogger(__name__).warning("the run tells only its order (%s): ranks are used, scores are not", why)
-    return np.zeros(len(run.scores))
+    return np.zeros(len(scores))
 
 
 def _straight(values: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +71,7 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         tested,
         args.measures,
         args.protocol,
-        RnnParams(context=args.context),
+        dataclasses.replace(RnnParams.preset("vectors"), context=args.context),
         LabelParams(),
         hits=deepest_cutoff(args.measures),
         pooling=said.get("pooling"),

@@ -25,7 +25,7 @@ NARROW_NAME = "boost (none, maxminmax)"  # of the trial's value: its range is an
 class Joint:
     """Everything between a run with sparse judgements and a trained encoder."""
 
-    rnn: RnnParams = field(default_factory=RnnParams)
+    rnn: RnnParams = field(default_factory=lambda: RnnParams.preset("vectors"))
     labels: LabelParams = field(default_factory=LabelParams)
     train: TrainParams = field(default_factory=TrainParams)
     loss: Mapping[str, Any] = field(default_factory=dict)  # parameters of losses; the training takes what its loss has
@@ -101,7 +101,7 @@ class LabelSpace(Space[LabelParams]):
 class JointSpace:
     """A space for each kind of parameters; their names are distinct, so that a trial holds all of them."""
 
-    rnn: Space[RnnParams] = field(default_factory=lambda: Space(rnn_ranges(), RnnParams()))
+    rnn: Space[RnnParams] = field(default_factory=lambda: Space(rnn_ranges(), RnnParams.preset("vectors")))
     labels: Space[LabelParams] = field(default_factory=lambda: LabelSpace(label_ranges(), LabelParams()))
     train: Space[TrainParams] = field(default_factory=lambda: Space(train_ranges(), TrainParams()))
     loss: Mapping[str, Any] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rnnreranker.rnn import chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import choose_head, with_new_head
+from rnnreranker.runs.score_use import scores_of_use
 from rnnreranker.tune.identity import of_queries, of_run
 from rnnreranker.vectors.of_run import query_rows, vector_rows
 
@@ -101,8 +103,9 @@ class Contexts:
         out = np.empty((len(chosen), max(widest - 1, 1)), dtype=np.float32)
         problem = np.zeros(len(chosen))
         setting, engine = EngineSetting.of(params, sizes), chunks.engine()
-        base = np.zeros(out.shape)  # the scores of the run
-        base[np.arange(out.shape[1]) < sizes[:, None] - 1] = self.run.scores[self._entries(chosen, sizes)]
+        base = np.zeros(out.shape)
+        if params.uses_run:
+            base[np.arange(out.shape[1]) < sizes[:, None] - 1] = self._base[self._entries(chosen, sizes)]
         grams = self._shift_free if setting.minmax else self._raw
         chunk = max(1, chunks.CHUNK_BYTES // (4 * widest * widest))
 
@@ -128,6 +131,11 @@ class Contexts:
                 raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
             raise ParameterError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
         return out
+
+    @functools.cached_property
+    def _base(self) -> np.ndarray:
+        """(L,) float64: the scores of the run as the reranker takes them."""
+        return scores_of_use(self.run.scores, self.run.offsets)
 
     def _entries(self, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """(n,) int64: the entries of the run that are the candidates of the chosen queries, one after the other."""

@@ -14,6 +14,7 @@ from rnnreranker.errors import require
 from rnnreranker.labels import LabelParams
 from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_RUN
 from rnnreranker.settings import is_file_name, sections_of
 from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, training_settings
@@ -130,13 +131,14 @@ def training_parser() -> argparse.ArgumentParser:
     search = parser.add_argument_group("search")
     search.add_argument("--trials", type=command.positive, default=40, help="trainings (default: 40)")
     add_search_flags(search)
+    vectors = RnnParams.preset("vectors")
     for title, kind, skip in (
-        ("similarity, held at a value (all others of these three are searched)", RnnParams, frozenset()),
+        ("similarity, held at a value (all others of these three are searched)", RnnParams, OF_THE_RUN),
         ("labels, held at a value", LabelParams, frozenset()),
         ("training, held at a value", TrainParams, KEPT),
     ):
         group = parser.add_argument_group(title)
-        command.add_dataclass_flags(group, kind, skip=skip)
+        command.add_dataclass_flags(group, kind, skip, vectors if kind is RnnParams else None)
     command.add_method_flags(group, "loss")
     out = parser.add_argument_group("output")
     add_output_flags(out, "`labels` and `train --preset`", "the course of the trials, and the ablations,")
@@ -166,9 +168,10 @@ def _start(args: argparse.Namespace) -> Joint:
     if not args.preset:
         return Joint()
     if not is_file_name(args.preset) or not sections_of(args.preset):
-        return Joint(RnnParams.named(args.preset))
+        return Joint(RnnParams.named(args.preset, RnnParams.preset("vectors")))
     train, loss = training_settings({}, args.preset)
-    return Joint(RnnParams.from_yaml(args.preset), LabelParams.from_yaml(args.preset), train, loss.to_dict())
+    rnn = RnnParams.from_yaml(args.preset, RnnParams.preset("vectors"))
+    return Joint(rnn, LabelParams.from_yaml(args.preset), train, loss.to_dict())
 
 
 def _space(start: Joint, args: argparse.Namespace) -> JointSpace:

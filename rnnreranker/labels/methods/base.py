@@ -22,8 +22,9 @@ from rnnreranker.labels.judged import (
 )
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import SoftLabels
-from rnnreranker.method import Inputs, find
+from rnnreranker.method import Inputs, defaults_of, find
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_RUN
 
 if TYPE_CHECKING:
     import pandas
@@ -69,7 +70,7 @@ class Labeler(ABC):
         if lost := sorted(need for need in self.needs if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
-        self.params = params if params is not None else self.Params()
+        self.params = params if params is not None else defaults_of(type(self))
         self.label_params = label_params if label_params is not None else LabelParams()
         self.relevant = relevant
         self.threads = threads
@@ -143,6 +144,8 @@ class VectorLabeler(Labeler):
 
     needs = frozenset({"vectors", "query vectors"})
     Params = RnnParams
+    defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
+    without: ClassVar[frozenset[str]] = OF_THE_RUN
     params: RnnParams
 
     @property
@@ -225,7 +228,9 @@ def with_teacher(inputs: Inputs, params: Any) -> Any:
         InputError: no such reranker, a file of parameters that it does not take, and what its constructor raises.
     """
     kind = find("reranker", params.teacher)
-    own = kind.Params.from_yaml(params.teacher_params) if params.teacher_params else None
+    own = RnnParams.preset("vectors") if kind.Params is RnnParams else None  # a teacher sees no run
+    if params.teacher_params:
+        own = kind.Params.from_yaml(params.teacher_params, own)
     return kind(inputs, own)
 
 
