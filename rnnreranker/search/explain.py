@@ -75,7 +75,7 @@ def explain(
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:
         raise InputError(f"--explain {qid}: nothing was found for this query, so there is nothing to explain")
-    useless = why_useless(base) if params.uses_run and params.run_weight else None
+    useless = why_useless(base.scores, base.offsets) if params.uses_run and params.run_weight else None
     now = {docid: rank for rank, (docid, _) in enumerate(reranked[qid], 1)}
     found = neighbourhood(
         np.asarray(queries.vectors[queries.qids.index(qid)], dtype=np.float32),
