@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
     from rnnreranker.vectors import VectorSource
 
-PART_OF = {"vectors": "dense", "words": "bm25"}  # what methods need → the part that gives it
+PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact"}  # what methods need → the part that gives it
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
