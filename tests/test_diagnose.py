@@ -16,9 +16,12 @@ from rnnreranker.diagnose.__main__ import main
 from rnnreranker.diagnose.diagnosis import sampled
 from rnnreranker.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
+from rnnreranker.diagnose.report import print_report
+from rnnreranker.diagnose.terms import effects, terms, weights_of
 from rnnreranker.errors import InputError
 from rnnreranker.record import Record, read_records
-from rnnreranker.rnn import reference
+from rnnreranker.rnn import jaccard_similarity, reference
+from rnnreranker.rnn.params import VECTORS_ALONE
 
 RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
 
@@ -151,13 +154,13 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     found = diagnose(run, queries, RnnReranker(source, params, threads=1))
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
-    jaccard, geometric = reference.jaccard(done.expanded, 0)[1:], reference.geometric(done, params)
-    assert found["sets"]["jaccard_zero"] == pytest.approx((jaccard == 0).mean(), abs=1e-4)
+    made = reference.parts(done, params, [score for _, score in run["q0"]])
+    assert found["sets"]["jaccard_zero"] == pytest.approx((made.jaccard[0] == 0).mean(), abs=1e-4)
     assert found["sets"]["query"]["median"] == len(done.sets[0] - {0})
-    one, other = (1 - params.lam) * jaccard.std(), params.lam * geometric.std()
+    known = (made.terms * made.weights[:, None]).sum(axis=0)
+    one, other = (1 - params.lam) * made.jaccard.mean(axis=0).std(), params.lam * known.std()
     assert found["scale"]["jaccard_share"] == pytest.approx(one / (one + other), abs=2e-4)
-    scores = reference.mix(geometric, jaccard, params.lam)
-    after = [before[i] for i in np.argsort(-scores, kind="stable")]
+    after = [before[i] for i in np.argsort(-made.scores, kind="stable")]
     moved = [abs(place - after.index(docid)) for place, docid in enumerate(before)]
     assert found["overlap"]["mean_displacement"] == pytest.approx(np.mean(moved), abs=0.05)
     assert found["overlap"]["rbo"]["mean"] == pytest.approx(rank_biased_overlap(before, after), abs=1e-3)
@@ -204,7 +207,7 @@ def measured(**changes: float) -> dict[str, Any]:
             "unit_norm": True,
             "query_spread": 0.3,
         },
-        "order": {"agreement": values["agreement"]},
+        "order": {"agreement": values["agreement"], "only_order": None},
         "overlap": {"rbo": {"mean": values["rbo"]}},
     }
 
@@ -215,7 +218,6 @@ def measured(**changes: float) -> dict[str, Any]:
         ({}, "likely helps", "form groups"),
         ({"share": 0.51}, "risky", "J makes 51% of the score's spread"),
         ({"share": 0.5}, "likely helps", ""),
-        ({"agreement": 0.89}, "risky", "not that of the vectors"),
         ({"negative": 0.02}, "risky", "2.0% of the set members have negative weights"),
         ({"cohesion": 0.1}, "little effect", "form no groups"),
         ({"rbo": 0.99}, "little effect", "all but the same"),
@@ -227,6 +229,59 @@ def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
     assert (said["word"], said["scale"]) == (word, "minmax")
     assert reason in said["reasons"][0]
     assert said["reasons"][-1].startswith("scale minmax, as it is set")
+
+
+def test_a_run_of_another_order_is_a_risk_where_what_it_knows_is_dropped() -> None:
+    other = measured(agreement=0.5)
+    vectors = verdict(other, RnnParams.preset("vectors"))
+    assert (vectors["word"], "its scores are dropped" in vectors["reasons"][0]) == ("risky", True)
+    default = verdict(other, RnnParams())
+    assert default["word"] == "likely helps"
+    assert "(RBO 0.50), but its ranks and scores count: 40% of the weight is theirs" in default["reasons"][2]
+    other["order"]["only_order"] = "its scores follow from the rank"
+    assert (
+        "its ranks count (its scores follow from the rank): 20% of the weight"
+        in verdict(other, RnnParams())["reasons"][2]
+    )
+
+
+def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> None:
+    rng = np.random.default_rng(4)
+    vectors, base = rng.normal(size=(31, 6)).astype(np.float32), np.sort(rng.random(30))[::-1]
+    docids = np.array([f"d{number:02d}" for number in range(30)], dtype=object)
+    for params, names in (
+        (RnnParams(), ["rank", "run", "query", "jaccard", "first"]),
+        (RnnParams(probes=3, lam=0.3, rank_weight=0), ["run", "query", "jaccard", "first"]),
+        (RnnParams.preset("vectors"), ["query", "jaccard"]),
+        (RnnParams.preset("tas-b"), ["query", "jaccard"]),
+    ):
+        done = reference.steps(vectors, params)
+        expected = reference.parts(done, params, base)
+        jaccard = jaccard_similarity(vectors[None], params, probes=expected.probes)[0]
+        added = terms(done.raw[0, 1:], base, jaccard, params)
+        assert list(added) == names
+        np.testing.assert_allclose(sum(added.values()), expected.scores, atol=1e-5)
+        assert sum(weights_of(params, len(expected.probes)).values()) == pytest.approx(1)
+        found = effects(added, docids)
+        assert sum(term["spread"] or 0 for term in found.values()) == pytest.approx(1)
+        best = set(np.argsort(-expected.scores)[:10])
+        for name, amounts in added.items():
+            assert found[name]["top_10"] == len(best - set(np.argsort(-(expected.scores - amounts))[:10]))
+    alone = effects({"query": np.arange(30.0), "run": np.zeros(30)}, docids)
+    assert (alone["query"]["agreement"], alone["run"]["agreement"]) == (pytest.approx(1), None)
+    assert (alone["query"]["top_10"], alone["run"]["top_10"], alone["run"]["spread"]) == (10, 0, 0)
+
+
+def test_a_run_that_tells_only_its_order_is_said_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, queries = collection(tmp_path, True)
+    ranks = Run.from_dict({qid: {docid: -float(rank) for rank, docid in enumerate(run.ranked(qid))} for qid in run})
+    (tmp_path / "queries.npy").rename(tmp_path.parent / "only.npy")
+    found = diagnose(ranks, queries, RnnReranker(open_vectors(tmp_path)))
+    said = "its scores follow from the rank, they are the same for all queries"
+    assert found["order"]["only_order"] == said
+    assert found["terms"]["run"] == {"weight": 0.2, "spread": 0.0, "top_10": 0.0, "agreement": None}
+    print_report(found)
+    assert f"run's scores\tnone\tthat tell more than the order: {said}\n" in capsys.readouterr().out
 
 
 def test_the_sample_does_not_depend_on_the_order_of_the_run() -> None:
@@ -319,7 +374,8 @@ def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", read_records(RECORDS), ids=lambda record: record.name)
 def test_verdicts_on_record_are_those_of_today(record: Record) -> None:
     found = record.outcome
-    said = verdict(found, RnnParams(**found["params"]))
+    before = VECTORS_ALONE if "probes" not in found["params"] else {}  # of records made when runs did not count
+    said = verdict(found, RnnParams(**{**found["params"], **before}))
     assert said == found["verdict"]
     assert said["word"] == ("likely helps" if record.name.endswith(".dense.default") else "risky")
 

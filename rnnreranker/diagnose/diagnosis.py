@@ -11,10 +11,12 @@ import numpy as np
 from rnnreranker.command import progress
 from rnnreranker.diagnose.geometry import Geometry, geometry
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
+from rnnreranker.diagnose.terms import NEAR, effects, mean_effects, terms
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
 from rnnreranker.runs.head import order_by_score
+from rnnreranker.runs.score_use import why_useless
 from rnnreranker.vectors.of_run import query_rows
 
 if TYPE_CHECKING:
@@ -57,22 +59,26 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
     params, vectors = reranker.params, reranker.vectors
     queries = query_rows(run, query_vectors, vectors.dimension)
     rows = vectors.rows(list(run.docids))
+    useless = why_useless(run.scores, run.offsets)
+    base = np.zeros(len(run.scores)) if useless else run.scores
     state = _Collected(params, vectors.dimension)
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
-        entries = run.rows[run.offsets[number] : run.offsets[number + 1]]
-        entries = entries[rows[entries] >= 0][: params.context]
+        places = np.arange(run.offsets[number], run.offsets[number + 1])
+        places = places[rows[run.rows[places]] >= 0][: params.context]
+        entries = run.rows[places]
         if len(entries) < 2:
             continue
         qid = run.qids[number]
         context = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
         if not np.isfinite(context).all():
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
-        state.add(context, run.docids[entries], entries, reranker.threads)
+        state.add(context, run.docids[entries], entries, base[places], reranker.threads)
     if not state.found:
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
         )
     measured = state.summary()
+    measured["order"]["only_order"] = useless
     measured["overlap"] = None if state.unsafe else _overlap(run, reranker.rerank(run, query_vectors), params.context)
     return {
         "schema": 1,
@@ -91,6 +97,7 @@ class _Collected:
         self.found: list[Geometry] = []
         self.jaccard: list[np.ndarray] = []
         self.shares: list[float] = []
+        self.effects: list[dict[str, dict[str, float | None]]] = []
         self.agreement: list[float] = []
         self.norms: list[np.ndarray] = []
         self.query_norms: list[float] = []
@@ -102,8 +109,13 @@ class _Collected:
         self.times_seen: dict[int, int] = {}
         self.unsafe = False
 
-    def add(self, context: np.ndarray, docids: np.ndarray, entries: np.ndarray, threads: int | None) -> None:
-        """Measure a context (m, d); docids, entries: names and numbers of its m-1 candidates, in the run's order."""
+    def add(
+        self, context: np.ndarray, docids: np.ndarray, entries: np.ndarray, base: np.ndarray, threads: int | None
+    ) -> None:
+        """Measure a context (m, d).
+
+        docids, entries, base: names, numbers and the run's scores of its m-1 candidates, in the run's order.
+        """
         params = self.params
         found = geometry(context, params)
         self.found.append(found)
@@ -128,11 +140,14 @@ class _Collected:
         if params.weight == "exp" and params.weight_scale * found.largest > reference.EXPONENT_LIMIT:
             self.unsafe = True
             return
-        jaccard = jaccard_similarity(context[None], params, threads=threads)[0, 0, 1:].astype(np.float64)
-        self.jaccard.append(jaccard)
-        row = found.similarity
-        geometric = row if params.scale == "none" else (row - row.min()) / (np.ptp(row) or 1.0)
-        one, other = (1 - params.lam) * jaccard.std(), params.lam * geometric.std()
+        probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
+        jaccard = jaccard_similarity(context[None], params, probes=probes, threads=threads)[0]
+        self.jaccard.append(jaccard[0, 1:])
+        added = terms(found.similarity, base, jaccard, params)
+        self.effects.append(effects(added, docids))
+        near = sum((added[name] for name in NEAR if name in added), start=np.zeros(len(base)))
+        known = sum((amounts for name, amounts in added.items() if name not in NEAR), start=np.zeros(len(base)))
+        one, other = near.std(), known.std()
         self.shares.append(float(one / (one + other)) if one + other > 0 else 0.0)
 
     def summary(self) -> dict[str, Any]:
@@ -185,6 +200,7 @@ class _Collected:
                 "jaccard_share": None if self.unsafe else _round(np.mean(self.shares)),
             },
             "order": {"agreement": _round(np.mean(self.agreement))},
+            "terms": mean_effects(self.effects, self.params),
         }
 
 

@@ -6,6 +6,14 @@ from typing import Any
 
 from rnnreranker.tables import print_table
 
+TERMS = {
+    "rank": "term: rank in the run",
+    "run": "term: score in the run",
+    "query": "term: similarity",
+    "jaccard": "term: J with the query",
+    "first": "term: J with the first",
+}
+
 
 def print_report(found: dict[str, Any]) -> None:
     """Print the table of measurements, then the verdict, on stdout."""
@@ -50,9 +58,15 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("norms", "{:.3f} to {:.3f}".format(*scale["norms"]), "unit" if scale["unit_norm"] else "not unit"),
         ("largest exponent", _number(scale["largest_exponent"]), "of --weight exp; safe to 80"),
         ("negative weights", _part(scale["negative_weights"]), "of set members"),
-        ("J in the spread", _part(scale["jaccard_share"]), "of the score; the rest is the query's similarity"),
+        ("J in the spread", _part(scale["jaccard_share"]), "of the score; the rest is known without neighbours"),
+        *(
+            (name, f"{_part(term['spread'])} / {_number(term['top_10'])} / {_number(term['agreement'])}", meaning)
+            for name, term, meaning in ((TERMS[one], term, _meaning(term)) for one, term in found["terms"].items())
+        ),
         ("order agrees", _number(found["order"]["agreement"]), "RBO of the run's order and the vectors'"),
     ]
+    if found["order"]["only_order"]:
+        made.append(("run's scores", "none", f"that tell more than the order: {found['order']['only_order']}"))
     if overlap is not None:
         made += [
             ("RBO", _quartiles(overlap["rbo"], 3), f"before and after, p = {overlap['p']}: quartiles over queries"),
@@ -61,6 +75,10 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             ("displacement", _number(overlap["mean_displacement"]), "places, mean over the context"),
         ]
     return made
+
+
+def _meaning(term: dict[str, Any]) -> str:
+    return f"weight {term['weight']:.3g}; of the spread / documents it brings into the first 10 / RBO with the score"
 
 
 def _quartiles(spread: dict[str, Any], digits: int = 1) -> str:

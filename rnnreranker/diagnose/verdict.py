@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn import RnnParams, mixing
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 
 HELPS, LITTLE, RISKY = "likely helps", "little effect", "risky"
@@ -16,8 +16,8 @@ HELPS, LITTLE, RISKY = "likely helps", "little effect", "risky"
 # Of the score's spread more than half comes from J, which is coarse: the order is no longer that of the similarities
 # corrected, but that of J. Measured: 0.27 to 0.35 with the default on dense candidates, 0.74 to 0.82 as published.
 JACCARD_SHARE = 0.5
-# The run's order and that of the vectors differ: reranking drops the run's scores, so it can lose what they told.
-# Measured: 1 on dense candidates, 0.64 and below on BM25 and hybrid ones.
+# The run's order and that of the vectors differ: where neither rank nor score of the run has a weight, reranking drops
+# what they told. Measured: 1 on dense candidates, 0.64 and below on BM25 and hybrid ones.
 AGREEMENT = 0.9
 # More than one in a hundred members of sets has a negative weight: J is then no overlap and can leave [0, 1].
 NEGATIVE = 0.01
@@ -36,7 +36,7 @@ def verdict(measured: dict[str, Any], params: RnnParams) -> dict[str, Any]:
     """
     risks, little = _risks(measured, params), _little(measured)
     word = RISKY if risks else LITTLE if little else HELPS
-    reasons = risks or little or _helps(measured)
+    reasons = risks or little or _helps(measured, params)
     return {"word": word, "scale": "minmax", "reasons": [*reasons, *_scale(measured, params)]}
 
 
@@ -59,7 +59,7 @@ def _risks(measured: dict[str, Any], params: RnnParams) -> list[str]:
             f"{scale['negative_weights']:.1%} of the set members have negative weights (limit {NEGATIVE:.0%}): J is "
             "then no overlap"
         )
-    if order["agreement"] < AGREEMENT:
+    if order["agreement"] < AGREEMENT and not _counts_run(params):
         reasons.append(
             f"the run's order is not that of the vectors (RBO {order['agreement']:.2f}, limit {AGREEMENT}): its scores "
             "are dropped, so this gains where the encoder ranks better than the run and loses where it does not"
@@ -80,14 +80,29 @@ def _little(measured: dict[str, Any]) -> list[str]:
     return reasons
 
 
-def _helps(measured: dict[str, Any]) -> list[str]:
+def _counts_run(params: RnnParams) -> bool:
+    """Whether what the run says of its candidates has a weight in the score."""
+    return params.scale == "minmax" and bool(params.rank_weight or params.run_weight)
+
+
+def _helps(measured: dict[str, Any], params: RnnParams) -> list[str]:
     share, cohesion = measured["scale"]["jaccard_share"], measured["sets"]["cohesion"]
     return [
         f"candidates form groups: cohesion {cohesion:.2f} (limit {COHESION}, chance 0)",
         f"J corrects the similarities and does not replace them: {share:.0%} of the score's spread "
         f"(limit {JACCARD_SHARE:.0%})",
-        f"the run's order is that of the vectors (RBO {measured['order']['agreement']:.2f}, limit {AGREEMENT})",
+        _order(measured["order"], params),
     ]
+
+
+def _order(order: dict[str, Any], params: RnnParams) -> str:
+    agreement = f"RBO {order['agreement']:.2f}"
+    if order["agreement"] >= AGREEMENT:
+        return f"the run's order is that of the vectors ({agreement}, limit {AGREEMENT})"
+    weights = mixing.weights(params)
+    part = params.lam * (weights[0] + (0 if order["only_order"] else weights[1]))
+    what = f"its ranks count ({order['only_order']})" if order["only_order"] else "its ranks and scores count"
+    return f"the run's order is not that of the vectors ({agreement}), but {what}: {part:.0%} of the weight is theirs"
 
 
 def _scale(measured: dict[str, Any], params: RnnParams) -> list[str]:
