@@ -409,7 +409,8 @@ def test_page_says_when_the_run_tells_only_its_order(tiny: Path, tmp_path: Path)
     assert "only its order" not in page.read_text()
     Run.from_dict({"q1": {f"d{i:02d}": 30.0 - i for i in range(30)}}).write(tmp_path / "base.txt")
     assert main(argv) == 0
-    assert "The run tells only its order (its scores follow from the rank), so its scores add nothing." in page.read_text()
+    said = "The run tells only its order (its scores follow from the rank), so its scores add nothing."
+    assert said in page.read_text()
 
 
 def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) -> None:
