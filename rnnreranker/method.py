@@ -29,6 +29,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "retriever": Kind("retrieve", "rnnreranker.retrievers"),
+    "feedback": Kind("feedback", "rnnreranker.feedback"),
     "reranker": Kind("rerank", "rnnreranker.rerankers"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),

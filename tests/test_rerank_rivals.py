@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,11 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.java import find_java
+from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.spec import specs_folder
-from rnnreranker.rerank import make_reranker, prf_average
+from rnnreranker.rerank import make_reranker
 from rnnreranker.rerank.base import Candidates, Query
 from rnnreranker.rerank.prf_average import PrfAverageParams
 from rnnreranker.rerank.prf_rocchio import PrfRocchioParams
@@ -28,16 +25,6 @@ from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
 
 RIVALS = ("prf-average", "prf-rocchio", "regularise", "jaccard-plain", "zhong")
-
-
-@pytest.fixture(autouse=True)
-def _java_for_feedback(request: pytest.FixtureRequest) -> None:
-    """Pyserini's feedback classes cannot be imported without Java."""
-    if "prf" in request.node.name or "feedback" in request.node.name:
-        try:
-            find_java()
-        except UnavailableError as error:
-            pytest.skip(str(error))
 
 
 def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
@@ -87,13 +74,6 @@ def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
     found = rerank("prf-rocchio", [1, 0], candidates, **values)  # q' = (3 - 1.25, -2.25)
     assert [docid for docid, _ in found] == ["a", "b", "c"]
     assert [score for _, score in found] == pytest.approx([7.0, -1.5, -10.0])
-
-
-def test_classes_elsewhere_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnreranker.java.start_java", lambda: None)
-    monkeypatch.setitem(sys.modules, prf_average.MODULE, types.ModuleType(prf_average.MODULE))
-    with pytest.raises(UnavailableError, match="no class DenseVectorPrf, DenseVectorAveragePrf, DenseVectorRocchioPrf"):
-        prf_average.pyserini_prf.__wrapped__()
 
 
 def test_affinities_link_nearest_neighbours_both_ways() -> None:

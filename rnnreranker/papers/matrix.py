@@ -162,7 +162,7 @@ class Matrix:
             parameters: dict[str, Any] = {"spec": spec.name, "query set": query_set.id, "condition": condition.id}
             for use in condition.rerank:
                 parameters |= asdict(make_params("reranker", use.name, use.params, use.preset or None))
-            for one in (condition.retrieve, condition.fuse):
+            for one in (condition.retrieve, condition.prf, condition.fuse):
                 parameters |= one.params if one else {}
             if condition.model:
                 model = spec.model(condition.model)

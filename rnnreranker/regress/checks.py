@@ -126,7 +126,7 @@ class _Checker:
                 values[key] = tuple(source.optional(values, key, place))
                 if key != "contexts" and not all(isinstance(one, str) for one in values[key]):
                     source.problem((*place, key), f"{key}: expected texts")
-        for key in ("retrieve", "fuse", "labels", "train", "first"):
+        for key in ("retrieve", "prf", "fuse", "labels", "train", "first"):
             if key in values:
                 values[key] = self._use(values[key], source, (*place, key))
         if "rerank" in values:

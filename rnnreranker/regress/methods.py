@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import find, make_params
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import MODULES, Index, Use, Work
@@ -30,7 +31,7 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
     Args:
-        kind: retriever, reranker or fusion.
+        kind: retriever, feedback, reranker or fusion.
         use: the method.
         index: where there is one.
 
@@ -46,6 +47,16 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     parts = {PARTS[need] for need in find(kind, use.name).needs if need in PARTS}
     if index is not None and (lacking := sorted(parts - set(index.parts))):
         raise InputError(f"{kind} {use.name}: index {index.id} has no part {' and no part '.join(lacking)}")
+
+
+def check_prf(use: Use, retrieval: Use) -> None:
+    """Nothing, when there is such feedback, it takes these settings, and the retriever can search again by it.
+
+    Raises:
+        InputError: as `check_use`; a retriever that cannot.
+    """
+    check_use("feedback", use)
+    check_feedback(use.name, [retrieval.name])
 
 
 def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:

@@ -260,6 +260,7 @@ class _Maker:
         argv = ["--index", name, "--topics", query_set.topics]
         if condition.retrieve:
             argv += self._retrieval(condition.retrieve, encoder)
+            argv += ["--prf", condition.prf.name, *arguments(condition.prf)] if condition.prf else []
         else:
             argv += [*encoder, "--run", str(before[0]), *_reranking(condition.rerank)]
         for output, context in zip(paths, condition.contexts or [None], strict=True):

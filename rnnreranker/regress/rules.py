@@ -8,7 +8,15 @@ from typing import Any
 
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.methods import check_labels, check_rerank, check_training, check_use, check_work, options_of
+from rnnreranker.regress.methods import (
+    check_labels,
+    check_prf,
+    check_rerank,
+    check_training,
+    check_use,
+    check_work,
+    options_of,
+)
 from rnnreranker.regress.needs import TEXTS, UNITS
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
@@ -148,6 +156,10 @@ def _check_condition(entry: Condition, source: Document, place: Place, indexes: 
     index = indexes.get(entry.index)
     if entry.retrieve:
         source.note((*place, "retrieve"), check_use, "retriever", entry.retrieve, index)
+    if entry.prf and entry.retrieve:
+        source.note((*place, "prf"), check_prf, entry.prf, entry.retrieve)
+    elif entry.prf:
+        source.problem((*place, "prf"), f"{entry.id}: prf is for a retrieval; give it beside `retrieve`")
     if entry.fuse:
         source.note((*place, "fuse"), check_use, "fusion", entry.fuse)
     if entry.rerank:

@@ -71,6 +71,7 @@ class Condition:
     id: str
     title: str
     retrieve: Use | None = None
+    prf: Use | None = None  # the feedback that the retrieval searches again by
     fuse: Use | None = None
     rerank: tuple[Use, ...] = ()  # one after the other
     of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is reranked

@@ -1,10 +1,13 @@
-"""Rocchio PRF of dense vectors with Pyserini's own class."""
+"""Rocchio PRF inside the context: the candidates of a run, ordered by a new query vector."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rnnreranker.rerank.prf_average import DEPTH, PrfReranker, pyserini_prf
+import numpy as np
+
+from rnnreranker.feedback.rocchio import rocchio
+from rnnreranker.rerank.prf_average import DEPTH, PrfReranker
 from rnnreranker.settings import Params, context_setting, setting
 
 
@@ -30,15 +33,15 @@ class PrfRocchioParams(Params):
 class PrfRocchioReranker(PrfReranker):
     """Inner products with alpha q + beta mean(first topk) - gamma mean(last bottomk) of `prf_depth` candidates.
 
-    Args and Raises: as `Reranker`, and those of `pyserini_prf`.
+    The new vector is that of Pyserini's DenseVectorRocchioPrf. Args and Raises: as `Reranker`.
     """
 
     name = "prf-rocchio"
     Params = PrfRocchioParams
     params: PrfRocchioParams
 
-    def prepare(self) -> None:
-        """Make Pyserini's rule."""
+    def new_query(self, query: np.ndarray, feedback: np.ndarray) -> np.ndarray:
+        """As `rocchio`."""
         given = self.params
-        numbers = (given.rocchio_alpha, given.rocchio_beta, given.rocchio_gamma)
-        self.rule = pyserini_prf()["DenseVectorRocchioPrf"](*numbers, given.rocchio_topk, given.rocchio_bottomk)
+        weights = (given.rocchio_alpha, given.rocchio_beta, given.rocchio_gamma)
+        return rocchio(query, feedback, *weights, top=given.rocchio_topk, bottom=given.rocchio_bottomk)

@@ -12,6 +12,7 @@ from rnnreranker import settings
 from rnnreranker.errors import InputError
 
 if TYPE_CHECKING:
+    from rnnreranker.feedback import Feedback
     from rnnreranker.method import Inputs
     from rnnreranker.runs import Run
 
@@ -23,26 +24,38 @@ class Retriever(ABC):
         inputs: what `needs` names.
         params: of the class `Params`; None = the defaults.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+        feedback: makes the queries of a second search, whose run it then is; None = one search.
 
     Raises:
-        InputError: parameters of another method.
+        InputError: parameters of another method, feedback of a kind that the retriever cannot use.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `retrieve`.
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `retrieve`; one that can
+    search again says in `over` what its documents are to it.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    over: ClassVar[str] = ""  # of rnnreranker.feedback.base.OVER; "" = no second search
     Params: ClassVar[type[settings.Params]] = settings.Params
 
     def __init__(
-        self, inputs: Inputs, params: Any = None, *, threads: int | None = None, batch_size: int = 256
+        self,
+        inputs: Inputs,
+        params: Any = None,
+        *,
+        threads: int | None = None,
+        batch_size: int = 256,
+        feedback: Feedback | None = None,
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"retrieve {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        if feedback is not None and self.over not in feedback.over:
+            raise InputError(f"retrieve {self.name}: cannot search again by {feedback.name}")
         self.inputs = inputs
         self.params: Any = params if params is not None else self.Params()
         self.threads = threads
         self.batch_size = batch_size
+        self.feedback = feedback
 
     def check(self) -> None:  # noqa: B027  not every method can tell
         """Look, before any work, that what the inputs name can be used.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker import settings
 from rnnreranker.command import cores
-from rnnreranker.errors import UnavailableError
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import start_java
 from rnnreranker.retrieve.base import Retriever
 from rnnreranker.settings import setting
@@ -29,6 +29,7 @@ class Bm25Retriever(Retriever):
 
     name: ClassVar[str] = "bm25"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "words"})
+    over: ClassVar[str] = "words"
     Params: ClassVar[type[settings.Params]] = Bm25Params
 
     def check(self) -> None:
@@ -55,6 +56,20 @@ class Bm25Retriever(Retriever):
             reason = str(error).splitlines()[0]
             raise UnavailableError(f"{index}: cannot be opened as a Lucene index ({reason})") from None
         searcher.set_bm25(self.params.k1, self.params.b)
-        found = searcher.batch_search(list(topics.values()), list(topics), k=hits, threads=self.threads or cores())
+        searched = hits if self.feedback is None else max(hits, self._search_again(searcher))
+        found = searcher.batch_search(list(topics.values()), list(topics), k=searched, threads=self.threads or cores())
         searcher.close()
-        return Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})
+        run = Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})
+        return run if searched == hits else run.head(hits)
+
+    def _search_again(self, searcher: Any) -> int:
+        """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
+        assert self.feedback is not None
+        try:
+            self.feedback.set_words(searcher)
+        except TypeError:
+            raise InputError(
+                f"{self.inputs.words}: keeps no document vectors, which prf {self.feedback.name} reads; "
+                "make the index with python -m rnnreranker.index --parts bm25, or by Anserini with -storeDocvectors"
+            ) from None
+        return self.feedback.depth("words")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker.command import progress
-from rnnreranker.errors import InputError
+from rnnreranker.feedback.base import check_dimension, searched_twice
 from rnnreranker.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ class DenseRetriever(Retriever):
 
     name: ClassVar[str] = "dense"
     needs: ClassVar[frozenset[str]] = frozenset({"query vectors", "vectors"})
+    over: ClassVar[str] = "vectors"
 
     def retrieve(self, hits: int) -> Run:
-        """As `dense_run`, for all query vectors."""
-        found = self.inputs.query_vectors
-        return dense_run(self.inputs.vectors, found, hits, threads=self.threads, batch_size=self.batch_size)
+        """As `dense_run`, for all query vectors, or for those that feedback makes of them."""
+        source, queries = self.inputs.vectors, self.inputs.query_vectors
+        if self.feedback is not None:
+            queries = searched_twice(source, queries, self.feedback, self.threads, self.batch_size)
+        return dense_run(source, queries, hits, threads=self.threads, batch_size=self.batch_size)
 
 
 def dense_run(
@@ -39,12 +42,7 @@ def dense_run(
     Raises:
         InputError: vectors of another dimension than the queries, or with NaN or infinite values.
     """
-    dimension = queries.vectors.shape[1]
-    if dimension != source.dimension:
-        raise InputError(
-            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
-            "encode the queries with the encoder that made the index"
-        )
+    check_dimension(source, queries)
     scores, rows = [], []
     for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
         found = source.search(queries.vectors[first : first + batch_size], hits, threads)

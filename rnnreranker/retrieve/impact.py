@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker import settings
 from rnnreranker.errors import InputError
+from rnnreranker.feedback.base import weighed_twice
 from rnnreranker.retrieve.base import Retriever, run_of_rows
 from rnnreranker.settings import setting
 
@@ -34,6 +35,7 @@ class ImpactRetriever(Retriever):
 
     name: ClassVar[str] = "impact"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "impacts"})
+    over: ClassVar[str] = "impacts"
     Params: ClassVar[type[settings.Params]] = ImpactSearchParams
 
     def check(self) -> None:
@@ -51,6 +53,8 @@ class ImpactRetriever(Retriever):
         """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.impacts, self.inputs.topics
         queries = self.query_impacts(source, list(topics.values()))
+        if self.feedback is not None:
+            queries = weighed_twice(source, queries, self.feedback, self.threads)
         scores, rows = source.search(queries, hits, self.threads)
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker import command
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.feedback.base import check_feedback
 from rnnreranker.files import check_writable
 from rnnreranker.method import find, methods
 from rnnreranker.runs.fuse import FuseParams
@@ -33,6 +34,7 @@ EPILOG = """examples:
   python -m rnnreranker.search --index my-index --topics queries.tsv --run bm25.txt --output reranked.txt
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25+dense --fuse minmax \\
       --rerank rnn --rerank zhong --output run.txt
+  python -m rnnreranker.search --index my-index --topics queries.tsv --retriever dense --prf rocchio --output prf.txt
   python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
 """
 
@@ -120,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--query", help="one query's text; its results are shown")
     what.add_argument("--run", help="rerank this run (TREC or MS MARCO format) in place of retrieving")
     flags.add_retrieval(parser.add_argument_group("retrieval"))
+    flags.add_feedback(parser.add_argument_group("pseudo-relevance feedback"))
     flags.add_encoder(parser)
     flags.add_reranking(parser.add_argument_group("reranking"))
 
@@ -161,11 +164,15 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
             args.tag is not None and args.tag.split() != [args.tag],
             f"--tag {args.tag!r}: expected a word without white space",
         ),
+        (args.prf and args.run, "--prf searches again: not with --run, whose candidates are there already"),
         (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
         *((True, problem) for problem in _check_rerankers(args)),
     )
     if len(retrievers) > 1:
         flags.fuse_params(args, 0 if auto else len(retrievers), FUSION if auto else None)
+    if args.prf and not auto:
+        check_feedback(args.prf, retrievers)
+    command.method_params(args, "feedback", flags.feedback_names(args))
     command.method_params(args, "retriever", retrievers)
     params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
     if args.device is not None:

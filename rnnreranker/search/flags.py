@@ -48,6 +48,24 @@ def add_retrieval(group: Any) -> None:
     command.add_dataclass_flags(group, FuseParams)
 
 
+def add_feedback(group: Any) -> None:
+    """The flag --prf and one flag per parameter of every way of feedback."""
+    text = f"{', '.join(names('feedback'))}: search again with a query made of the first documents (default: none)"
+    group.add_argument("--prf", type=_feedback, metavar="NAME", help=text)
+    command.add_method_flags(group, "feedback")
+
+
+def feedback_names(args: argparse.Namespace) -> list[str]:
+    """The feedback of --prf, or none."""
+    return [args.prf] if args.prf else []
+
+
+def _feedback(text: str) -> str:
+    if text not in names("feedback"):
+        raise argparse.ArgumentTypeError(f"{text}: no such feedback; {nearest(text, names('feedback'))}")
+    return text
+
+
 def retriever_names(text: str) -> list[str]:
     """The retrievers that a text of --retriever joins.
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker import command
 from rnnreranker.command import say
 from rnnreranker.errors import InputError
+from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import Inputs, find
 from rnnreranker.search.auto import FUSION, choose
-from rnnreranker.search.flags import AUTO, fuse_params, retriever_names
+from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, retriever_names
 from rnnreranker.search.indexes import Index, open_index
 from rnnreranker.search.inputs import open_inputs
 
@@ -33,7 +34,7 @@ class Pipeline:
         index: where documents come from; inputs: what methods read of it and of the topics.
         needs: of all methods together.
         retrievers: empty where a run was given; rerankers: in their order.
-        retrieved_by: the retrievers as --retriever names them; of `auto`, those that it chose.
+        retrieved_by: the retrievers as --retriever names them, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; hits: candidates per query.
     """
 
@@ -84,14 +85,21 @@ def open_pipeline(
         retrieving, rerankers, line = choose(args, index, inputs)
         if line:
             say(line)
+    if args.prf:
+        check_feedback(args.prf, retrieving)
     kinds, needs = _methods(retrieving, rerankers)
     for kind in kinds:
         if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
     if "vectors" in needs:
         inputs.vectors  # noqa: B018  opened now
+    ways = feedback_names(args)
+    again = [
+        find("feedback", name)(its)
+        for name, its in zip(ways, command.method_params(args, "feedback", ways), strict=True)
+    ]
     retrievers = [
-        kind(inputs, its, threads=args.threads, batch_size=args.batch_size)
+        kind(inputs, its, threads=args.threads, batch_size=args.batch_size, feedback=next(iter(again), None))
         for kind, its in zip(kinds, command.method_params(args, "retriever", retrieving), strict=False)
     ]
     for retriever in retrievers:
@@ -104,7 +112,7 @@ def open_pipeline(
     for reranker in made if given is not None else []:
         reranker.check(given)
     fusion = fuse_params(args, len(retrievers), FUSION if auto else None)
-    named = "+".join(retrieving) if auto else args.retriever
+    named = ".".join(["+".join(retrieving) if auto else args.retriever, *ways])
     return Pipeline(index, inputs, needs, retrievers, made, named, fusion, args.hits)
 
 

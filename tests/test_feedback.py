@@ -1,0 +1,344 @@
+"""Feedback: new queries as Pyserini's classes make them, second searches worked out by hand, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from rnnreranker import QueryVectors, Run, open_vectors
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.feedback.base import Feedback, heaviest, searched_twice
+from rnnreranker.java import find_java, start_java
+from rnnreranker.method import Inputs, find, make_params, names
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.spec import specs_folder
+from rnnreranker.rerank.prf_average import PrfAverageReranker
+from rnnreranker.rerank.prf_rocchio import PrfRocchioReranker
+from rnnreranker.search.__main__ import main as search
+
+
+def feedback(name: str, **values: Any) -> Feedback:
+    made: Feedback = find("feedback", name)(make_params("feedback", name, values))
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What Pyserini's classes look at in a search result."""
+
+    vectors: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Any:
+    """The module of Pyserini's classes; importing it starts Java."""
+    try:
+        find_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    start_java()
+    return pytest.importorskip("pyserini.search.faiss._prf")
+
+
+@pytest.fixture(scope="module")
+def vectors() -> tuple[np.ndarray, list[np.ndarray]]:
+    """50 queries, and for each 1 to 8 documents, (n, 24) float32."""
+    rng = np.random.default_rng(3)
+    counts = rng.integers(1, 9, 50)
+    documents = [rng.normal(size=(count, 24)).astype(np.float32) for count in counts]
+    return rng.normal(size=(50, 24)).astype(np.float32), documents
+
+
+@pytest.mark.jvm
+def test_average_is_that_of_pyserini(oracle: Any, vectors: tuple) -> None:
+    rule, ours = oracle.DenseVectorAveragePrf(), feedback("average")
+    rival = PrfAverageReranker(Inputs())
+    for query, documents in zip(*vectors, strict=True):
+        expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
+        assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert rival.new_query(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("numbers", [(0.4, 0.6, 0.1, 5, 0), (0.9, 0.1, 0.1, 3, 0), (1.0, 0.75, 0.15, 2, 2)])
+def test_rocchio_is_that_of_pyserini(oracle: Any, vectors: tuple, numbers: tuple) -> None:
+    rule = oracle.DenseVectorRocchioPrf(*numbers)
+    alpha, beta, gamma, top, bottom = numbers
+    ours = feedback("rocchio", fb_alpha=alpha, fb_beta=beta, fb_gamma=gamma, fb_docs=top, fb_bottom_docs=bottom)
+    own = ("rocchio_alpha", "rocchio_beta", "rocchio_gamma", "rocchio_topk", "rocchio_bottomk")
+    values = dict(zip(own, numbers, strict=True))
+    rival = PrfRocchioReranker(Inputs(), make_params("reranker", "prf-rocchio", values))
+    for query, documents in zip(*vectors, strict=True):
+        expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
+        assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert rival.new_query(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_defaults_are_those_of_pyserinis_reproduction_and_setters() -> None:
+    # pyserini/2cr: `--prf-method avg --prf-depth 3`, `--prf-depth 5 --rocchio-alpha 0.4 --rocchio-beta 0.6
+    # --rocchio-topk 5`; set_rm3(10, 10, .5, filter_terms=True), set_rocchio(10, 10, ..., 1, .75)
+    assert feedback("average").depth("vectors") == 3
+    rocchio = feedback("rocchio")
+    over = rocchio.params.set_for("vectors")
+    assert (over.fb_docs, over.fb_alpha, over.fb_beta, over.fb_bottom_docs) == (5, 0.4, 0.6, 0)
+    over = rocchio.params.set_for("words")
+    assert (over.fb_docs, over.fb_terms, over.fb_alpha, over.fb_beta, over.fb_bottom_docs) == (10, 10, 1.0, 0.75, 0)
+    assert feedback("rocchio", fb_alpha=0.5).params.set_for("words").fb_alpha == 0.5
+    assert [rocchio.depth(over) for over in ("vectors", "impacts", "words")] == [5, 10, 10]
+    assert feedback("rocchio", fb_docs=4, fb_bottom_docs=3).depth("vectors") == 7
+    assert feedback("rocchio", fb_docs=4, fb_depth=9).depth("vectors") == 9
+    rm3 = feedback("rm3").params
+    assert (rm3.fb_terms, rm3.fb_docs, rm3.fb_weight, rm3.fb_filter) == (10, 10, 0.5, True)
+
+
+def made_index(folder: Path, vectors: np.ndarray) -> Path:
+    (folder / "index").mkdir()
+    np.save(folder / "index" / "vectors.npy", vectors.astype(np.float32))
+    (folder / "index" / "docid").write_text("".join(f"d{row}\n" for row in range(len(vectors))))
+    return folder / "index"
+
+
+def test_the_second_search_finds_what_the_first_documents_are_like(tmp_path: Path) -> None:
+    # q . d: 4, 3, 2, 0; the mean of q, d0 and d1 is (8/3, 3): d2 comes first then, and d3 into the first four
+    documents = np.array([[4.0, 0.0], [3.0, 9.0], [2.0, 12.0], [0.0, 8.0], [1.0, -9.0]])
+    source = open_vectors(made_index(tmp_path, documents))
+    queries = QueryVectors(("q",), np.array([[1.0, 0.0]], dtype=np.float32))
+    inputs = Inputs(vectors=source, query_vectors=queries)
+    once = find("retriever", "dense")(inputs).retrieve(4)
+    twice = find("retriever", "dense")(inputs, feedback=feedback("average", fb_docs=2)).retrieve(4)
+    assert once.ranked("q") == ["d0", "d1", "d2", "d4"]
+    assert twice.ranked("q") == ["d2", "d1", "d3", "d0"]
+    assert [score for _, score in twice["q"]] == pytest.approx([124 / 3, 35, 24, 32 / 3])
+
+
+def test_results_depend_on_neither_batches_nor_the_first_querys_place(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    source = open_vectors(made_index(tmp_path, rng.normal(size=(200, 16))))
+    queries = QueryVectors(tuple(f"q{row}" for row in range(9)), rng.normal(size=(9, 16)).astype(np.float32))
+    given = feedback("rocchio", fb_docs=4, fb_bottom_docs=2)
+    whole = searched_twice(source, queries, given)
+    np.testing.assert_array_equal(searched_twice(source, queries, given, batch_size=2).vectors, whole.vectors)
+    rows = source.search(queries.vectors, 6)[1]
+    expected = [given.of_vectors(query, source.fetch(row)) for query, row in zip(queries.vectors, rows, strict=True)]
+    np.testing.assert_array_equal(whole.vectors, np.array(expected))
+    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
+        searched_twice(source, QueryVectors(queries.qids, queries.vectors[:, :8]), given)
+
+
+def rows(*entries: dict[int, float]) -> Any:
+    matrix = np.zeros((len(entries), 6), dtype=np.float32)
+    for number, entry in enumerate(entries):
+        matrix[number, list(entry)] = list(entry.values())
+    return csr_matrix(matrix)
+
+
+def test_heaviest_values_of_rows_stay() -> None:
+    found = heaviest(rows({0: 1, 2: 3, 4: 2}, {}, {1: 5, 3: 5, 5: 5}), 2)
+    assert found.toarray().tolist() == [[0, 0, 3, 0, 2, 0], [0] * 6, [0, 5, 0, 5, 0, 0]]
+
+
+def test_rm3_over_impacts_is_the_relevance_model_by_hand() -> None:
+    # d1: 4/5 and 1/5 of two terms (the third is cut), by its score 3; d2: 1/2, 1/2, by 1: terms 1: 2.4, 2: .6 + .5,
+    # 3: .5; the two heaviest by their sum: 2.4 / 3.5, 1.1 / 3.5; half of them, half of the query's 3/4 and 1/4
+    documents, query = rows({1: 8, 2: 2, 5: 1}, {2: 3, 3: 3}), rows({0: 3, 1: 1})
+    found = feedback("rm3", fb_terms=2).of_impacts(query, documents, np.array([3.0, 1.0]))
+    expected = [3 / 8, 1 / 8 + 1.2 / 3.5, 0.55 / 3.5, 0, 0, 0]
+    assert found.toarray()[0] == pytest.approx(expected)
+    assert feedback("rm3", fb_weight=1.0).of_impacts(query, documents, np.ones(2)).toarray()[0, :3].tolist() == [
+        0.75,
+        0.25,
+        0,
+    ]
+
+
+def test_rocchio_and_average_over_impacts_by_hand() -> None:
+    documents, query = rows({1: 3, 2: 4}, {1: 5}, {4: 2}), rows({0: 2})
+    # the mean of (.6, .8) and (1, 0) is (.8, .4); of length 1 it is (2, 1) / sqrt 5
+    found = feedback("rocchio", fb_docs=2).of_impacts(query, documents[:2], np.ones(2))
+    assert found.toarray()[0] == pytest.approx([1, 1.5 / 5**0.5, 0.75 / 5**0.5, 0, 0, 0])
+    cut = feedback("rocchio", fb_docs=2, fb_terms=1).of_impacts(query, documents[:2], np.ones(2))
+    assert cut.toarray()[0] == pytest.approx([1, 0.75, 0, 0, 0, 0])
+    less = feedback("rocchio", fb_docs=2, fb_bottom_docs=1).of_impacts(query, documents, np.ones(3))
+    assert less.toarray()[0, 4] == 0.0  # it would weigh -.15
+    mean = feedback("average").of_impacts(query, documents, np.ones(3))
+    assert mean.toarray()[0] == pytest.approx([0.5, 2, 1, 0, 0.5, 0])
+
+
+class Searcher:
+    """A LuceneSearcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+
+    def set_rm3(self, **values: Any) -> None:
+        self.told = values
+
+    set_rocchio = set_rm3
+
+
+def test_what_pyserinis_searcher_is_told() -> None:
+    searcher = Searcher()
+    feedback("rm3", fb_terms=5).set_words(searcher)
+    assert searcher.told == {"fb_terms": 5, "fb_docs": 10, "original_query_weight": 0.5, "filter_terms": True}
+    feedback("rocchio", fb_bottom_docs=7).set_words(searcher)
+    terms = {"top_fb_terms": 10, "top_fb_docs": 10, "bottom_fb_terms": 10, "bottom_fb_docs": 7}
+    assert searcher.told == terms | {"alpha": 1.0, "beta": 0.75, "gamma": 0.15, "use_negative": True}
+
+
+TEXTS = ("wing of a plane", "a wing lifts", "wing and lift of planes", "lift force", "bread oven", "oven heat", "river")
+
+
+@pytest.fixture(scope="module")
+def lucene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Lucene index of TEXTS, and of as many without their words that no term is in more than a tenth of them."""
+    try:
+        find_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    from rnnreranker.index.bm25 import build_bm25
+
+    folder = tmp_path_factory.mktemp("lucene")
+    (folder / "corpus").mkdir()
+    texts = [*TEXTS, *(f"nothing{number}" for number in range(60))]
+    lines = (f'{{"id": "d{number}", "contents": "{text}"}}\n' for number, text in enumerate(texts))
+    (folder / "corpus" / "all.jsonl").write_text("".join(lines))
+    return build_bm25(folder / "corpus", folder / "bm25")
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("name", ["rm3", "rocchio"])
+def test_bm25_searches_again_as_pyserini_does(lucene: Path, name: str) -> None:
+    from pyserini.search.lucene import LuceneSearcher
+
+    inputs = Inputs(words=lucene, topics={"q1": "wing", "q2": "oven"})
+    found = find("retriever", "bm25")(inputs, feedback=feedback(name)).retrieve(4)
+    searcher = LuceneSearcher(str(lucene))
+    searcher.set_bm25(0.9, 0.4)
+    getattr(searcher, f"set_{name}")()
+    for qid, text in inputs.topics.items():
+        expected = {hit.docid: hit.score for hit in searcher.search(text, 10)[:4]}
+        assert dict(found[qid]) == pytest.approx(expected, rel=1e-6)
+    once = find("retriever", "bm25")(inputs).retrieve(4)
+    assert set(found.ranked("q1")) > set(once.ranked("q1"))  # "lift force" has no wing
+    assert find("retriever", "bm25")(inputs, feedback=feedback(name)).retrieve(1)["q1"] == found["q1"][:1]
+
+
+@pytest.mark.jvm
+def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_java()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TypeError("RM3 is not supported for indexes without document vectors.")
+
+    monkeypatch.setattr("pyserini.search.lucene.LuceneSearcher.set_rm3", refuse)
+    inputs = Inputs(words=lucene, topics={"q1": "wing"})
+    with pytest.raises(InputError, match="bm25: keeps no document vectors, which prf rm3 reads; make the index with"):
+        find("retriever", "bm25")(inputs, feedback=feedback("rm3")).retrieve(4)
+
+
+def refusals() -> Sequence[tuple[list[str], str]]:
+    return (
+        (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25.*, not for dense"),
+        (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense.*, not for bm25"),
+        (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
+        (
+            ["--retriever", "dense", "--fb-docs", "3"],
+            "--fb-docs is for feedback average or rm3 or rocchio: not wi",
+        ),
+        (["--retriever", "dense", "--prf", "average", "--fb-alpha", "1"], "--fb-alpha is for feedback rocchio: not wi"),
+        (["--retriever", "dense", "--prf", "average", "--fb-docs", "0"], "--fb-docs 0: expected an integer >= 1"),
+        (["--run", "run.txt", "--prf", "rocchio"], "--prf searches again: not with --run"),
+    )
+
+
+@pytest.mark.parametrize(("flags", "message"), refusals())
+def test_the_command_refuses(flags: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        search(["--index", "no-such-index", "--query", "a", *flags])
+
+
+def test_the_command_knows_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        search(["--index", "no-such-index", "--query", "a", "--prf", "rochio"])
+    assert exited.value.code == 2
+    assert "--prf: rochio: no such feedback; did you mean rocchio?" in capsys.readouterr().err
+    assert set(names("feedback")) == {"average", "rm3", "rocchio"}
+
+
+def test_the_command_searches_twice(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    index = made_index(tmp_path, rng.normal(size=(300, 12)))
+    queries = QueryVectors(("q1", "q2"), rng.normal(size=(2, 12)).astype(np.float32))
+    np.save(tmp_path / "queries.npy", queries.vectors)
+    (tmp_path / "topics.tsv").write_text("q1\ta\nq2\tb\n")
+    argv = ["--index", str(index), "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--hits", "20"]
+    argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--output", str(tmp_path / "out.txt")]
+    assert search([*argv, "--prf", "rocchio", "--fb-docs", "2", "--rerank", "none"]) == 0
+    inputs = Inputs(vectors=open_vectors(index), query_vectors=queries)
+    expected = find("retriever", "dense")(inputs, feedback=feedback("rocchio", fb_docs=2)).retrieve(20)
+    found = Run.read(tmp_path / "out.txt")
+    assert {qid: found.ranked(qid) for qid in found} == {qid: expected.ranked(qid) for qid in expected}
+    assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rocchio.none"
+    plain = find("retriever", "dense")(inputs).retrieve(20)
+    assert {qid: set(found.ranked(qid)) for qid in found} != {qid: set(plain.ranked(qid)) for qid in plain}
+
+
+SPEC = """schema: 3
+name: my
+title: mine
+about: mine
+indexes: {main: {documents: d.jsonl, parts: {dense: {encoder: minilm}, bm25: {}}}}
+query_sets: {my-test: {topics: t.tsv, qrels: t.qrels}}
+measures: [nDCG@10]
+conditions:
+  dense: {title: dense, retrieve: {dense: {}}}
+  dense-prf: {title: again, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 4}}, against: dense}
+"""
+
+
+def test_a_spec_plans_and_checks_feedback(tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_text(SPEC)
+    spec = read_spec(path)
+    assert spec.condition("dense-prf").base == "dense"
+    step = make_plan(spec).steps[-1]
+    assert "--retriever dense --rerank none --prf rocchio --fb-docs 4 --hits 1000" in step.command()
+    path.write_text(
+        SPEC
+        + """  a: {title: a, retrieve: {dense: {}}, prf: {rm3: {}}}
+  b: {title: b, rerank: {rnn: {}}, of: dense, prf: {rocchio: {}}}
+  c: {title: c, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 0}}}
+  d: {title: d, retrieve: {dense: {}}, prf: {rochio: {}}}
+  e: {title: e, retrieve: {dense: {}}, of: dense}
+"""
+    )
+    with pytest.raises(InputError) as error:
+        read_spec(path)
+    for line, message in (
+        (11, "prf rm3: is for retriever bm25"),
+        (12, "b: prf is for a retrieval; give it beside `retrieve`"),
+        (13, "fb_docs=0: expected an integer >= 1"),
+        (14, "feedback rochio: no such feedback; did you mean rocchio"),
+        (15, "e: `of` has 1 entries; expected none"),
+    ):
+        assert f"my.yaml:{line}: {message}" in str(error.value)
+
+
+def test_the_recipes_are_pyserinis_commands_and_values() -> None:
+    """Pyserini's matrix for MS MARCO v1: "TASB w/ Rocchio PRF" R@1K .8775 on DL 2019 and .8926 on DL 2020."""
+    spec = read_spec(specs_folder() / "msmarco-passage.yaml")
+    rocchio = spec.condition("tas-b-prf")
+    assert rocchio.prf is not None
+    given = make_params("feedback", rocchio.prf.name, rocchio.prf.params).set_for("vectors")
+    assert (given.fb_docs, given.fb_alpha, given.fb_beta, given.fb_bottom_docs) == (5, 0.4, 0.6, 0)
+    assert [spec.expected[name]["tas-b-prf"]["trec"]["R@1000"] for name in ("dl19", "dl20")] == [0.8775, 0.8926]
+    average = spec.condition("tas-b-prf-by-average").prf
+    assert average is not None
+    assert (average.name, average.params) == ("average", {"fb_docs": 3})
