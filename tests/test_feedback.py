@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from rnnreranker import QueryVectors, Run, open_vectors
 from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.feedback.base import Feedback, heaviest, searched_twice
+from rnnreranker.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
 from rnnreranker.java import find_java, start_java
 from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.regress.checks import read_spec
@@ -171,6 +171,32 @@ def test_rocchio_and_average_over_impacts_by_hand() -> None:
     assert mean.toarray()[0] == pytest.approx([0.5, 2, 1, 0, 0.5, 0])
 
 
+class Impacts:
+    """Impacts in memory: inner products with a few rows, as an ImpactSource finds them."""
+
+    def __init__(self, documents: Any) -> None:
+        self.documents = documents
+
+    def search(self, queries: Any, hits: int, threads: int | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        scores = (queries @ self.documents.T).toarray().astype(np.float64)
+        found = [np.argsort(-own, kind="stable")[: min(hits, np.count_nonzero(own))] for own in scores]
+        return [own[best] for own, best in zip(scores, found, strict=True)], found
+
+    def fetch(self, rows: np.ndarray) -> Any:
+        return self.documents[rows]
+
+
+def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
+    source: Any = Impacts(rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3}))
+    queries = rows({0: 1}, {4: 1})  # the second finds nothing
+    found = weighed_twice(source, queries, feedback("rm3", fb_docs=2))
+    expected = feedback("rm3").of_impacts(queries[0], source.documents[:2], np.array([2.0, 1.0]))
+    assert found.toarray()[0] == pytest.approx(expected.toarray()[0])
+    assert found.toarray()[1].tolist() == queries.toarray()[1].tolist()
+    assert source.search(queries, 4)[1][0].tolist() == [0, 1]
+    assert set(source.search(found, 4)[1][0].tolist()) == {0, 1, 2}  # document 2 has none of the query's words
+
+
 class Searcher:
     """A LuceneSearcher that keeps what it is told."""
 
@@ -245,8 +271,8 @@ def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: p
 
 def refusals() -> Sequence[tuple[list[str], str]]:
     return (
-        (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25.*, not for dense"),
-        (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense.*, not for bm25"),
+        (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for dense"),
+        (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense or impact, not for bm25"),
         (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
         (
             ["--retriever", "dense", "--fb-docs", "3"],
