@@ -12,7 +12,9 @@ from rnnreranker import settings
 from rnnreranker.feedback.base import Feedback
 from rnnreranker.settings import setting
 
-PYSERINI = {  # what Pyserini takes: its reproduction of Li et al. for vectors, the defaults of set_rocchio for terms
+PYSERINI: dict[
+    str, dict[str, Any]
+] = {  # what Pyserini takes: its reproduction of Li et al. for vectors, the defaults of set_rocchio for terms
     "vectors": {"fb_docs": 5, "fb_alpha": 0.4, "fb_beta": 0.6, "fb_gamma": 0.1},
     "impacts": {"fb_docs": 10, "fb_alpha": 1.0, "fb_beta": 0.75, "fb_gamma": 0.15},
     "words": {"fb_docs": 10, "fb_alpha": 1.0, "fb_beta": 0.75, "fb_gamma": 0.15},
