@@ -6,7 +6,7 @@ Values of a context are computed elementwise or from that context alone, so they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,69 +31,76 @@ def similarities(
 
     gram, sizes, problem: as an engine takes them, N + 1 the largest size; base: (C, N) float, finite, or None.
     """
-    widest, first = int(sizes.max()), None
-    probes = np.zeros((len(sizes), 1), dtype=np.int64)
-    if setting.minmax:
-        first = of_products(_products(gram, sizes), sizes, params) if base is None else of_run(base, sizes, params)
-        probes = first.order
-    jaccard = np.zeros((len(sizes), probes.shape[1], widest))
+    count, widest = len(sizes), int(sizes.max())
+    counts = None if int(sizes.min()) == widest else sizes[:, None] - 1  # of candidates; None = N everywhere
+    if not setting.minmax:  # eq. 1
+        jaccard = np.zeros((count, 1, widest))
+        run(gram, sizes, setting, np.zeros((count, 1), dtype=np.int64), jaccard, problem)
+        return params.lam * gram[:, 1:widest].astype(np.float64) + (1.0 - params.lam) * jaccard[:, 0, 1:]
+    products = gram[:, 1:widest].astype(np.float64)
+    order = by_products(products, counts) if base is None else None
+    probes = np.empty((count, min(params.probes, widest)), dtype=np.int64)
+    probes[:] = np.arange(probes.shape[1])
+    if order is not None:
+        probes[:, 1:] = order[:, : probes.shape[1] - 1] + 1
+    if counts is not None:
+        probes[np.arange(probes.shape[1]) > counts] = -1
+    jaccard = np.zeros((count, probes.shape[1], widest))
     run(gram, sizes, setting, probes, jaccard, problem)
-    return mixed(first, _products(gram, sizes), jaccard, sizes, params)
+    near = mean_over(probes, jaccard, counts)
+    return params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
 
 
-def _products(gram: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """(C, N) float32: the query's row of every matrix without its first entry; 0 at padding."""
-    widest = int(sizes.max())
-    row = gram[:, 1:widest]
-    return row if (sizes == widest).all() else np.where(np.arange(1, widest) < sizes[:, None], row, np.float32(0))
+def by_products(products: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+    """(C, N) int64: columns by descending inner product, of equal ones the earlier first, padding last."""
+    falling = -products
+    if counts is not None:
+        falling[np.arange(products.shape[1]) >= counts] = np.inf
+    return np.argsort(falling, axis=1, kind="stable")
 
 
-@dataclass(frozen=True, eq=False)
-class FirstStage:
-    """What a first stage knows of the candidates of C contexts.
+def known(
+    products: np.ndarray,
+    base: np.ndarray | None,
+    order: np.ndarray | None,
+    counts: np.ndarray | None,
+    params: RnnParams,
+) -> np.ndarray:
+    """(C, N) float64: the weighted mean of the terms of rank, score and inner product; anything at padding.
 
-    order: (C, P) int64, the elements that are probes, the query (0) first; of a context with fewer elements the rest
-    are -1. terms: (C, N) float64, the weighted sum of the terms of rank and score; what stands at padding is finite.
+    products: (C, N) float64; base: (C, N), scores of a run, whose order the columns have; None = the inner products,
+    and `order` is theirs. counts: (C, 1) candidates of a context, the first of its row; None = N.
     """
-
-    order: np.ndarray
-    terms: np.ndarray
-
-
-def of_run(base: np.ndarray, sizes: np.ndarray, params: RnnParams) -> FirstStage:
-    """The first stage of a run.
-
-    base: (C, N) float, its scores, finite, the candidates in its order; sizes: (C,) elements of a context, n + 1.
-    """
-    width = base.shape[1]
-    ranks = np.broadcast_to(np.arange(1.0, width + 1), base.shape)
-    probes = np.arange(min(params.probes, width + 1))
-    order = np.where(probes < sizes[:, None], probes, -1)
-    return FirstStage(order, _terms(ranks, base, sizes, params))
-
-
-def of_products(products: np.ndarray, sizes: np.ndarray, params: RnnParams) -> FirstStage:
-    """The first stage that ranks by inner products, descending, of equal ones the earlier column first.
-
-    products: (C, N); sizes as in `of_run`.
-    """
-    width = products.shape[1]
-    real = np.arange(1, width + 1) < sizes[:, None]
-    order = np.argsort(np.where(real, -products, np.inf), axis=1, kind="stable")
-    ranks = np.empty(products.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, width + 1)[None], axis=1)
-    first = np.zeros((len(products), min(params.probes, width + 1)), dtype=np.int64)
-    first[:, 1:] = order[:, : first.shape[1] - 1] + 1
-    first[np.arange(first.shape[1]) >= sizes[:, None]] = -1
-    return FirstStage(first, _terms(ranks, products, sizes, params))
-
-
-def _terms(ranks: np.ndarray, scores: np.ndarray, sizes: np.ndarray, params: RnnParams) -> np.ndarray:
-    wr, ws, _ = weights(params)
-    found = wr * of_ranks(ranks, sizes[:, None] - 1, params.rank_constant) if wr else np.zeros(scores.shape)
+    wr, ws, wq = weights(params)
+    of_products = unit(products, counts) if wq or base is None else None
+    terms: list[np.ndarray] = []
+    if wr:
+        ranks = np.arange(1.0, products.shape[1] + 1)
+        falling = of_ranks(ranks, products.shape[1] if counts is None else counts, params.rank_constant)
+        if order is not None:
+            placed = np.empty(products.shape)
+            np.put_along_axis(placed, order, np.broadcast_to(falling, products.shape), axis=1)
+            falling = placed
+        terms.append(wr * falling)
     if ws:
-        found += ws * unit(scores, sizes)
-    return found
+        terms.append(ws * (of_products if base is None else unit(base, counts)))
+    if wq:
+        terms.append(wq * of_products)
+    return functools.reduce(np.add, terms)
+
+
+def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+    """(C, N) float64: the mean over the probes of their similarities to the candidates, J(p, p) = 1.
+
+    probes: (C, P) elements, -1 where a context has no more; jaccard: (C, P, N + 1), 0 where a probe is -1, changed.
+    """
+    rows = np.arange(len(probes))
+    near = jaccard[:, 0, 1:]
+    for place in range(1, probes.shape[1]):
+        probe, own = probes[:, place], jaccard[:, place]
+        own[rows, probe] = 1.0 if counts is None else np.where(probe > 0, 1.0, 0.0)  # also of one without neighbours
+        near = near + own[:, 1:]
+    return near / (probes.shape[1] if counts is None else np.minimum(counts + 1, probes.shape[1]))
 
 
 def weights(params: RnnParams) -> tuple[float, float, float]:
@@ -104,7 +111,7 @@ def weights(params: RnnParams) -> tuple[float, float, float]:
     return wr, ws, wq
 
 
-def of_ranks(ranks: np.ndarray, counts: np.ndarray, constant: float) -> np.ndarray:
+def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np.ndarray:
     """1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`, 0; 0 where there is one rank.
 
     In closed form, which no constant makes imprecise: (n - r) / (n - 1) * (c + 1) / (c + r).
@@ -113,46 +120,19 @@ def of_ranks(ranks: np.ndarray, counts: np.ndarray, constant: float) -> np.ndarr
     return found
 
 
-def unit(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def unit(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
     """(C, N) float64: each row mapped so that its lowest value is 0 and its highest 1; a constant row is 0.
 
-    values: (C, N) float, finite; the first sizes - 1 of a row count, what stands behind them is finite.
+    values: (C, N) float, finite where they count, which is the first `counts` of a row, (C, 1); None = N.
     """
-    halves = 0.5 * np.asarray(values, dtype=np.float64)  # their differences are finite
-    if (sizes > values.shape[1]).all():
+    halves = 0.5 * values  # their differences are finite
+    if counts is None:
         low, high = halves.min(axis=1, keepdims=True), halves.max(axis=1, keepdims=True)
     else:
-        real = np.arange(1, values.shape[1] + 1) < sizes[:, None]
-        halves = np.where(real, halves, 0.0)
+        real = np.arange(values.shape[1]) < counts
         low = np.where(real, halves, np.inf).min(axis=1, keepdims=True)
         high = np.where(real, halves, -np.inf).max(axis=1, keepdims=True)
-        low, high = np.where(sizes[:, None] > 1, low, 0.0), np.where(sizes[:, None] > 1, high, 0.0)
     span = high - low
     halves -= low
     halves /= np.where(span > 0, span, 1.0)
     return halves
-
-
-def mixed(
-    first: FirstStage | None, products: np.ndarray, jaccard: np.ndarray, sizes: np.ndarray, params: RnnParams
-) -> np.ndarray:
-    """s* of the candidates of C contexts, (C, N) float64; anything at padding.
-
-    first: None with scale "none", which takes products as they are. products: (C, N), of the query and the candidates.
-    jaccard: (C, P, N + 1), of the probes `first.order` to every element; rows of probes that are -1 are not read.
-    """
-    if first is None:
-        return params.lam * products.astype(np.float64) + (1.0 - params.lam) * jaccard[:, 0, 1:]
-    known = first.terms
-    if wq := weights(params)[2]:
-        known = known + wq * unit(products, sizes)
-    near, asked = jaccard[:, 0, 1:], first.order >= 0
-    if jaccard.shape[1] > 1:
-        near, rows = near.copy(), np.arange(len(near))
-        for place in range(1, jaccard.shape[1]):
-            values = np.where(asked[:, place, None], jaccard[:, place, 1:], 0.0)
-            there = rows[asked[:, place]]
-            values[there, first.order[there, place] - 1] = 1.0  # itself, also where it has no neighbours
-            near += values
-        near /= asked.sum(axis=1, keepdims=True)
-    return params.lam * known + (1.0 - params.lam) * near

@@ -197,10 +197,9 @@ def _base(base: np.ndarray | Sequence[Sequence[float]] | None, real: np.ndarray,
         raise InputError(f"base has type {scores.dtype}: expected numbers")
     if scores.shape != (len(real), width):
         raise InputError(f"base has shape {scores.shape}: expected ({len(real)}, {width}), a score for every candidate")
-    known = np.where(np.arange(width) < real[:, None], scores.astype(np.float64), 0.0)
-    broken = np.argwhere(~np.isfinite(known))
-    if broken.size:
-        row, column = broken[0].tolist()
+    known = np.where(np.arange(width) < real[:, None], scores, 0.0).astype(np.float64, copy=False)
+    if not np.isfinite(known).all():
+        row, column = np.argwhere(~np.isfinite(known))[0].tolist()
         raise InputError(f"base[{row}, {column}]={known[row, column]}: expected a finite score")
     return known
 

@@ -229,7 +229,7 @@ def mixed(done: BatchSteps, base: np.ndarray | None, contexts: np.ndarray, param
         order = torch.where(real, raw, -torch.inf).argsort(dim=1, descending=True, stable=True)
         scores = products
     else:  # mapped on the host: Apple GPUs have no float64
-        order, scores = places, torch.from_numpy(mixing.unit(base, contexts)).to(exact).to(real.device)
+        order, scores = places, torch.from_numpy(mixing.unit(base, contexts[:, None] - 1)).to(exact).to(real.device)
     ranks = torch.empty_like(raw).scatter_(1, order, places.to(exact) + 1)
     falling = (
         (counts - ranks) / (counts - 1).clamp(min=1) * ((params.rank_constant + 1) / (params.rank_constant + ranks))
