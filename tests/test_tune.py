@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ from rnnreranker.record import read_records
 from rnnreranker.rnn import rnn_similarity
 from rnnreranker.tune import Contexts, Objective, Space, search
 from rnnreranker.tune.__main__ import main
+from rnnreranker.tune.choice_rules import RULES, capped_gain, mean_gain
 from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.tune.leave_out import draw, leave_one_out, read_collections
 from rnnreranker.tune.preset import write_preset
 from rnnreranker.tune.space import Between
-from rnnreranker.tune.sweeps import sweep
+from rnnreranker.tune.sweeps import sweep, without_terms
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -167,6 +169,15 @@ def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
     file.write_text("k: 3\n")
     with pytest.raises(InputError, match=r"space.yaml: k: 3; expected \{low: …, high: …\}"):
         Space.from_yaml(file)
+
+
+def test_every_draw_of_the_default_space_is_a_setting() -> None:
+    """Weights of the three terms vary, and are never all 0, which no setting allows."""
+    drawn = draw(Space(), 200, seed=0)
+    assert {params.query_weight for params in drawn} == {params.rank_weight for params in drawn} == {0, 0.5, 1, 2}
+    assert min(params.run_weight for params in drawn) > 0
+    assert {params.probes for params in drawn} == {1, 2, 3, 4}
+    assert Space().as_trial(RnnParams()) is not None  # so the default is the first trial
 
 
 def test_a_space_fits_the_depth_of_a_run() -> None:
@@ -337,31 +348,81 @@ def test_sweeps(made: QuerySet) -> None:
         (size, k) for size in (10, 20) for k in (3, 5, 7, 10, 15) if k < size
     }
     assert found["ablations"][0]["difference"] == 0
+    terms = ["no rank", "no run scores", "no inner products", "the query the only probe"]
+    assert [row["what"] for row in found["ablations"]][-4:] == terms
+    alone = RnnParams.preset("vectors")  # one term, one probe: nothing to leave out
+    assert without_terms(alone) == without_terms(RnnParams(scale="none")) == {}
     with pytest.raises(InputError, match="sweep 'lamda': did you mean lambda"):
         sweep(["lamda"], objective, params)
 
 
-def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", ["capped", "mean"])
+def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -> None:
+    """All cells of a collection are left out together, and the rule chooses from those of the others."""
     other = QuerySet(tmp_path / "index", shift=3.0)
-    objectives = {"a": made.objective(), "b": other.objective(15), "c": made.objective(10)}
+    objectives = {"a1": made.objective(), "a2": made.objective(12), "b": other.objective(15), "c": made.objective(10)}
+    of = {"a1": "a", "a2": "a"}
     space = Space({"k": Between(2, 8), "lam": Between(0.0, 1.0)}, RnnParams(context=20))
-    found = leave_one_out(objectives, space, 6, seed=2)
-    settings = [space.fixed, *draw(space, 5, seed=2)]
-    assert len({params.k for params in settings}) > 1
+    found = leave_one_out(objectives, space, 6, seed=2, collections=of, rule=rule)
+    assert found.settings == (space.fixed, *draw(space, 5, seed=2))
+    assert len({params.k for params in found.settings}) > 1
 
     def gain(name: str, params: RnnParams) -> float:
         objective = objectives[name]
         fitting = dataclasses.replace(params, context=min(20, objective.contexts.deepest))
         return float((objective.values(fitting) - objective.base()).mean())
 
-    for row in found:
-        means = [np.mean([gain(name, params) for name in objectives if name != row.name]) for params in settings]
-        assert row.params == settings[int(np.argmax(means))]
-        assert row.chosen == pytest.approx(gain(row.name, row.params))
-        assert row.default == pytest.approx(gain(row.name, space.fixed))
-        assert row.default_low <= row.default <= row.default_high
-    with pytest.raises(InputError, match="1 collection: expected at least two"):
-        leave_one_out({"a": objectives["a"]}, space, 3)
+    assert [(cell.name, cell.collection) for cell in found.cells] == [("a1", "a"), ("a2", "a"), ("b", "b"), ("c", "c")]
+    for cell in found.cells:
+        others = [name for name in objectives if of.get(name, name) != cell.collection]
+        table = np.array([[gain(name, params) for name in others] for params in found.settings])
+        assert cell.setting == int(RULES[rule](table).argmax())
+        assert cell.chosen == pytest.approx(gain(cell.name, found.settings[cell.setting]))
+        assert cell.default == pytest.approx(gain(cell.name, space.fixed)) == pytest.approx(found.gains[cell.name][0])
+        assert cell.default_low <= cell.default <= cell.default_high
+    told = found.to_dict()
+    assert told["tried"][0] == {}
+    assert [len(one) for one in told["gains"].values()] == [6] * 4
+    assert RnnParams(**{**told["default"], **told["tried"][3]}) == found.settings[3]
+    assert told["place"] == 1 + sum(found.values > found.values[0])
+    assert told["best"] == int(found.values.argmax())
+    with pytest.raises(InputError, match="1 collection: expected two or more"):
+        leave_one_out({name: objectives[name] for name in of}, space, 3, collections=of)
+
+
+def test_gains_kept_in_a_storage_are_not_computed_again(made: QuerySet, tmp_path: Path) -> None:
+    """A search over cells that was killed goes on to the same result; a storage of other settings is refused."""
+    kept = tmp_path / "cells.journal"
+    space = Space({"k": Between(2, 8)}, RnnParams(context=20))
+    objectives = {"a": made.objective(), "b": made.objective(15)}
+    whole = leave_one_out(objectives, space, 4, storage=tmp_path / "other.journal")
+    reranked: list[int] = []
+
+    class Killed(Objective):
+        def __init__(self) -> None:
+            self.__dict__.update(objectives["b"].__dict__)
+
+        def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
+            reranked.append(params.k)
+            if len(reranked) == 3:
+                raise KeyboardInterrupt
+            return super().values(params, topics)
+
+    broken = Killed()
+    with pytest.raises(KeyboardInterrupt):
+        leave_one_out({**objectives, "b": broken}, space, 4, storage=kept)
+    again = leave_one_out({**objectives, "b": broken}, space, 4, storage=kept)
+    assert again.to_dict() == whole.to_dict()
+    assert len(reranked) == 3 + 2 + 2  # the two that were missing, and default and chosen for their intervals
+    with pytest.raises(InputError, match="the storage holds trials of another settings"):
+        leave_one_out(objectives, space, 4, seed=1, storage=kept)
+
+
+def test_the_rule_that_caps_gains_weighs_losses() -> None:
+    """Gains beyond .02 count .02, losses three times: what wins on one cell pays for no loss on another."""
+    gains = np.array([[0.10, -0.01], [0.03, 0.01], [0.02, 0.01]])
+    assert capped_gain(gains).tolist() == pytest.approx([(0.02 - 0.03) / 2, 0.015, 0.015])
+    assert mean_gain(gains).tolist() == pytest.approx([0.045, 0.02, 0.015])
 
 
 def test_collections_are_checked_as_a_whole(tmp_path: Path) -> None:
@@ -369,8 +430,8 @@ def test_collections_are_checked_as_a_whole(tmp_path: Path) -> None:
     file.write_text("one: {index: i, topic: t, qrels: q}\ntwo: {index: i, topics: t, qrels: q, protocol: binary}\n")
     with pytest.raises(InputError, match=r"one: unknown key topic, did you mean topics.*; one: no topics"):
         read_collections(file)
-    file.write_text("two: {index: i, topics: t, qrels: q, protocol: binary}\n")
-    assert read_collections(file) == {"two": {"index": "i", "topics": "t", "qrels": "q", "protocol": "binary"}}
+    file.write_text("two: {index: i, topics: t, qrels: q, collection: one}\n")
+    assert read_collections(file) == {"two": {"index": "i", "topics": "t", "qrels": "q", "collection": "one"}}
 
 
 def _written(made: QuerySet, tmp_path: Path) -> list[str]:
@@ -418,6 +479,7 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--test-topics", "x"], "--test-topics and --test-qrels go together"),
         (["--sweep", "contxt"], "--sweep contxt: expected some of context,lambda,grid,ablations"),
         (["--collections", "sets.yaml"], "--index is for one query set: not with --collections"),
+        (["--rule", "mean"], "--rule chooses over --collections: not for one query set"),
         (["--folds", "1"], "--folds 1: expected 2 or more"),
         (["--measure", "nDCG@10 RR@10"], "expected one measure"),
     ],

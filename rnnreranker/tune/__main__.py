@@ -13,6 +13,7 @@ from rnnreranker import command
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 from rnnreranker.tables import interval, print_table
+from rnnreranker.tune.choice_rules import RULES, RULES_HELP
 from rnnreranker.tune.flags import (
     add_output_flags,
     add_search_flags,
@@ -24,6 +25,7 @@ from rnnreranker.tune.flags import (
 )
 
 if TYPE_CHECKING:
+    from rnnreranker.search.indexes import Index
     from rnnreranker.tune.heldout import HeldOut
     from rnnreranker.tune.objective import Objective
     from rnnreranker.tune.space import Space
@@ -107,8 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--collections",
         metavar="FILE.yaml",
-        help="several query sets (name: {index: …, topics: …, qrels: …}): choose on all but one, measure on that one",
+        help="cells (name: {index: …, topics: …, qrels: …, run: …, collection: …}): choose on all collections but one, "
+        "measure on the cells of that one",
     )
+    what.add_argument("--rule", choices=tuple(RULES), help=f"with --collections: {RULES_HELP} (default: capped)")
 
     held = parser.add_argument_group("held out")
     held.add_argument("--folds", type=command.positive, default=5, help="of the cross-validation (default: 5)")
@@ -140,6 +144,7 @@ def _check(args: argparse.Namespace) -> None:
         faults = [(value, f"{name} is for one query set: not with --collections") for name, value in more.items()]
     else:
         faults = [(not value, f"{name} is missing") for name, value in single.items()]
+        faults.append((args.rule, "--rule chooses over --collections: not for one query set"))
     unknown = [name for name in (args.sweep or "").split(",") if args.sweep and name not in SWEEP_NAMES]
     check_flags(
         args,
@@ -169,13 +174,25 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
     from rnnreranker.tune.leave_out import leave_one_out, read_collections
     from rnnreranker.tune.query_set import load_objective
 
-    objectives = {}
-    for name, entry in read_collections(args.collections).items():
+    cells = read_collections(args.collections)
+    objectives: dict[str, Objective] = {}
+    opened: dict[str, Index] = {}
+    for name, entry in cells.items():
         own = argparse.Namespace(**vars(args))
         own.protocol, own.encoder = entry.get("protocol", args.protocol), entry.get("encoder", args.encoder)
-        index = open_index(entry["index"])
-        objectives[name] = load_objective(own, index, entry["topics"], entry["qrels"], entry.get("run"))
-    found = leave_one_out(objectives, _space(args), args.trials, args.seed)
+        if entry["index"] not in opened:
+            opened[entry["index"]] = open_index(entry["index"])
+        index, run = opened[entry["index"]], entry.get("run")
+        objectives[name] = load_objective(own, index, entry["topics"], entry["qrels"], run)
+    found = leave_one_out(
+        objectives,
+        _space(args),
+        args.trials,
+        args.seed,
+        collections={name: entry.get("collection", name) for name, entry in cells.items()},
+        rule=args.rule or "capped",
+        storage=args.storage,
+    )
     print_table(
         [args.measure, "topics", "as retrieved", "default gains", "chosen elsewhere gains"],
         [
@@ -184,16 +201,16 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
                 interval(row.default, row.default_low, row.default_high),
                 interval(row.chosen, row.chosen_low, row.chosen_high),
             ]
-            for row in found
+            for row in found.cells
         ],
     )
-    rows = [dataclasses.asdict(row) for row in found]
-    report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, "collections": rows}
+    command.say(f"rule {found.rule}: over all cells the default has place {found.place} of {args.trials}")
+    report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, **found.to_dict()}
     write_outcome(args, argv, "leave-one-out", report, begun)
     return 0
 
 
-def _tuned(args: argparse.Namespace, space: Space, objective: Objective, index: Any) -> tuple[Study, HeldOut]:
+def _tuned(args: argparse.Namespace, space: Space, objective: Objective, index: Index) -> tuple[Study, HeldOut]:
     from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
     from rnnreranker.tune.preset import write_preset
     from rnnreranker.tune.query_set import load_objective

@@ -1,4 +1,7 @@
-"""Settings chosen on all collections but one and measured on that one: what carries over to data not seen."""
+"""Settings chosen on all collections but one and measured on that one: what carries over to data not seen.
+
+A cell is a collection under one first stage: what is chosen has to suit many first stages at once.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +13,37 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.command import progress
+from rnnreranker import command
 from rnnreranker.errors import InputError, nearest, require
 from rnnreranker.evaluate.comparison import bootstrap_intervals
-from rnnreranker.files import read_yaml
+from rnnreranker.files import fingerprint, read_yaml
 from rnnreranker.rnn import RnnParams
+from rnnreranker.tune.choice_rules import RULES
 from rnnreranker.tune.objective import Objective
 from rnnreranker.tune.space import Space
+from rnnreranker.tune.trials import each_kept
 
-KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder")
+KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder", "collection")
 NEEDED = ("index", "topics", "qrels")
+DIGITS = 6  # of gains on record
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One collection, measured with what the others would have chosen.
+    """One cell, measured with what the cells of other collections would have chosen.
 
     Attributes:
-        name: of the collection.
+        name: of the cell.
+        collection: that it belongs to: its cells are left out together.
         topics: T of it.
         base: mean of the run as retrieved.
         default, default_low, default_high: gain of the default over it, with its 95% bootstrap interval.
-        chosen, chosen_low, chosen_high: gain of the setting with the best mean gain on the other collections.
-        params: that setting.
+        chosen, chosen_low, chosen_high: gain of the setting that the rule chooses from the other collections.
+        setting: which of the settings tried that is; 0 is the default.
     """
 
     name: str
+    collection: str
     topics: int
     base: float
     default: float
@@ -44,54 +52,124 @@ class LeftOut:
     chosen: float
     chosen_low: float
     chosen_high: float
-    params: RnnParams
+    setting: int
 
 
-def leave_one_out(objectives: Mapping[str, Objective], space: Space, settings: int, seed: int = 0) -> list[LeftOut]:
-    """For each collection, the gain of the setting that does best on the others, beside that of the default.
+@dataclass(frozen=True)
+class Search:
+    """All that was tried and what it gained, so that a page can say how a setting was found.
 
-    Settings are `settings` - 1 drawn at random from the space, and the default, all measured on every collection. The
-    best has the highest mean over the collections of its mean gain over the run as retrieved; among equals the first.
+    Attributes:
+        rule: of `RULES`, by which settings were chosen.
+        settings: (S,) all that were tried; the default first.
+        gains: name of a cell -> (S,) mean gain over the run as retrieved.
+        cells: what each cell's collection, left out, would have been given.
+    """
+
+    rule: str
+    settings: tuple[RnnParams, ...]
+    gains: Mapping[str, np.ndarray]
+    cells: tuple[LeftOut, ...]
+
+    @property
+    def values(self) -> np.ndarray:
+        """(S,) float64: each setting's worth by the rule over all cells."""
+        return RULES[self.rule](np.stack(list(self.gains.values()), axis=1))
+
+    @property
+    def place(self) -> int:
+        """The default's place among the settings by the rule over all cells: 1 = none is better."""
+        return 1 + int((self.values > self.values[0]).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of JSON; of a setting what differs from the default."""
+        first = self.settings[0].to_dict()
+        tried = [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings]
+        return {
+            "rule": self.rule,
+            "place": self.place,
+            "best": int(self.values.argmax()),
+            "default": first,
+            "tried": tried,
+            "gains": {name: [round(one, DIGITS) for one in found.tolist()] for name, found in self.gains.items()},
+            "cells": [dataclasses.asdict(cell) for cell in self.cells],
+        }
+
+
+def leave_one_out(
+    objectives: Mapping[str, Objective],
+    space: Space,
+    settings: int,
+    seed: int = 0,
+    *,
+    collections: Mapping[str, str] | None = None,
+    rule: str = "capped",
+    storage: str | Path | None = None,
+) -> Search:
+    """For each collection, the gain of the setting that the others choose, beside that of the default.
+
+    Settings are `settings` - 1 drawn at random from the space, and the default, all measured on every cell by their
+    mean gain over the run as retrieved. A collection is left out with all its cells; the rule chooses by the cells of
+    the others, among equals the first.
+
+    Args:
+        objectives: the cells by name: a collection under one first stage.
+        space: what is drawn from; its `fixed` is the default.
+        settings: how many in all.
+        seed: of the draws.
+        collections: name of a cell -> its collection; None, or a name left out: each is a collection of its own.
+        rule: of `RULES`.
+        storage: a journal file to keep gains in, and to go on from after a kill; None = memory.
 
     Raises:
-        InputError: fewer than two collections, or settings below 1.
+        InputError: fewer than two collections, settings below 1, a storage of another search.
         MissingDependencyError: without optuna, whose distributions draw the settings.
     """
-    if len(objectives) < 2:
-        raise InputError(f"{len(objectives)} collection: expected at least two to leave one out")
+    of = {name: (collections or {}).get(name, name) for name in objectives}
+    if len(set(of.values())) < 2:
+        raise InputError(
+            f"{command.counted(len(set(of.values())), 'collection')}: expected two or more to leave one out"
+        )
     if settings < 1:
         raise InputError(f"{settings} settings: expected 1 or more")
-    drawn = [space.fixed, *draw(space, settings - 1, seed)]
-    gains: dict[str, list[np.ndarray]] = {}
-    bases = {}
+    drawn = (space.fixed, *draw(space, settings - 1, seed))
+    bases = {name: objective.base() for name, objective in objectives.items()}
+
+    def gains_of(name: str, number: int) -> np.ndarray:
+        params, deepest = drawn[number], objectives[name].contexts.deepest
+        return objectives[name].values(dataclasses.replace(params, context=min(params.context, deepest))) - bases[name]
+
+    gains = {}
     for name, objective in objectives.items():
-        bases[name] = objective.base()
-        deepest = objective.contexts.deepest
-        fitting = [dataclasses.replace(params, context=min(params.context, deepest)) for params in drawn]
-        gains[name] = [
-            objective.values(params) - bases[name] for params in progress(fitting, unit="settings", what=name)
-        ]
-    means = {name: np.array([gain.mean() for gain in found]) for name, found in gains.items()}
-    result = []
+        about = objective.about(objective.topics) if storage is not None else {}
+        about |= {"settings": fingerprint([one.to_dict() for one in drawn])}
+
+        def mean_gain(number: int, name: str = name) -> float:
+            return float(gains_of(name, number).mean())
+
+        gains[name] = np.array(each_kept(mean_gain, settings, storage=storage, name=f"cell {name}", about=about))
+    cells = []
     for name in objectives:
-        others = np.mean([means[other] for other in objectives if other != name], axis=0)
-        best = int(others.argmax())
-        default, chosen = bootstrap_intervals(np.stack([gains[name][0], gains[name][best]])).tolist()
-        result.append(
+        others = [gains[other] for other in objectives if of[other] != of[name]]
+        best = int(RULES[rule](np.stack(others, axis=1)).argmax())
+        default, chosen = gains_of(name, 0), gains_of(name, best)
+        (default_low, default_high), (low, high) = bootstrap_intervals(np.stack([default, chosen])).tolist()
+        cells.append(
             LeftOut(
                 name=name,
-                topics=len(bases[name]),
+                collection=of[name],
+                topics=len(default),
                 base=float(bases[name].mean()),
-                default=float(means[name][0]),
-                default_low=default[0],
-                default_high=default[1],
-                chosen=float(means[name][best]),
-                chosen_low=chosen[0],
-                chosen_high=chosen[1],
-                params=drawn[best],
+                default=float(default.mean()),
+                default_low=default_low,
+                default_high=default_high,
+                chosen=float(chosen.mean()),
+                chosen_low=low,
+                chosen_high=high,
+                setting=best,
             )
         )
-    return result
+    return Search(rule, drawn, gains, tuple(cells))
 
 
 def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
@@ -108,14 +186,14 @@ def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
 
 
 def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Query sets by name from a YAML file: `cranfield: {index: …, topics: …, qrels: …, protocol: binary}`.
+    """Cells by name from a YAML file: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`.
 
     Raises:
         InputError: no such file, not YAML, unknown or missing keys: all of them at once.
     """
     content = read_yaml(path, "collections")
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
-        raise InputError(f"{path}: expected `name: {{index: …, topics: …, qrels: …}}` for each collection")
+        raise InputError(f"{path}: expected `name: {{index: …, topics: …, qrels: …}}` for each cell")
     problems = []
     for name, entry in content.items():
         problems += [f"{name}: unknown key {key}, {nearest(str(key), KEYS)}" for key in entry if key not in KEYS]

@@ -77,7 +77,7 @@ def _lambda(axes: Axes, rows: Rows, measure: str) -> None:
     best = max(rows, key=lambda row: row["value"])
     axes.annotate(f"{best['lam']:g}", (best["lam"], best["value"]), (0, 7), textcoords="offset points", ha="center")
     axes.legend(frameon=False, loc="lower center", fontsize=9)
-    axes.set(xlabel="lambda (0 = Jaccard alone, 1 = geometric alone)", ylabel=measure)
+    axes.set(xlabel="lambda (0 = Jaccard alone, 1 = no Jaccard)", ylabel=measure)
 
 
 def _grid(axes: Axes, rows: Rows, measure: str) -> None:

@@ -39,7 +39,10 @@ Choice = tuple[Any, ...]
 
 
 def _searched() -> dict[str, Between | Choice]:
-    """The space of paper 000 for reranking, with `scale` and `weight` besides."""
+    """The space of paper 000 for reranking, with `scale`, `weight` and what the run knows besides.
+
+    The run's scores always count for something, so that a draw without any of the three terms cannot come up.
+    """
     return {
         "context": Between(40, 1000, log=True),
         "k": Between(3, 30),
@@ -49,6 +52,11 @@ def _searched() -> dict[str, Between | Choice]:
         "normalize": (None, "max", "mean"),
         "scale": ("minmax", "none"),
         "weight": ("linear", "binary"),
+        "rank_weight": (0.0, 0.5, 1.0, 2.0),
+        "run_weight": Between(0.1, 4.0, log=True),
+        "query_weight": (0.0, 0.5, 1.0, 2.0),
+        "rank_constant": Between(1.0, 100.0, log=True),
+        "probes": Between(1, 4),
     }
 
 

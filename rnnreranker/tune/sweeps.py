@@ -62,7 +62,7 @@ def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 def ablation_sweep(objective: Objective, params: RnnParams) -> Rows:
     """Each part left out in turn. Rows: what, value, low, high, difference, its low and high (against all parts)."""
-    variants = {WHOLE: params, **without_parts(params)}
+    variants = {WHOLE: params, **without_parts(params), **without_terms(params)}
     shown = progress(list(variants.items()), unit="variants", what="ablations")
     return compared({what: objective.values(variant) for what, variant in shown})
 
@@ -74,10 +74,25 @@ def without_parts(params: RnnParams) -> dict[str, RnnParams]:
         "no extension (tau 0)": dataclasses.replace(params, tau=0.0),
         "no expansion (k_exp 1)": dataclasses.replace(params, k_exp=1),
         "Jaccard alone (lambda 0)": dataclasses.replace(params, lam=0.0),
-        "geometric alone (lambda 1)": dataclasses.replace(params, lam=1.0),
+        "no Jaccard (lambda 1)": dataclasses.replace(params, lam=1.0),
         "raw scale": dataclasses.replace(params, scale="none"),
         "printed variant": dataclasses.replace(params, variant="paper"),
     }
+
+
+def without_terms(params: RnnParams) -> dict[str, RnnParams]:
+    """The parameters with one part of what the first stage and the query say left out, by what it is called.
+
+    Eq. 1 (scale "none") has no such parts; of a mixture with one term that term cannot be left out.
+    """
+    if params.scale == "none":
+        return {}
+    names = {"no rank": "rank_weight", "no run scores": "run_weight", "no inner products": "query_weight"}
+    present = {what: name for what, name in names.items() if getattr(params, name)}
+    changes: dict[str, dict[str, Any]] = {what: {name: 0.0} for what, name in present.items() if len(present) > 1}
+    if params.probes > 1:
+        changes["the query the only probe"] = {"probes": 1}
+    return {what: dataclasses.replace(params, **changed) for what, changed in changes.items()}
 
 
 def compared(values: dict[str, np.ndarray]) -> Rows:

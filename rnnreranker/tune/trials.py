@@ -98,9 +98,7 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = _opened(optuna, storage, name, random_trials)
     _check_same(study, {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})})
-    over = optuna.trial.TrialState.RUNNING
-    for trial in study.get_trials(deepcopy=False, states=(over,)):  # of a process that was killed
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    _end_killed(optuna, study)
     done = len(_finished(optuna, study))
     if start := space.as_trial(space.fixed):
         _enqueue_default(optuna, study, start)
@@ -131,6 +129,36 @@ def search(
     return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
 
 
+def each_kept(
+    value: Callable[[int], float],
+    count: int,
+    *,
+    storage: str | Path | None = None,
+    name: str,
+    about: Mapping[str, str],
+) -> list[float]:
+    """The values of numbers 0 to `count` - 1, in order; those in the storage are not computed again.
+
+    Args:
+        value: number -> value.
+        count: how many.
+        storage, name, about: as in `search`.
+
+    Raises:
+        InputError: a storage that cannot be read or holds other values under this name.
+        MissingDependencyError: without optuna.
+    """
+    optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = _opened(optuna, storage, name, RANDOM_TRIALS)
+    _check_same(study, about)
+    _end_killed(optuna, study)
+    for number in progress(range(len(_finished(optuna, study)), count), unit="settings", what=name):
+        trial = study.ask()
+        study.tell(trial, value(number))
+    return [float(trial.value) for trial in _finished(optuna, study)[:count]]
+
+
 def _opened(optuna: Any, storage: str | Path | None, name: str, random_trials: int) -> optuna.Study:
     kept = None
     if storage is not None:
@@ -155,6 +183,12 @@ def _check_same(study: optuna.Study, described: Mapping[str, Any]) -> None:
             raise InputError(f"the storage holds trials of another {key} ({kept[key]}); give another --storage")
     for key in described.keys() - kept.keys():
         study.set_user_attr(key, described[key])
+
+
+def _end_killed(optuna: Any, study: optuna.Study) -> None:
+    """Trials that a process left running when it was killed count as failed."""
+    for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
 
 def _enqueue_default(optuna: Any, study: optuna.Study, start: dict[str, Any]) -> None:
