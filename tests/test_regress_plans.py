@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.errors import InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.spec import query_set_names, specs_folder
 
@@ -28,3 +29,36 @@ def test_a_dry_run_prints_the_plan_on_file(name: str, capsys: pytest.CaptureFixt
 
 def test_every_plan_on_file_is_of_a_query_set() -> None:
     assert {path.stem for path in PLANS.glob("*.txt")} == set(query_set_names(specs_folder()))
+
+
+def test_impacts_are_added_to_an_index_or_make_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, parts in (
+        ("added", "dense: {encoder: minilm}, impact: {encoder: splade-tiny, factor: 50}"),
+        ("alone", "impact: {}"),
+    ):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"schema: 3\nname: {name}\ntitle: T\nabout: A\n"
+            f"indexes:\n  main: {{documents: cranfield, parts: {{{parts}}}}}\n"
+            "query_sets:\n  mine: {topics: cranfield, qrels: cranfield}\nmeasures: [nDCG@10]\nconditions:\n"
+            "  splade: {title: S, retrieve: {impact: {query_weights: counts}}}\n"
+        )
+        assert main([str(tmp_path / f"{name}.yaml"), "--dry-run"]) == 0
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("python -m rnnreranker.")]
+    start = "python -m rnnreranker.index --documents cranfield --output runs/indexes/"
+    assert [line.partition("--output")[2].split(maxsplit=1)[1] for line in printed if line.startswith(start[:40])] == [
+        "--encoder minilm",
+        "--parts impact --impact-encoder splade-tiny --impact-factor 50",
+        "--parts impact",
+    ]
+    assert sum("--retriever impact --rerank none --query-weights counts" in line for line in printed) == 2
+
+
+def test_a_setting_that_impacts_do_not_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "schema: 3\nname: own\ntitle: T\nabout: A\n"
+        "indexes:\n  main: {documents: cranfield, parts: {impact: {encodr: x}}}\n"
+        "query_sets:\n  mine: {topics: cranfield, qrels: cranfield}\nmeasures: [nDCG@10]\nconditions:\n"
+        "  splade: {title: S, retrieve: {impact: {}}}\n"
+    )
+    with pytest.raises(InputError, match=r"impact encodr; did you mean encoder\?"):
+        main([str(tmp_path / "own.yaml"), "--dry-run"])

@@ -109,7 +109,7 @@ def add_parts(
     Args:
         output: the folder of the index.
         parts: at least one; threads: as in `build_index`.
-        inputs: kept in the description in place of those that it has.
+        inputs: kept in the description, in place of those of the same names.
 
     Raises:
         InputError: an index without texts.
@@ -134,7 +134,7 @@ def add_parts(
         marks = [mark for part in parts for mark in part.marks]
         described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
         described["versions"] |= _versions(parts)
-        write_json(output / DESCRIPTION, {**described, "inputs": inputs or described["inputs"]})
+        write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
         shutil.rmtree(partial)
     return Built(output, count, min(count, max(part.reused for part in parts)))
 

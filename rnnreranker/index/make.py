@@ -115,7 +115,7 @@ def make_index(
     if there:
         if not missing:
             return Built(output, describe(output)["count"], 0), []
-        inputs = describe(output)["inputs"] | {key: value for key, value in inputs.items() if value is not None}
+        inputs = {key: value for key, value in inputs.items() if value is not None}
         made = [PARTS[part](recipe) for part in missing]
         return add_parts(output, made, threads=threads, inputs=inputs), missing
 

@@ -14,7 +14,8 @@ from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import MODULES, Index, Use, Work
 from rnnreranker.settings import Params, hints_of, plain, words
 
-PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25"}  # what a method needs → part of an index
+# what a method needs → part of an index
+PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"}
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.method import find
-from rnnreranker.regress.methods import arguments, flags_of
+from rnnreranker.regress.methods import PARTS, arguments, flags_of
 from rnnreranker.regress.needs import needs_of, needs_text
 from rnnreranker.regress.spec import MODULES, Condition, Index, Model, QuerySet, Spec, Use, Work, planned
 from rnnreranker.settings import flag, words
 
+ADDED = {"bm25": "bm25", "impact": "impacts"}  # part that is added to an index → its folder there
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
 
@@ -83,7 +84,8 @@ class Plan:
         """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
         sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
         lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
-        for folder in dict.fromkeys(step.output.parent for step in self.steps if step.output.name != "bm25"):
+        made = (step.output for step in self.steps if step.output.name not in ADDED.values())
+        for folder in dict.fromkeys(output.parent for output in made):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
         for number, step in enumerate(self.steps, 1):
@@ -166,24 +168,24 @@ class _Maker:
     def index(self, index: Index, part: str = "") -> tuple[str, list[Path]]:
         """What `--index` is given, and the files that must be made before.
 
-        Dense vectors first, then BM25: without Java the first still stand.
+        Its first part makes it, others are added for who reads them: without Java or weights the first still stands.
         """
         name = index_name(index, self.folder)
         if index.prebuilt or index.documents in BUILT_IN:
             return name, []
         output = Path(name)
         argv = ["--documents", index.documents, "--output", name]
-        made = [output]
-        if "dense" in index.parts:
-            argv += words(index.parts["dense"])
-            self._add("index", argv, output, [], index.needs)
-        else:
-            argv.append("--no-dense")
-            self._add("index", [*argv, "--bm25"], output, [], index.needs)
-        if part == "bm25" and "dense" in index.parts:
-            self._add("index", [*argv, "--bm25"], output / "bm25", made, {})
-            made = [output / "bm25"]
-        return name, made
+        first = next(own for own in ("dense", *ADDED) if own in index.parts)
+        dense = words(index.parts.get("dense") or {})
+        bm25 = [*dense, "--bm25"] if dense else ["--no-dense", "--bm25"]
+        impact = words({f"impact_{key}": value for key, value in (index.parts.get("impact") or {}).items()})
+        flags = {"dense": dense, "bm25": bm25, "impact": ["--parts", "impact", *impact]}
+        made = output
+        self._add("index", [*argv, *flags[first]], output, [], index.needs)
+        if part in ADDED and part != first:
+            made = output / ADDED[part]
+            self._add("index", [*argv, *flags[part]], made, [output], {})
+        return name, [made]
 
     def first_needs(self, index: Index) -> dict[str, Any]:
         """What the step that reads a prebuilt index first needs for it; others nothing."""
@@ -229,7 +231,8 @@ class _Maker:
         return run
 
     def _index_for(self, use: Use, index: Index) -> tuple[str, list[Path]]:
-        return self.index(index, "bm25" if "words" in find("retriever", use.name).needs else "")
+        parts = {PARTS.get(need, "") for need in find("retriever", use.name).needs}
+        return self.index(index, next(iter(parts & set(ADDED)), ""))
 
     def _retrieval(self, use: Use, encoder: list[str]) -> list[str]:
         needs = find("retriever", use.name).needs

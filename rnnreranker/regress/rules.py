@@ -9,6 +9,7 @@ from typing import Any
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.regress.methods import (
+    PARTS,
     check_labels,
     check_prf,
     check_rerank,
@@ -23,6 +24,7 @@ from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
 NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "threads", "help")
+OF_PART = {"dense": "", "impact": "impact_"}  # part → how the options of `index` that are its settings begin
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
 
@@ -121,15 +123,26 @@ def _check_links(document: Document, found: Found, works: list[Work]) -> None:
 def _check_index(entry: Index, source: Document, place: Place) -> None:
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
-    if not entry.parts or set(entry.parts) - {"dense", "bm25"}:
-        source.problem((*place, "parts"), f"parts {', '.join(map(str, entry.parts))}: expected dense, bm25 or both")
+    known = set(PARTS.values())
+    if not entry.parts or set(entry.parts) - known:
+        said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
+        source.problem((*place, "parts"), said)
+    for part in OF_PART:
+        its = entry.parts.get(part) or {}
+        for key in its if isinstance(its, dict) else ():
+            if key not in (own := _settings_of(part)):
+                source.problem((*place, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
     dense = entry.parts.get("dense") or {}
-    for key in dense if isinstance(dense, dict) else ():
-        known = [name for name in options_of("index") if name not in NOT_DENSE]
-        if key not in known:
-            source.problem((*place, "parts", "dense", key), f"dense {key}; {nearest(str(key), known)}")
     if "dense" in entry.parts and not (isinstance(dense, dict) and isinstance(dense.get("encoder"), str)):
         source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
+
+
+def _settings_of(part: str) -> list[str]:
+    """The settings of a part of an index, as a spec names them."""
+    names, begin = [name for name in options_of("index") if name not in NOT_DENSE], OF_PART[part]
+    others = tuple(filter(None, OF_PART.values()))
+    own = [name for name in names if (name.startswith(begin) if begin else not name.startswith(others))]
+    return [name.removeprefix(begin) for name in own]
 
 
 def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
