@@ -38,6 +38,7 @@ JUDGED = ["bound", "aim", "verdict"]
 CELLS = {
     "kernel": ["N", "d", "tau", "scale", "vectors", "gram_us", "kernel_us", *RATIO, *JUDGED],
     "scale": ["N", "d", "tau", "none_us", "minmax_us", *RATIO, *JUDGED],
+    "run": ["N", "d", "vectors_us", "default_us", *RATIO, *JUDGED],
     "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
     "compile": ["cache", "times", "import_s", "call_s", "processor_s", *JUDGED],
     "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
@@ -65,6 +66,7 @@ CELLS = {
 ROWS = {
     "kernel": 16,
     "scale": 4,
+    "run": 2,
     "probes": 1,
     "compile": 2,
     "memory": 4,

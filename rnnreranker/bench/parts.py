@@ -85,6 +85,12 @@ PARTS = {
         _contexts,
     ),
     "scale": Part("The default scale", 'scale "minmax" against "none".', "kernel_ratios.scale", _contexts),
+    "run": Part(
+        "What the run knows",
+        'The default, which takes the ranks and scores of a run and a second probe, against the preset "vectors".',
+        "kernel_ratios.first_stage",
+        _contexts,
+    ),
     "probes": Part(
         "Ten probes",
         "`jaccard_similarity` of ten probes against one.",

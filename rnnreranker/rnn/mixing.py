@@ -38,7 +38,8 @@ def similarities(
         run(gram, sizes, setting, np.zeros((count, 1), dtype=np.int64), jaccard, problem)
         return params.lam * gram[:, 1:widest].astype(np.float64) + (1.0 - params.lam) * jaccard[:, 0, 1:]
     products = gram[:, 1:widest].astype(np.float64)
-    order = by_products(products, counts) if base is None else None
+    ordered = base is None and (params.probes > 1 or params.rank_weight > 0)
+    order = by_products(products, counts) if ordered else None
     probes = np.empty((count, min(params.probes, widest)), dtype=np.int64)
     probes[:] = np.arange(probes.shape[1])
     if order is not None:
@@ -69,7 +70,7 @@ def known(
     """(C, N) float64: the weighted mean of the terms of rank, score and inner product; anything at padding.
 
     products: (C, N) float64; base: (C, N), scores of a run, whose order the columns have; None = the inner products,
-    and `order` is theirs. counts: (C, 1) candidates of a context, the first of its row; None = N.
+    and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the first of its row; None = N.
     """
     wr, ws, wq = weights(params)
     of_products = unit(products, counts) if wq or base is None else None
@@ -79,7 +80,7 @@ def known(
         falling = of_ranks(ranks, products.shape[1] if counts is None else counts, params.rank_constant)
         if order is not None:
             placed = np.empty(products.shape)
-            np.put_along_axis(placed, order, np.broadcast_to(falling, products.shape), axis=1)
+            placed[np.arange(len(order))[:, None], order] = falling
             falling = placed
         terms.append(wr * falling)
     if ws:
