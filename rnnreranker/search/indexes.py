@@ -112,7 +112,8 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
         name: a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy` matrix
             with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
         bm25: a Lucene index that stands elsewhere (path or prebuilt name).
-        needs: of methods that the index is for; a built-in collection is made with the parts that give it.
+        needs: of methods that the index is for; a built-in collection is made with every part that can be made here,
+            and given those that a method needs.
 
     Raises:
         InputError: nothing of that name (with the nearest names), or no index in the folder.
@@ -163,12 +164,17 @@ def _on_disk(name: str) -> Index:
 def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
     from rnnreranker.index.build import describe
-    from rnnreranker.index.make import Recipe, make_index
+    from rnnreranker.index.make import PARTS, Recipe, make_index
+    from rnnreranker.index.possible import obstacles, said
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
-    wanted = ["dense", *(["bm25"] if "words" in needs else []), *(["impact"] if "impacts" in needs else [])]
-    if not set(wanted) <= set(describe(path).get("parts", {})):
-        say(f"making the {name} index in {path} (once; about a minute on two cores)")
+    there = describe(path).get("parts", {})
+    wanted = [PART_OF[need] for need in PART_OF if need in needs]
+    lost = {} if there else {part: why for part, why in obstacles(Recipe(name)).items() if part not in wanted}
+    wanted = wanted if there else [part for part in PARTS if part not in lost]
+    if not set(wanted) <= set(there):
+        without = f", without {said(lost)}" if lost else ""
+        say(f"making the {name} index in {path}{without} (once; about a minute on two cores)")
         make_index(Recipe(name, wanted), path)
     return _on_disk(str(path))
 
