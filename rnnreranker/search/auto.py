@@ -39,7 +39,7 @@ def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list
 
     Raises:
         InputError: an index with no part to search, flags of fusion for an index with one.
-        UnavailableError: none of its parts can be searched here.
+        UnavailableError, MissingDependencyError: none of its parts can be searched here, or one that a flag is for.
     """
     kinds = {name: find("retriever", name) for name in candidates()}
     there = {name: kind for name, kind in kinds.items() if all(map(index.has, kind.needs))}
@@ -64,12 +64,20 @@ def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list
 
 
 def _obstacle(args: argparse.Namespace, index: Index, inputs: Inputs, kind: type[Retriever]) -> str:
-    """Why a part that is there cannot be searched on this machine; "" where it can."""
+    """Why a part that is there cannot be searched on this machine; "" where it can.
+
+    Raises:
+        UnavailableError, MissingDependencyError: the same, where a flag is for this retriever.
+    """
+    given = command.given(args, kind.Params)
+    encodes = "query vectors" in kind.needs
     try:
-        kind(inputs, make_params("retriever", kind.name, command.given(args, kind.Params))).check()
-        if "query vectors" in kind.needs and not args.encoder:  # what a flag names is not left out
+        kind(inputs, make_params("retriever", kind.name, given)).check()
+        if encodes:
             check_query_vectors(args, index)
     except (UnavailableError, MissingDependencyError) as error:
+        if given or (encodes and args.encoder):
+            raise
         return str(error)
     return ""
 

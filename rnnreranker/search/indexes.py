@@ -174,7 +174,7 @@ def _built_in(name: str, needs: Collection[str]) -> Index:
     wanted = wanted if there else [part for part in PARTS if part not in lost]
     if not set(wanted) <= set(there):
         without = f", without {said(lost)}" if lost else ""
-        say(f"making the {name} index in {path}{without} (once; about a minute on two cores)")
+        say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
         make_index(Recipe(name, wanted), path)
     return _on_disk(str(path))
 
