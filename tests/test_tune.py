@@ -180,6 +180,16 @@ def test_every_draw_of_the_default_space_is_a_setting() -> None:
     assert Space().as_trial(RnnParams()) is not None  # so the default is the first trial
 
 
+def test_draws_that_are_no_settings_are_drawn_again() -> None:
+    """Three weights of 0 are no setting, though each may be 0."""
+    weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
+    drawn = draw(Space(weights), 60, seed=0)
+    assert len(drawn) == 60
+    assert len(set(drawn)) == 7
+    with pytest.raises(InputError, match=r"search space: 0 of 200 draws are settings \(rank_weight=0"):
+        draw(Space(dict.fromkeys(weights, (0.0,))), 2, seed=0)
+
+
 def test_a_space_fits_the_depth_of_a_run() -> None:
     space = Space().within(25)
     assert space.ranges["context"] == Between(25, 25, True)

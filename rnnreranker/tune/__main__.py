@@ -206,7 +206,8 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
     )
     command.say(f"rule {found.rule}: over all cells the default has place {found.place} of {args.trials}")
     report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, **found.to_dict()}
-    write_outcome(args, argv, "leave-one-out", report, begun)
+    runs = {name: objective.contexts.about["run"] for name, objective in objectives.items()}
+    write_outcome(args, argv, "leave-one-out", report, begun, inputs=runs)
     return 0
 
 

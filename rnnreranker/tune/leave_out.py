@@ -26,6 +26,7 @@ from rnnreranker.tune.trials import each_kept
 KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder", "collection")
 NEEDED = ("index", "topics", "qrels")
 DIGITS = 6  # of gains on record
+DRAWS = 100  # for every setting, at most
 
 
 @dataclass(frozen=True)
@@ -173,15 +174,26 @@ def leave_one_out(
 
 
 def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
-    """Settings drawn at random, the same for the same seed."""
+    """Settings drawn at random, the same for the same seed; values that no setting may have together are drawn again.
+
+    Raises:
+        InputError: nearly all values of the space exclude one another.
+    """
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    found = []
-    for _ in range(count):
+    found: list[RnnParams] = []
+    for _ in range(DRAWS * count):
+        if len(found) == count:
+            return found
         trial = study.ask()
-        found.append(space.suggest(trial))
+        try:
+            found.append(space.suggest(trial))
+        except InputError as error:
+            reason = error
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    if len(found) < count:
+        raise InputError(f"search space: {len(found)} of {DRAWS * count} draws are settings ({reason})")
     return found
 
 
