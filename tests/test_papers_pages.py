@@ -259,6 +259,7 @@ def test_figures_are_drawn_from_sweeps_on_record(folder: Path, tmp_path: Path) -
     write_pages(folder, tmp_path / "out")
     assert "<svg" not in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     shutil.copy(specs_folder() / "cranfield.yaml", folder)
+    shutil.copytree(specs_folder() / "parts", folder / "parts", dirs_exist_ok=True)
     sweeps = [
         record for record in read_records(records_file(specs_folder(), "", "sweep")) if record.spec == "cranfield"
     ]

@@ -1,4 +1,4 @@
-"""The pictures of the pages of prose that records hold: curves of studies, sweeps of a tuning."""
+"""The pictures of the pages of prose that records hold: studies, sweeps of a tuning, gains over first stages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.labels.plots import save_figure
+from rnnreranker.regress.first_stages import BEFORE, DEFAULT, LAYOUTS, Table, stage_table
 from rnnreranker.regress.study_table import picture
 from rnnreranker.train.plots import new_figure
 
@@ -21,7 +22,7 @@ SWEPT = ("cranfield", "rnn")  # spec and name of the tuning whose sweeps docs/tu
 
 
 def write_pictures(figures: Figures, docs: Path) -> list[Path]:
-    """Draw the records of studies and of one tuning as SVG files below docs; none where matplotlib is missing."""
+    """Draw records of studies, of one tuning and of first stages as SVG files below docs; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     written = []
@@ -39,7 +40,61 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
             from rnnreranker.tune.plots import write_plots
 
             written += write_plots(docs / "tune" / "pictures", tuning.outcome["sweeps"], tuning.outcome["measure"])
+    for name in LAYOUTS:
+        table = stage_table(figures, name)
+        if table.with_methods(MARKS):
+            (docs / "first-stages").mkdir(exist_ok=True)
+            written.append(save_figure(_forest(table), docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
+
+
+INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
+MARKS = {BEFORE: ("#c9730f", "s", "the default before: the vectors alone"), DEFAULT: ("#2f81f7", "o", "the default")}
+
+
+def _forest(found: Table) -> Figure:
+    """Differences in nDCG@10 to the first stage with their intervals: a panel a stage, a row a collection."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    places = [one.title for one in found.layout.collections]
+    stages = found.with_methods(MARKS)
+    wide = min(3, len(stages))
+    deep = -(-len(stages) // wide)
+    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + 0.27 * len(places))), layout="constrained")
+    figure.patch.set_alpha(0)
+    panels = figure.subplots(deep, wide, sharey=True, squeeze=False).ravel()
+    for panel, stage in zip(panels, stages, strict=False):
+        for (method, (colour, shape, label)), off in zip(MARKS.items(), (-0.17, 0.17), strict=True):
+            over = found.over(method, stage.id)
+            rows = [places.index(cell.collection) + off for cell in over.cells]
+            middle = [cell.difference for cell in over.cells]
+            spread = [
+                [cell.difference - cell.low for cell in over.cells],
+                [cell.high - cell.difference for cell in over.cells],
+            ]
+            style = {"color": colour, "marker": shape, "markersize": 5, "elinewidth": 1.6, "label": label}
+            panel.errorbar(middle, rows, xerr=spread, linestyle="none", **style)
+            panel.plot(over.gain, len(places) + off, color=colour, marker="D", markersize=6, linestyle="none")
+        panel.axvline(0, color=INK, linewidth=1)
+        panel.axhline(len(places) - 0.5, color=FAINT, linewidth=0.8)
+        panel.grid(axis="x", color=FAINT, linewidth=0.6)
+        panel.set_title(stage.title, color=INK, fontsize=10, loc="left", fontweight="bold")
+        panel.set_yticks([*range(len(places) + 1)], [*places, "mean"])
+        panel.set_ylim(len(places) + 0.5, -0.5)
+    for panel in panels:
+        panel.patch.set_alpha(0)
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.spines["bottom"].set_color(FAINT)
+        panel.tick_params(colors=INK, labelsize=8, length=0)
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        panel.xaxis.set_major_formatter(lambda value, _: f"{value:+.2f}".replace("0.", ".") if value else "0")
+    for panel in panels[len(stages) :]:
+        panel.set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, labelcolor=INK, fontsize=9)
+    figure.supxlabel("difference in nDCG@10 to the first stage, 95% interval", color=INK, fontsize=9)
+    return figure
 
 
 def _curves(found: Mapping[str, Mapping[str, Sequence[float]]], name: str, label: str) -> Figure:

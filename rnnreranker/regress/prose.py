@@ -59,6 +59,7 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
     from rnnreranker.bench.parts import cell, missed
+    from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
     from rnnreranker.regress.study_table import KINDS, against, differences, picture, rises, study_table
 
@@ -66,10 +67,14 @@ def _names(figures: Figures) -> dict[str, Any]:
         """The rows of a benchmark that missed their bounds, under the titles of their parts."""
         return missed({part["title"]: dict(part) for part in parts.values()})
 
+    def first_stages(name: str) -> Table:
+        """A table of methods over first stages."""
+        return stage_table(figures, name)
+
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
-    own += [pick, each, less, apart, claim, cell, over, method_tables]
+    own += [pick, each, less, apart, claim, cell, over, method_tables, first_stages]
     own += [judged_twice, study_table, against, differences, rises, picture]
-    return {function.__name__: function for function in own} | {"study_kinds": KINDS}
+    return {function.__name__: function for function in own} | {"study_kinds": KINDS, "stage_methods": METHODS}
 
 
 def judged_twice() -> Agreement:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -152,7 +152,7 @@ def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
                     lost[step.output] = reason
                     waiting.remove(step)
                     to_come.discard(step.output)
-                elif to_come.isdisjoint(step.inputs) and len(running) < jobs:
+                elif to_come.isdisjoint(step.inputs) and len(running) < jobs and not _in_use(step, running.values()):
                     running[pool.submit(_run, step, keys)] = step
                     waiting.remove(step)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -162,6 +162,12 @@ def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
                     lost[step.output] = reason
                 to_come.discard(step.output)
     return lost
+
+
+def _in_use(step: Step, running: Iterable[Step]) -> bool:
+    """Whether a step would make a part of an index while another part of it is being made."""
+    made = {other.value("--output") for other in running if other.module == "index"}
+    return step.module == "index" and step.value("--output") in made
 
 
 def _run(step: Step, keys: Keys) -> State | None:

@@ -1,0 +1,226 @@
+"""What methods gain over each first stage on each collection: tables from records, each tested as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.comparison import holm
+
+if TYPE_CHECKING:
+    from rnnreranker.record import Record
+    from rnnreranker.regress.records import Figures, Row
+
+MEASURE, RECALL = "nDCG@10", "R@100"
+DEFAULT, BEFORE = "rnn", "rnn-vectors"  # the default, and the one before it
+
+
+class Collection(NamedTuple):
+    """Where a collection of a table is on record."""
+
+    spec: str
+    query_set: str
+    title: str
+
+
+class Stage(NamedTuple):
+    """A first stage: the condition that is one, and what the ids of the conditions over it begin with."""
+
+    id: str
+    title: str
+    prefix: str = ""
+
+    def over(self, method: str) -> str:
+        """The id of the condition that is a method over this first stage."""
+        return f"{self.prefix or self.id}-{method}"
+
+
+class Layout(NamedTuple):
+    """What a table looks for; conditions that a spec does not have leave no cell."""
+
+    collections: tuple[Collection, ...]
+    stages: tuple[Stage, ...]
+    methods: tuple[str, ...]
+
+
+METHODS = {  # end of a condition's id → what it is
+    DEFAULT: "rNN, the default",
+    BEFORE: "rNN, the default before (vectors alone)",
+    "rnn-tas-b": "rNN, published for TAS-B, raw scores",
+    "jaccard-plain": "the default, plain neighbours",
+    "prf-rocchio": "vector PRF among the candidates",
+    "prf": "PRF that searches again",
+    "expand-rnn": "neighbours join, then rNN",
+}
+_COLLECTIONS = (
+    Collection("cranfield", "cranfield", "Cranfield"),
+    Collection("scifact", "scifact", "SciFact"),
+    Collection("nq-utd", "nq-utd", "NQ-UTD"),
+    Collection("xquad-en", "xquad-en", "XQuAD, English"),
+    Collection("dl19-dl20-sample", "dl19-sample", "DL 2019 sample"),
+    Collection("dl19-dl20-sample", "dl20-sample", "DL 2020 sample"),
+    Collection("pydoc", "pydoc", "pydoc"),
+)
+_RUNS = (
+    Collection("dl19-dl20-runs", "dl19-runs", "DL 2019"),
+    Collection("dl19-dl20-runs", "dl20-runs", "DL 2020"),
+)
+LAYOUTS = {
+    "first stages": Layout(
+        _COLLECTIONS,
+        (
+            Stage("dense", "dense"),
+            Stage("bm25", "BM25"),
+            Stage("hybrid", "RRF(BM25, dense)"),
+            Stage("splade", "SPLADE"),
+            Stage("splade-dense", "RRF(SPLADE, dense)"),
+            Stage("auto", "min-max(BM25, SPLADE, dense)"),
+        ),
+        tuple(METHODS),
+    ),
+    "e5": Layout(
+        tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "nq-utd", "xquad-en")),
+        (
+            Stage("e5", "dense"),
+            Stage("bm25", "BM25", "e5-bm25"),
+            Stage("e5-hybrid", "RRF(BM25, dense)"),
+            Stage("splade", "SPLADE", "e5-splade"),
+            Stage("e5-splade-dense", "RRF(SPLADE, dense)"),
+        ),
+        tuple(METHODS),
+    ),
+    "runs": Layout(
+        _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method over a first stage on a collection: values, the difference in nDCG@10 with interval and p, Holm's p."""
+
+    collection: str
+    stage: str  # id
+    method: str
+    base: float  # nDCG@10 of the first stage
+    value: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float  # over all cells of the table
+    recall_base: float
+    recall: float
+    recall_gain: Row  # difference in R@100 with its interval
+
+
+@dataclass(frozen=True)
+class Over:
+    """Cells of a method over one first stage, or several, taken together."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def base(self) -> float:
+        """Mean nDCG@10 of the first stage."""
+        return fmean(cell.base for cell in self.cells)
+
+    @property
+    def gain(self) -> float:
+        """Mean difference in nDCG@10."""
+        return fmean(cell.difference for cell in self.cells)
+
+    @property
+    def recall_gain(self) -> float:
+        """Mean difference in R@100."""
+        return fmean(cell.recall_gain["difference"] for cell in self.cells)
+
+    @property
+    def below(self) -> list[Cell]:
+        """Cells whose difference is below 0."""
+        return [cell for cell in self.cells if cell.difference < 0]
+
+    @property
+    def surely_below(self) -> list[Cell]:
+        """Cells whose interval lies below 0."""
+        return [cell for cell in self.cells if cell.high < 0]
+
+    @property
+    def surely_above(self) -> list[Cell]:
+        """Cells whose interval lies above 0."""
+        return [cell for cell in self.cells if cell.low > 0]
+
+    @property
+    def worst(self) -> Cell:
+        """The cell with the least difference."""
+        return min(self.cells, key=lambda cell: cell.difference)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of a layout that are on record, by first stage, collection and method."""
+
+    layout: Layout
+    cells: tuple[Cell, ...]
+
+    def over(self, method: str, stage: str = "", without: Sequence[str] = ()) -> Over:
+        """The cells of a method: over one first stage, or over all but those `without`.
+
+        Raises:
+            InputError: none on record.
+        """
+        found = [cell for cell in self.cells if cell.method == method and stage in ("", cell.stage)]
+        found = [cell for cell in found if cell.stage not in without]
+        if not found:
+            raise InputError(f"no record of {method} over {stage or 'any first stage'}; measure it with --record")
+        return Over(tuple(found))
+
+    def methods(self, stage: str) -> list[str]:
+        """The methods that are on record over a first stage."""
+        return [
+            name for name in self.layout.methods if any((one.stage, one.method) == (stage, name) for one in self.cells)
+        ]
+
+    def with_methods(self, methods: Iterable[str]) -> list[Stage]:
+        """The first stages over which all these methods are on record."""
+        return [stage for stage in self.layout.stages if {*methods} <= {*self.methods(stage.id)}]
+
+
+def stage_table(figures: Figures, name: str) -> Table:
+    """A table of `LAYOUTS`; p is corrected by Holm over all its cells."""
+    layout = LAYOUTS[name]
+    runs = {(one.spec, one.outcome["query_set"], one.name): one for one in figures.records("run")}
+    cells = []
+    for stage in layout.stages:
+        for where in layout.collections:
+            base = runs.get((where.spec, where.query_set, stage.id))
+            for method in layout.methods:
+                run = runs.get((where.spec, where.query_set, stage.over(method)))
+                found = base and run and _cell(where.title, stage.id, method, base, run)
+                cells += [found] if found else []
+    corrected = holm([cell.p for cell in cells])
+    return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
+
+
+def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:
+    """None where the run was measured before it was compared with the first stage in both measures."""
+    differences = run.outcome.get("differences", {})
+    found, recall = differences.get(MEASURE), differences.get(RECALL)
+    if found is None or recall is None or found["baseline"] != base.name:
+        return None
+    before, after = (next(iter(one.outcome["values"].values())) for one in (base, run))
+    return Cell(
+        collection=collection,
+        stage=stage,
+        method=method,
+        base=before[MEASURE],
+        value=after[MEASURE],
+        **{key: found[key] for key in ("difference", "low", "high", "p")},
+        p_holm=1.0,
+        recall_base=before[RECALL],
+        recall=after[RECALL],
+        recall_gain=recall,
+    )

@@ -1,0 +1,129 @@
+"""The table of methods over first stages: its cells from records, one family of tests, its pages and pictures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.errors import InputError
+from rnnreranker.record import Record, write_records
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.first_stages import LAYOUTS, METHODS, Collection, stage_table
+from rnnreranker.regress.prose import write_prose
+from rnnreranker.regress.records import Figures
+from rnnreranker.regress.spec import specs_folder
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+CRANFIELD, SCIFACT = LAYOUTS["first stages"].collections[:2]
+
+
+def run(where: Collection, name: str, ndcg: float, recall: float, against: str = "", p: float = 1.0) -> Record:
+    """A record of a run that lies .25 above what it is compared with, .01 to both sides."""
+    outcome: dict[str, Any] = {"query_set": where.query_set, "values": {"trec": {"nDCG@10": ndcg, "R@100": recall}}}
+    if against:
+        above = {"baseline": against, "difference": ndcg - 0.5, "low": ndcg - 0.51, "high": ndcg - 0.49, "p": p}
+        of_recall = {"baseline": against, "difference": recall - 0.5, "low": recall - 0.51, "high": recall - 0.49}
+        outcome["differences"] = {"nDCG@10": above, "R@100": of_recall}
+    return Record("run", where.spec, name, outcome, date="2026-01-01")
+
+
+RECORDS = [
+    *(run(where, "dense", 0.5, 0.5) for where in (CRANFIELD, SCIFACT)),
+    run(CRANFIELD, "dense-rnn", 0.6, 0.5, "dense", 0.01),
+    run(CRANFIELD, "dense-rnn-vectors", 0.4, 0.5, "dense", 0.04),
+    run(CRANFIELD, "dense-prf", 0.7, 0.75, "dense", 0.03),
+    run(SCIFACT, "dense-rnn", 0.495, 0.5, "dense", 0.9),
+    run(SCIFACT, "dense-rnn-vectors", 0.5, 0.5, "dense", 1.0),
+]
+
+
+def test_the_cells_are_one_family_of_tests() -> None:
+    table = stage_table(Figures(RECORDS), "first stages")
+    found = {(cell.collection, cell.method): cell for cell in table.cells}
+    assert len(found) == 5
+    assert [found["Cranfield", name].p_holm for name in ("rnn", "prf", "rnn-vectors")] == pytest.approx(
+        [0.05, 0.12, 0.12]  # Holm: .01 x 5, .03 x 4, .04 x 3
+    )
+    assert found["Cranfield", "prf"].recall_gain["difference"] == 0.25
+    assert table.methods("dense") == ["rnn", "rnn-vectors", "prf"]
+    assert [stage.id for stage in table.with_methods(["rnn", "rnn-vectors"])] == ["dense"]
+
+
+def test_cells_are_taken_together() -> None:
+    table = stage_table(Figures(RECORDS), "first stages")
+    new, before = table.over("rnn", "dense"), table.over("rnn-vectors", "dense")
+    assert (new.base, new.gain, before.gain) == pytest.approx((0.5, 0.0475, -0.05))
+    assert (new.worst.collection, before.worst.collection) == ("SciFact", "Cranfield")
+    assert [len(cells) for cells in (new.below, new.surely_below, new.surely_above)] == [1, 0, 1]
+    assert [len(cells) for cells in (before.below, before.surely_below, before.surely_above)] == [1, 1, 0]
+    with pytest.raises(InputError, match="no record of expand-rnn over dense; measure it with --record"):
+        table.over("expand-rnn", "dense")
+    with pytest.raises(InputError, match="no record of rnn over any first stage"):
+        table.over("rnn", without=["dense"])
+
+
+def test_a_run_that_was_compared_with_something_else_is_no_cell() -> None:
+    other = run(CRANFIELD, "dense-jaccard-plain", 0.6, 0.5, "bm25")
+    alone = run(CRANFIELD, "dense-rnn-tas-b", 0.6, 0.5)
+    assert stage_table(Figures([RECORDS[0], other, alone]), "first stages").cells == ()
+
+
+def test_the_page_and_its_picture_are_made_of_records(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "source").mkdir(parents=True)
+    source = tmp_path / "docs" / "source" / "page.md.j2"
+    source.write_text(
+        '{% set table = first_stages("first stages") %}'
+        '{{ stage_methods["rnn"] }} {{ table.over("rnn").gain | round(4) }}\n'
+    )
+    (tmp_path / "results").mkdir()
+    write_records(tmp_path / "results" / "x.json", RECORDS)
+    files = write_prose(source.parent, tmp_path / "docs", tmp_path / "results")
+    assert files[0].read_text(encoding="utf-8").splitlines()[1] == "rNN, the default 0.0475"
+    (picture,) = (path for path in files if path.suffix == ".svg")
+    assert picture == tmp_path / "docs" / "first-stages" / "first-stages.svg"
+    drawn = picture.read_bytes()
+    write_prose(source.parent, tmp_path / "docs", tmp_path / "results")
+    assert picture.read_bytes() == drawn
+
+
+def test_every_collection_of_a_layout_has_the_conditions_that_it_looks_for() -> None:
+    specs = {name: read_spec(specs_folder() / f"{name}.yaml") for name in {place.spec for place in _places()}}
+    assert {(place.spec, place.query_set) for place in _places()} == {
+        (name, query_set.id) for name, spec in specs.items() for query_set in spec.query_sets
+    }
+    for layout in LAYOUTS.values():
+        for place in layout.collections:
+            known = {condition.id: condition for condition in specs[place.spec].conditions}
+            for stage in layout.stages:
+                own = [known[stage.over(method)] for method in layout.methods if stage.over(method) in known]
+                assert stage.id in known
+                assert {"rnn", "rnn-vectors"} <= {one.id.removeprefix(f"{stage.prefix or stage.id}-") for one in own}
+                assert {condition.base for condition in own} == {stage.id}
+    assert set(LAYOUTS["runs"].methods) < set(METHODS)
+
+
+def _places() -> list[Collection]:
+    return [place for layout in LAYOUTS.values() for place in layout.collections]
+
+
+def test_the_lines_that_make_xquad_of_its_file(tmp_path: Path) -> None:
+    (code,) = [
+        block.split("```")[0] for block in (DOCS / "data.md").read_text().split("```python\n")[1:] if "xquad" in block
+    ]
+    asked = {"id": "q", "question": "Who?", "answers": [{"text": "A", "answer_start": 0}]}
+    article = {"title": "T", "paragraphs": [{"context": "A did.", "qas": [asked]}, {"context": "B did.", "qas": []}]}
+    (tmp_path / "xquad.en.json").write_text(json.dumps({"data": [article]}))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert [(document.docid, document.text) for document in load_documents(tmp_path)] == [
+        *(("p0", "T\nA did."), ("p1", "T\nB did."))
+    ]
+    assert load_topics(tmp_path) == {"q": "Who?"}
+    assert load_qrels(tmp_path).values.tolist() == [["q", "p0", 1]]
