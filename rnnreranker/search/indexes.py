@@ -22,9 +22,11 @@ from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
+    from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.vectors import VectorSource
 
-PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact"}  # what methods need → the part that gives it
+# what methods need → the part that gives it
+PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
@@ -37,6 +39,7 @@ class Index:
     bm25: Path | None = None  # Lucene index
     settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
     impact: Path | None = None  # folder of an index with impacts
+    neighbours: Path | None = None  # folder of the nearest documents of every document
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -104,6 +107,19 @@ class Index:
             raise InputError(f"{self.name}: no impacts in this index; add them with index --parts impact")
         return ImpactSource(self.impact, self.settings.get("parts", {}).get("impact", {}))
 
+    @cached_property
+    def graph(self) -> NeighbourGraph:
+        """The graph of the part `neighbours`, that of the index's own vectors, opened on first use.
+
+        Raises:
+            InputError: no such part, or one that is not of these vectors or cannot be used.
+        """
+        from rnnreranker.neighbours import open_neighbours
+
+        if self.neighbours is None:
+            raise InputError(f"{self.name}: no graph of neighbours in this index; add it with index --parts neighbours")
+        return open_neighbours(self.neighbours, None if self.dense is None else self.vectors)
+
 
 def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
@@ -158,7 +174,8 @@ def _on_disk(name: str) -> Index:
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             "a Lucene index, or `impacts`; make one with python -m rnnreranker.index"
         )
-    return Index(name, dense, lucene, describe(path), impact)
+    graph = path / "neighbours" if (path / "neighbours").is_dir() else None
+    return Index(name, dense, lucene, describe(path), impact, graph)
 
 
 def _built_in(name: str, needs: Collection[str]) -> Index:

@@ -31,6 +31,7 @@ def open_inputs(
         texts=lambda: texts_in(index),
         words=lambda: index.lucene,
         impacts=lambda: index.impacts,
+        neighbours=lambda: index.graph,
         qrels=qrels,
     )
 

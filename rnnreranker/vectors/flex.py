@@ -37,7 +37,7 @@ class FlexVectors(MatrixVectors):
         expected = meta.get("doc_count", len(matrix))
         if expected != len(matrix):
             raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
-        ids, origin = _docnos(folder, len(matrix))
+        ids, origin = docnos_of(folder)
         self._use(MappedRows([matrix]), path, ids, origin, [sample(path)])
 
 
@@ -53,14 +53,19 @@ def _meta(folder: Path) -> dict[str, int]:
     return meta
 
 
-def _docnos(folder: Path, count: int) -> tuple[Ids, Path]:
-    """The docids and the file they are from."""
+def docnos_of(folder: Path) -> tuple[Ids, Path]:
+    """The docids in a folder of PyTerrier's and the file they are from: `docnos.npids`, or one of lines beside it.
+
+    Raises:
+        InputError: no docids there.
+        MissingDependencyError: `docnos.npids` without npids.
+    """
     for name in ("docnos", "docnos.txt", "docid"):
         if (folder / name).is_file():
             return read_ids(folder / name), folder / name
     packed = folder / "docnos.npids"
     if not packed.is_file():
-        raise InputError(f"{packed}: no such file; a FlexIndex has its {count} docids there")
+        raise InputError(f"{packed}: no such file; expected its docids there")
     npids = require("npids", f"reading {packed}", "npids")
     with npids.Lookup(str(packed)) as lookup:
         names = [str(name) for name in lookup.fwd]

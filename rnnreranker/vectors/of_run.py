@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -10,7 +11,15 @@ from rnnreranker.errors import InputError
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
-    from rnnreranker.vectors.source import QueryVectors, VectorSource
+    from rnnreranker.vectors.source import QueryVectors
+
+
+class HasRows(Protocol):
+    """Something that has a row for a document: vectors, or a graph."""
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        ...
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
@@ -38,7 +47,7 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     return query_vectors.vectors[[places[qid] for qid in run.qids]]
 
 
-def vector_rows(source: VectorSource, run: Run, *, skip: bool = False) -> np.ndarray:
+def vector_rows(source: HasRows, run: Run, *, skip: bool = False) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
 
     Raises:

@@ -1,0 +1,245 @@
+"""The graph of a collection: exactly the nearest, in files that other tools read, resumed to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from array_vectors import ArrayVectors
+
+from rnnreranker.data.document import Document
+from rnnreranker.errors import InputError
+from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.neighbours import NeighboursPart, has_graph
+from rnnreranker.index.part import Part
+from rnnreranker.neighbours import graph_files, nearest, open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.vectors import open_vectors
+
+VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
+
+
+def random_vectors(count: int = 300, seed: int = 0) -> np.ndarray:
+    """Every tenth document stands there twice, so that there are ties."""
+    vectors = np.random.default_rng(seed).standard_normal((count, 12)).astype(np.float32)
+    vectors[1::10] = vectors[::10]
+    return vectors
+
+
+def index_of(folder: Path, vectors: np.ndarray) -> Path:
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "vectors.npy", vectors)
+    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(len(vectors))))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
+    write_graph(open_vectors(index_of(folder, vectors)), folder / "neighbours", k)
+    return folder / "neighbours"
+
+
+def test_a_graph_worked_out_by_hand(tmp_path: Path) -> None:
+    """d1 and d3 are the same: both have 3 with d0, 5 with d2, 4 with d4; ties stand by row, none is its own."""
+    graph = open_neighbours(graph_in(tmp_path, k=2))
+    assert graph.edges.tolist() == [[1, 3], [3, 2], [1, 3], [1, 2], [1, 3]]
+    assert graph.weights.tolist() == [[3, 3], [25, 5], [5, 5], [25, 5], [4, 4]]
+    assert graph.edges.dtype == np.uint32
+    assert graph.weights.dtype == np.float16
+    assert graph.reciprocal(np.arange(5)).tolist() == [
+        [False, False], [True, True], [True, True], [True, True], [False, False],
+    ]  # fmt: skip
+    assert graph.reciprocal(np.array([1]), 1).tolist() == [[True]]
+    assert graph.neighbours(np.array([4, 0]), 1).tolist() == [[1], [1]]
+    assert graph.rows(["d3", "x"]).tolist() == [3, -1]
+
+
+def test_it_is_what_sorting_all_products_gives(tmp_path: Path) -> None:
+    vectors = random_vectors()
+    graph = open_neighbours(graph_in(tmp_path, vectors, 16))
+    products = np.array([(vectors.astype(np.float64) * vectors[row].astype(np.float64)).sum(1) for row in range(300)])
+    np.fill_diagonal(products, -np.inf)
+    expected = np.argsort(-products, axis=1, kind="stable")[:, :16]
+    np.testing.assert_array_equal(graph.edges, expected)
+    weights = np.take_along_axis(products, expected, axis=1).astype(np.float16)
+    np.testing.assert_array_equal(graph.weights, weights)
+
+
+@pytest.mark.parametrize(("threads", "rows", "columns"), [(1, 512, 8192), (3, 37, 8192), (2, 512, 20), (4, 1, 300)])
+def test_bytes_depend_neither_on_threads_nor_on_blocks(
+    threads: int, rows: int, columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_vectors(index_of(tmp_path, random_vectors(150)))
+    write_graph(source, tmp_path / "plain", 5)
+    monkeypatch.setattr(graph_files, "ROWS", rows)
+    monkeypatch.setattr(nearest, "COLUMNS", columns)
+    write_graph(source, tmp_path / "other", 5, threads=threads)
+    assert content(tmp_path / "other") == content(tmp_path / "plain")
+
+
+def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_vectors(index_of(tmp_path, random_vectors()))
+    write_graph(source, tmp_path / "plain", 5)
+    monkeypatch.setattr(graph_files, "ROWS", 50)
+    done = []
+
+    def failing(*args: object) -> np.ndarray:
+        done.append(args)
+        if len(done) > 2:
+            raise KeyboardInterrupt
+        return nearest.nearest_of(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(graph_files, "nearest_of", failing)
+        with pytest.raises(KeyboardInterrupt):
+            write_graph(source, tmp_path / "graph", 5, threads=1)
+    assert not (tmp_path / "graph").exists()
+    assert write_graph(source, tmp_path / "graph", 5) == 100
+    assert content(tmp_path / "graph") == content(tmp_path / "plain")
+    assert not (tmp_path / "graph.partial").exists()
+
+
+def test_few_documents_have_fewer_neighbours(tmp_path: Path) -> None:
+    assert open_neighbours(graph_in(tmp_path, k=16)).edges.shape == (5, 4)
+    with pytest.raises(InputError, match="1 document: no neighbours; expected at least two documents"):
+        write_graph(ArrayVectors(VECTORS[:1]), tmp_path / "one")
+    with pytest.raises(InputError, match="neighbours=0: expected an integer >= 1"):
+        write_graph(ArrayVectors(VECTORS), tmp_path / "none", 0)
+
+
+def test_products_beyond_float16(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the inner products of d0 with its neighbours are beyond 65504"):
+        write_graph(ArrayVectors(VECTORS * 300), tmp_path / "graph", 2)
+
+
+def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:
+    """pyterrier_adaptive's NpTopKCorpusGraph reads raw values and `docnos.npids`, whose sections are in this order."""
+    folder = graph_in(tmp_path, k=2)
+    assert np.fromfile(folder / "edges.u32.np", "<u4").tolist() == [1, 3, 3, 2, 1, 3, 1, 2, 1, 3]
+    meta = json.loads((folder / "pt_meta.json").read_text())
+    assert (meta["type"], meta["format"], meta["doc_count"], meta["k"]) == ("corpus_graph", "np_topk", 5, 2)
+    packed = (folder / "docnos.npids").read_bytes()
+    kind, following, count, length = struct.unpack_from("<IqqI", packed)
+    assert (kind.to_bytes(4, "little"), count) == (b"NPID", 0)
+    kind, following, count, length = struct.unpack_from("<IqqI", packed, following)
+    assert (kind, count) == (0, 5)
+    kind, last, count, length = struct.unpack_from("<IqqI", packed, following)
+    assert (kind, last, count) == (1, -1, 5)
+    about = json.loads(packed[following + 24 : following + 24 + length])
+    assert about == {"format": "hash", "hash_bits": 3, "hash_fn": "fnv1_32"}
+    assert packed.index(b"d0d1d2d3d4") < following
+
+
+def test_npids_reads_the_docids_both_ways(tmp_path: Path) -> None:
+    npids = pytest.importorskip("npids")
+    folder = graph_in(tmp_path, random_vectors(120), 4)
+    names = [f"d{row}" for row in range(120)]
+    with npids.Lookup(str(folder / "docnos.npids")) as lookup:
+        assert list(lookup.fwd[list(range(120))]) == names
+        assert list(lookup.inv[names]) == list(range(120))
+
+
+def test_a_graph_of_another_tool_is_read(tmp_path: Path) -> None:
+    """Without what this package writes besides; a document in its own row stands for no neighbour there."""
+    folder = graph_in(tmp_path, k=2)
+    np.array([[1, 3], [3, 1], [2, 2], [1, 3], [1, 3]], dtype="<u4").tofile(folder / "edges.u32.np")
+    plain = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive", "doc_count": 5, "k": 2}
+    (folder / "pt_meta.json").write_text(json.dumps(plain))
+    graph = open_neighbours(folder, open_vectors(tmp_path))
+    assert graph.reciprocal(np.arange(5)).tolist()[1:4] == [[True, False], [False, False], [True, False]]
+    (tmp_path / "docid").write_text("a\nb\nc\nd\ne\n")
+    moved = shutil.copytree(folder, tmp_path / "away" / "graph")
+    (moved / "docnos").write_text("".join(f"d{row}\n" for row in range(5)))
+    with pytest.raises(InputError, match="its documents are not those of the index, in their order"):
+        open_neighbours(moved, open_vectors(tmp_path))
+
+
+def _change(name: str, dtype: str, place: int, value: float) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        values = np.fromfile(folder / name, dtype)
+        values[place] = value
+        values.tofile(folder / name)
+
+    return change
+
+
+def _meta(**values: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        meta = json.loads((folder / "pt_meta.json").read_text())
+        own = meta["rnnreranker"] | {name: values.pop(name) for name in list(values) if name in meta["rnnreranker"]}
+        (folder / "pt_meta.json").write_text(json.dumps(meta | values | {"rnnreranker": own}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_change("edges.u32.np", "<u4", 3, 5), r"edges\.u32\.np: document 1 has neighbour 5; expected 0\.\.4"),
+        (_change("weights.f16.np", "<f2", 4, np.nan), r"weights\.f16\.np: document 2 has NaN or infinite weights"),
+        (lambda folder: (folder / "edges.u32.np").write_bytes(b"1234"), r"edges\.u32\.np: has 4 bytes but 2 neighbour"),
+        (lambda folder: (folder / "weights.f16.np").unlink(), r"weights\.f16\.np: no such file; make it again with"),
+        (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 1"),
+        (_meta(type="sparse_index"), r"sparse_index in the format np_topk; expected corpus_graph"),
+        (_meta(k=0), r"doc_count 5, k 0; expected two integers >= 1"),
+        (_meta(vectors="0123"), r"made from vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
+        (_meta(docids="0123"), r"a graph of other documents than those of .*docid; make it again with index --parts"),
+        (lambda folder: (folder / "pt_meta.json").write_text("{"), r"pt_meta\.json:1: not JSON"),
+        (lambda folder: index_of(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
+        (
+            lambda folder: index_of(folder.parent, VECTORS + 1),
+            r"made from vectors [0-9a-f]{16}, but those of the index",
+        ),
+        (
+            lambda folder: shutil.rmtree(folder),
+            r"no graph of neighbours in it \(no pt_meta\.json\); make one with index",
+        ),
+    ],
+)
+def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
+    change: Callable[[Path], None], said: str, tmp_path: Path
+) -> None:
+    folder = graph_in(tmp_path, k=2)
+    change(folder)
+    with pytest.raises(InputError, match=said) as refused:
+        open_neighbours(tmp_path, open_vectors(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+class LetterPart(Part):
+    """Writes the vectors of this file as the dense part of an index."""
+
+    name = "dense"
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, object]:
+        np.save(folder / "vectors.npy", random_vectors(count))
+        return {"dimension": 12}
+
+
+def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Path) -> None:
+    documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
+    build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
+    before = describe(tmp_path / "index")
+    vectors = (tmp_path / "index" / "vectors.npy").stat()
+    assert not has_graph(tmp_path / "index", None)
+    assert add_parts(tmp_path / "index", [NeighboursPart(4)]).documents == 40
+    assert (tmp_path / "index" / "vectors.npy").stat() == vectors
+    after = describe(tmp_path / "index")
+    source = open_vectors(tmp_path / "index")
+    assert after["parts"]["neighbours"] == {"k": 4, "of": "dense", "vectors": source.fingerprint}
+    assert after["fingerprint"] == before["fingerprint"]
+    assert after["inputs"] == before["inputs"]
+    assert open_neighbours(tmp_path / "index", source).k == 4
+    assert has_graph(tmp_path / "index", None)
+    assert has_graph(tmp_path / "index", 4)
+    assert not has_graph(tmp_path / "index", 5)
+    np.save(tmp_path / "index" / "vectors.npy", random_vectors(40, seed=1))
+    assert not has_graph(tmp_path / "index", 4)
