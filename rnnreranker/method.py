@@ -31,6 +31,7 @@ KINDS = {
     "retriever": Kind("retrieve", "rnnreranker.retrievers"),
     "feedback": Kind("feedback", "rnnreranker.feedback"),
     "reranker": Kind("rerank", "rnnreranker.rerankers"),
+    "expander": Kind("expand", "rnnreranker.expanders"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "encoder": Kind("encode/models", "rnnreranker.encoders"),

@@ -24,7 +24,19 @@ PACKAGE = ROOT / "rnnreranker"
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
     *("errors", "files", "settings", "method", "command", "record", "tables", "pages", "java"),
-    *("rnn", "runs", "encode", "vectors", "impacts", "neighbours", "data", "evaluate", "feedback", "retrieve", "expand"),
+    *(
+        "rnn",
+        "runs",
+        "encode",
+        "vectors",
+        "impacts",
+        "neighbours",
+        "data",
+        "evaluate",
+        "feedback",
+        "retrieve",
+        "expand",
+    ),
     *("scorer", "rerank", "explain", "index", "search", "fuse", "pool", "adapters", "diagnose", "labels", "negatives"),
     *("recover", "train", "tune", "study", "bench", "regress", "papers"),
 ]

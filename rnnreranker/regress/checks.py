@@ -126,7 +126,7 @@ class _Checker:
                 values[key] = tuple(source.optional(values, key, place))
                 if key != "contexts" and not all(isinstance(one, str) for one in values[key]):
                     source.problem((*place, key), f"{key}: expected texts")
-        for key in ("retrieve", "prf", "fuse", "labels", "train", "first"):
+        for key in ("retrieve", "prf", "fuse", "expand", "labels", "train", "first"):
             if key in values:
                 values[key] = self._use(values[key], source, (*place, key))
         if "rerank" in values:
@@ -144,7 +144,9 @@ class _Checker:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
             got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
-            example = {"retrieve": "bm25", "fuse": "rrf", "labels": "evidence"}.get(str(place[-1]), "rnn")
+            example = {"retrieve": "bm25", "fuse": "rrf", "expand": "neighbours", "labels": "evidence"}.get(
+                str(place[-1]), "rnn"
+            )
             source.problem(place, f"{place[-1]}: {got}; expected one method with its settings, as {{{example}: {{}}}}")
             return None
         ((name, settings),) = value.items()

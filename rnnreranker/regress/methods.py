@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
@@ -12,10 +12,10 @@ from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import find, make_params
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import MODULES, Index, Use, Work
-from rnnreranker.settings import Params, hints_of, plain, words
+from rnnreranker.settings import Params, flag, hints_of, plain, words
 
 # what a method needs → part of an index
-PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"}
+PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 
@@ -28,11 +28,27 @@ def arguments(use: Use) -> list[str]:
     return [*(["--preset", use.preset] if use.preset else []), *words(use.params)]
 
 
+def option_words(name: str, value: Any) -> Iterator[str]:
+    """An option of a command: a list stands behind its flag word by word."""
+    if isinstance(value, list):
+        yield from (flag(name), *map(str, value))
+    else:
+        yield from words({name: value})
+
+
+def reranking_words(uses: Sequence[Use]) -> list[str]:
+    """Rerankers in their order, then the settings that they share, each once."""
+    found = [word for use in uses for word in ("--rerank", use.name)]
+    preset = next((use.preset for use in uses if use.preset), "")
+    params = {name: value for use in uses for name, value in use.params.items()}
+    return [*found, *arguments(Use("", params, preset))]
+
+
 def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
     Args:
-        kind: retriever, feedback, reranker or fusion.
+        kind: retriever, feedback, expander, reranker or fusion.
         use: the method.
         index: where there is one.
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.method import find
-from rnnreranker.regress.methods import PARTS, arguments, flags_of
+from rnnreranker.regress.methods import PARTS, arguments, flags_of, option_words, reranking_words
 from rnnreranker.regress.needs import needs_of, needs_text
 from rnnreranker.regress.spec import MODULES, Condition, Index, Model, QuerySet, Spec, Use, Work, planned
 from rnnreranker.settings import flag, words
 
-ADDED = {"bm25": "bm25", "impact": "impacts"}  # part that is added to an index → its folder there
+# part that is added to an index → its folder there
+ADDED = {"bm25": "bm25", "impact": "impacts", "neighbours": "neighbours"}
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
 
@@ -179,7 +180,9 @@ class _Maker:
         dense = words(index.parts.get("dense") or {})
         bm25 = [*dense, "--bm25"] if dense else ["--no-dense", "--bm25"]
         impact = words({f"impact_{key}": value for key, value in (index.parts.get("impact") or {}).items()})
+        graph = words(index.parts.get("neighbours") or {})
         flags = {"dense": dense, "bm25": bm25, "impact": ["--parts", "impact", *impact]}
+        flags["neighbours"] = ["--parts", "neighbours", *graph]
         made = output
         self._add("index", [*argv, *flags[first]], output, [], index.needs)
         if part in ADDED and part != first:
@@ -234,6 +237,12 @@ class _Maker:
         parts = {PARTS.get(need, "") for need in find("retriever", use.name).needs}
         return self.index(index, next(iter(parts & set(ADDED)), ""))
 
+    def _index_of(self, condition: Condition, index: Index) -> tuple[str, list[Path]]:
+        """The index with what a condition reads of it."""
+        if condition.retrieve:
+            return self._index_for(condition.retrieve, index)
+        return self.index(index, "neighbours" if condition.expand else "")
+
     def _retrieval(self, use: Use, encoder: list[str]) -> list[str]:
         needs = find("retriever", use.name).needs
         queries = encoder if "query vectors" in needs else []
@@ -255,7 +264,7 @@ class _Maker:
             self._add("fuse", [*argv, "--output", str(paths[0])], paths[0], before, {})
             return paths
         index = self.spec.index(condition.index)
-        name, inputs = self._index_for(condition.retrieve, index) if condition.retrieve else self.index(index)
+        name, inputs = self._index_of(condition, index)
         encoder = _encoder(index)
         if condition.model:
             trained = self.model(self.spec.model(condition.model))
@@ -264,8 +273,11 @@ class _Maker:
         if condition.retrieve:
             argv += self._retrieval(condition.retrieve, encoder)
             argv += ["--prf", condition.prf.name, *arguments(condition.prf)] if condition.prf else []
+        elif condition.expand:
+            argv += [*encoder, "--run", str(before[0]), "--expand", condition.expand.name, "--rerank", "none"]
+            argv += arguments(condition.expand)
         else:
-            argv += [*encoder, "--run", str(before[0]), *_reranking(condition.rerank)]
+            argv += [*encoder, "--run", str(before[0]), *reranking_words(condition.rerank)]
         for output, context in zip(paths, condition.contexts or [None], strict=True):
             swept = ["--context", str(context)] if context is not None else []
             words_ = [*argv, *swept, *last, "--output", str(output)]
@@ -287,25 +299,9 @@ class _Maker:
             name, files = self.index(self.spec.index(options.pop("index")))
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
         output = work_file(self.spec, self.folder, work)
-        argv += [word for key, value in options.items() for word in _option(key, value)]
+        argv += [word for key, value in options.items() for word in option_words(key, value)]
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]
         self._add(module, argv, output, inputs, work.needs)
-
-
-def _option(name: str, value: Any) -> Iterator[str]:
-    """An option of a command: a list stands behind its flag word by word."""
-    if isinstance(value, list):
-        yield from (flag(name), *map(str, value))
-    else:
-        yield from words({name: value})
-
-
-def _reranking(uses: Sequence[Use]) -> list[str]:
-    """Rerankers in their order, then the settings that they share, each once."""
-    found = [word for use in uses for word in ("--rerank", use.name)]
-    preset = next((use.preset for use in uses if use.preset), "")
-    params = {name: value for use in uses for name, value in use.params.items()}
-    return [*found, *arguments(Use("", params, preset))]
 
 
 def _word(name: str) -> str:

@@ -23,7 +23,7 @@ from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
-NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "threads", "help")
+NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "neighbours", "threads", "help")
 OF_PART = {"dense": "", "impact": "impact_"}  # part → how the options of `index` that are its settings begin
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
@@ -48,7 +48,7 @@ def check(document: Document, found: Found, works: list[Work], data: bool) -> No
     for entry, source, place in found["models"]:
         _check_model(entry, source, place, indexes)
     for number, (entry, source, place) in enumerate(found["conditions"]):
-        if (entry.retrieve or entry.rerank) and not entry.index and len(indexes) == 1:
+        if (entry.retrieve or entry.expand or entry.rerank) and not entry.index and len(indexes) == 1:
             entry = dataclasses.replace(entry, index=next(iter(indexes)))
             found["conditions"][number] = (entry, source, place)
         _check_condition(entry, source, place, indexes)
@@ -132,6 +132,8 @@ def _check_index(entry: Index, source: Document, place: Place) -> None:
         for key in its if isinstance(its, dict) else ():
             if key not in (own := _settings_of(part)):
                 source.problem((*place, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
+    if "neighbours" in entry.parts:
+        _check_graph(entry, source, (*place, "parts", "neighbours"))
     dense = entry.parts.get("dense") or {}
     if "dense" in entry.parts and not (isinstance(dense, dict) and isinstance(dense.get("encoder"), str)):
         source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
@@ -145,6 +147,17 @@ def _settings_of(part: str) -> list[str]:
     return [name.removeprefix(begin) for name in own]
 
 
+def _check_graph(entry: Index, source: Document, place: Place) -> None:
+    """`neighbours: {}` or with their number, in an index that has vectors and is made here."""
+    settings = entry.parts["neighbours"] or {}
+    good = isinstance(settings, dict) and set(settings) <= {"neighbours"}
+    number = settings.get("neighbours", 1) if good else None
+    if type(number) is not int or number < 1:
+        source.problem(place, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
+    if "dense" not in entry.parts or entry.prebuilt:
+        source.problem(place, f"index {entry.id}: neighbours are those of a dense part that is made here")
+
+
 def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
     source.note((*place, "labels"), check_labels, entry.labels)
     source.note((*place, "train"), check_training, entry.train)
@@ -156,10 +169,11 @@ def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str
 
 
 def _check_condition(entry: Condition, source: Document, place: Place, indexes: dict[str, Index]) -> None:
-    ways = [key for key in ("retrieve", "fuse", "rerank") if getattr(entry, key)]
+    ways = [key for key in ("retrieve", "fuse", "expand", "rerank") if getattr(entry, key)]
     if len(ways) != 1 and not ((entry.planned or entry.published) and not ways):
-        source.problem(place, f"{entry.id}: give one of retrieve, fuse and rerank, or planned, or runs alone")
+        source.problem(place, f"{entry.id}: give one of retrieve, fuse, expand and rerank, or planned, or runs alone")
     wanted = {"fuse": (2, "the conditions that are fused"), "rerank": (1, "the condition that is reranked")}
+    wanted["expand"] = (1, "the condition that is expanded")
     for way in ways:
         least, what = wanted.get(way, (0, ""))
         if len(entry.of) < least or (way != "fuse" and len(entry.of) > least):
@@ -175,6 +189,8 @@ def _check_condition(entry: Condition, source: Document, place: Place, indexes: 
         source.problem((*place, "prf"), f"{entry.id}: prf is for a retrieval; give it beside `retrieve`")
     if entry.fuse:
         source.note((*place, "fuse"), check_use, "fusion", entry.fuse)
+    if entry.expand:
+        source.note((*place, "expand"), check_use, "expander", entry.expand, index)
     if entry.rerank:
         source.note((*place, "rerank"), check_rerank, entry.rerank, index, bool(entry.contexts))
     elif entry.contexts:

@@ -28,7 +28,9 @@ class Index:
     prebuilt: str = ""
     documents: str = ""
     count: tuple[int, int] | None = None  # fewest and most documents; another count is another collection
-    parts: dict[str, Any] = field(default_factory=dict)  # dense: encoder and its settings; bm25
+    parts: dict[str, Any] = field(
+        default_factory=dict
+    )  # dense: encoder and its settings; bm25; neighbours: their number
     needs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -66,15 +68,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Condition:
-    """One system: a retrieval, a fusion of other conditions' runs, or a reranking of one."""
+    """One system: a retrieval, a fusion of other conditions' runs, an expansion or a reranking of one."""
 
     id: str
     title: str
     retrieve: Use | None = None
     prf: Use | None = None  # the feedback that the retrieval searches again by
     fuse: Use | None = None
+    expand: Use | None = None
     rerank: tuple[Use, ...] = ()  # one after the other
-    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is reranked
+    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is expanded or reranked
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking
     model: str = ""  # encodes the queries; "" = the encoder of the index
@@ -93,12 +96,12 @@ class Condition:
     @property
     def published(self) -> bool:
         """Whether it is a run of others, which nothing here makes."""
-        return bool(self.runs) and not (self.retrieve or self.fuse or self.rerank or self.planned)
+        return bool(self.runs) and not (self.retrieve or self.fuse or self.expand or self.rerank or self.planned)
 
     @property
     def base(self) -> str:
         """The condition that it is compared with; empty for a retrieval or a fusion that names none."""
-        return self.against or (self.of[0] if self.rerank else "")
+        return self.against or (self.of[0] if self.rerank or self.expand else "")
 
 
 @dataclass(frozen=True)

@@ -133,3 +133,37 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
     """
     order, scores = reordered(run.offsets, run.docids[run.rows[chosen]], run.scores, chosen, new_scores)
     return Run.from_parts(run.qids, run.offsets, run.docids, run.rows[order], scores)
+
+
+def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:
+    """A run whose queries have more entries: their first ones, then those given by their scores, then the others.
+
+    Args:
+        run: Q queries.
+        above: so many entries of each query stay where they are, with their scores.
+        counts: (Q,) int64, the entries given for each query.
+        rows: (J,) int, their documents in `run.docids`, query after query, distinct within a query; those of the first
+            `above` are not among them, other entries of the run may be: these move.
+        scores: (J,) float64, finite; below those of the first `above`.
+
+    >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"d": 1.0}})
+    >>> joined_by(run, 1, np.array([2, 0]), np.array([2, 3]), np.array([2.5, 2.4]))["q1"]
+    [('a', 3.0), ('c', 2.5), ('d', 2.4), ('b', 1.4)]
+    """
+    pairs = run.queries * len(run.docids) + run.rows
+    given = np.repeat(np.arange(len(counts)), counts) * len(run.docids) + rows
+    _, place, at = np.intersect1d(pairs, given, assume_unique=True, return_indices=True)
+    new = np.ones(len(given), dtype=bool)
+    new[at] = False
+    all_scores, chosen = run.scores.copy(), run.ranks <= above
+    all_scores[place], moved = scores[at], np.zeros(len(pairs), dtype=bool)
+    moved[place] = True
+    numbers = np.concatenate([run.queries, np.repeat(np.arange(len(counts)), counts)[new]])
+    order = np.argsort(numbers, kind="stable")
+    all_rows = np.concatenate([run.rows, rows[new]])[order]
+    all_scores = np.concatenate([all_scores, scores[new]])[order]
+    chosen = np.concatenate([chosen | moved, np.ones(int(new.sum()), dtype=bool)])[order]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=len(run)))]).astype(np.int64)
+    head = run.docids[all_rows[chosen]]
+    final, final_scores = reordered(offsets, head, all_scores, chosen, all_scores[chosen])
+    return Run.from_parts(run.qids, offsets, run.docids, all_rows[final], final_scores)

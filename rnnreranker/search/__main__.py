@@ -35,6 +35,8 @@ EPILOG = """examples:
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25+dense --fuse minmax \\
       --rerank rnn --rerank zhong --output run.txt
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever dense --prf rocchio --output prf.txt
+  python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25 --expand neighbours \\
+      --output run.txt
   python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
 """
 
@@ -60,14 +62,24 @@ def main(argv: Sequence[str]) -> int:
             work.inputs.query_vectors  # noqa: B018  loaded now
     with _timed(spent, "retrieval"):
         stages = [work.retrieve() if given is None else given]
+    if work.expander is not None:
+        with _timed(spent, f"expanding by {work.expander.name}"):
+            stages.append(work.expander.expand(stages[0]))
     for reranker in work.rerankers:
         step = "reranking" if len(work.rerankers) == 1 else f"reranking by {reranker.name}"
         with _timed(spent, f"{step} on {args.device}" if reranker.device else step):
             stages.append(reranker.rerank(stages[-1]))
     _show(args, work, topics, qrels, stages)
     steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in spent.items())
-    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {steps}")
+    joined = f"; {_joined(stages[0], stages[1])}" if args.expand else ""
+    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {steps}{joined}")
     return 0
+
+
+def _joined(before: Run, after: Run) -> str:
+    """How many candidates an expansion added, over all queries and to each."""
+    new = sum(len(set(after.ranked(qid)) - set(before.ranked(qid))) for qid in after)
+    return f"{command.counted(new, 'candidate')} joined, {new / max(len(after), 1):.1f} a query"
 
 
 @contextlib.contextmanager
@@ -81,9 +93,12 @@ def _show(
     args: argparse.Namespace, work: Pipeline, topics: dict[str, str], qrels: pandas.DataFrame | None, stages: list[Run]
 ) -> None:
     """Write, show, explain and evaluate, as the flags say."""
-    by = [reranker.name for reranker in work.rerankers]
+    before, by = [args.expand] if args.expand else [], [reranker.name for reranker in work.rerankers]
     if args.output:
-        tag = args.tag or f"{'run' if args.run else work.retrieved_by}.{'.'.join(by) or flags.NO_RERANKING}"
+        tag = (
+            args.tag
+            or f"{'run' if args.run else work.retrieved_by}.{'.'.join([*before, *(by or [flags.NO_RERANKING])])}"
+        )
         stages[-1].write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
@@ -96,7 +111,7 @@ def _show(
         explain(
             _explain_output(args),
             work.index,
-            stages[0],
+            stages[-2],
             stages[-1],
             work.inputs.query_vectors,
             params,
@@ -107,10 +122,10 @@ def _show(
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
-        before = Path(args.run).name if args.run else work.retrieved_by
-        runs = {before: stages[0] if args.run else stages[0].as_written()}  # as evaluate finds them in their files
+        first = Path(args.run).name if args.run else work.retrieved_by
+        runs = {first: stages[0] if args.run else stages[0].as_written()}  # as evaluate finds them in their files
         for count, run in enumerate(stages[1:], 1):
-            runs[f"+ {' + '.join(by[:count])}"] = run.as_written()
+            runs[f"+ {' + '.join([*before, *by][:count])}"] = run.as_written()
         show_evaluation(runs, qrels, args.measures, args.protocol)
 
 
@@ -124,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_retrieval(parser.add_argument_group("retrieval"))
     flags.add_feedback(parser.add_argument_group("pseudo-relevance feedback"))
     flags.add_encoder(parser)
+    flags.add_expansion(parser.add_argument_group("expansion (of the candidates, by a graph of neighbours)"))
     flags.add_reranking(parser.add_argument_group("reranking"))
 
     out = parser.add_argument_group("output")
@@ -174,6 +190,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
         check_feedback(args.prf, retrievers)
     command.method_params(args, "feedback", flags.feedback_names(args))
     command.method_params(args, "retriever", retrievers)
+    command.method_params(args, "expander", [args.expand] if args.expand else [])
     params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
     if args.device is not None:
         from rnnreranker.rnn.torch import usable_device

@@ -105,6 +105,15 @@ def fuse_params(args: argparse.Namespace, count: int, base: FuseParams | None = 
     return params
 
 
+def add_expansion(group: Any) -> None:
+    """The flag --expand and one flag per parameter of every expander."""
+    text = "more candidates from the part neighbours of the index, before reranking (default: none)"
+    group.add_argument(
+        "--expand", choices=names("expander"), metavar="NAME", help=f"{', '.join(names('expander'))}: {text}"
+    )
+    command.add_method_flags(group, "expander")
+
+
 def add_reranking(group: Any) -> None:
     """The flags --rerank, --preset, --missing, --device and one flag per parameter of every reranker."""
     known = ", ".join([*names("reranker"), NO_RERANKING])

@@ -20,6 +20,7 @@ from rnnreranker.search.inputs import open_inputs
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.expand import Expander
     from rnnreranker.rerank import Reranker
     from rnnreranker.retrieve import Retriever
     from rnnreranker.runs import Run
@@ -33,7 +34,7 @@ class Pipeline:
     Attributes:
         index: where documents come from; inputs: what methods read of it and of the topics.
         needs: of all methods together.
-        retrievers: empty where a run was given; rerankers: in their order.
+        retrievers: empty where a run was given; expander: None without --expand; rerankers: in their order.
         retrieved_by: the retrievers as --retriever names them, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; hits: candidates per query.
     """
@@ -42,6 +43,7 @@ class Pipeline:
     inputs: Inputs
     needs: frozenset[str]
     retrievers: list[Retriever]
+    expander: Expander | None
     rerankers: list[Reranker]
     retrieved_by: str
     fusion: FuseParams
@@ -79,7 +81,8 @@ def open_pipeline(
     """
     auto, rerankers = given is None and args.retriever == AUTO, list(args.rerank)
     retrieving = [] if given is not None or auto else retriever_names(args.retriever)
-    index = open_index(args.index, args.bm25_index, needs=_methods(retrieving, rerankers)[1])
+    expanding = [args.expand] if args.expand else []
+    index = open_index(args.index, args.bm25_index, needs=_methods(retrieving, expanding, rerankers)[1])
     inputs = open_inputs(args, index, topics, qrels)
     if auto:
         retrieving, rerankers, line = choose(args, index, inputs)
@@ -87,12 +90,12 @@ def open_pipeline(
             say(line)
     if args.prf:
         check_feedback(args.prf, retrieving)
-    kinds, needs = _methods(retrieving, rerankers)
+    kinds, needs = _methods(retrieving, expanding, rerankers)
     for kind in kinds:
         if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
-    if "vectors" in needs:
-        inputs.vectors  # noqa: B018  opened now
+    for need in sorted({"vectors", "neighbours"} & needs):
+        getattr(inputs, need)  # opened now
     ways = feedback_names(args)
     again = [
         find("feedback", name)(its)
@@ -105,18 +108,22 @@ def open_pipeline(
     for retriever in retrievers:
         retriever.check()
     common = {"threads": args.threads, "missing": args.missing}
+    expander = find("expander", args.expand) if args.expand else None
+    if expander is not None:
+        expander = expander(inputs, *command.method_params(args, "expander", expanding), missing=args.missing)
     made = [
         kind(inputs, params[kind.name], **common, device=args.device if kind.takes_device else None)
-        for kind in kinds[len(retrieving) :]
+        for kind in kinds[len(retrieving) + len(expanding) :]
     ]
-    for reranker in made if given is not None else []:
-        reranker.check(given)
+    for method in [*([expander] if expander else []), *made] if given is not None else []:
+        method.check(given)
     fusion = fuse_params(args, len(retrievers), FUSION if auto else None)
     named = ".".join(["+".join(retrieving) if auto else args.retriever, *ways])
-    return Pipeline(index, inputs, needs, retrievers, made, named, fusion, args.hits)
+    return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, args.hits)
 
 
-def _methods(retrievers: list[str], rerankers: list[str]) -> tuple[list[Any], frozenset[str]]:
+def _methods(retrievers: list[str], expanders: list[str], rerankers: list[str]) -> tuple[list[Any], frozenset[str]]:
     """The classes of methods, and what they need together."""
-    kinds = [*(find("retriever", name) for name in retrievers), *(find("reranker", name) for name in rerankers)]
+    named = (("retriever", retrievers), ("expander", expanders), ("reranker", rerankers))
+    kinds = [find(kind, name) for kind, names in named for name in names]
     return kinds, frozenset[str]().union(*(kind.needs for kind in kinds))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     """Print rank, places moved, docid, score and a first line of text of the only query's first `limit` results.
 
-    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up).
+    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up);
+    `new` is a document that an expansion brought.
     """
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
@@ -32,13 +33,14 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28
     rows = []
     for rank, (docid, score) in enumerate(shown, 1):
-        moved = before[docid] - rank
+        moved = before[docid] - rank if docid in before else None
         text = first_line(docid, texts.get(docid, ""))
         if on_terminal:
-            arrow = "=" if moved == 0 else f"{'↑' if moved > 0 else '↓'}{abs(moved)}"
+            arrow = "new" if moved is None else f"{'↑' if moved > 0 else '↓'}{abs(moved)}" if moved else "="
             rows.append([rank, arrow, docid, f"{score:.4f}", _cut(text, max(width, 20))])
         else:
-            rows.append([rank, f"{moved:+d}" if moved else "0", docid, f"{score:.6f}", text.replace("\t", " ")])
+            signed = "new" if moved is None else f"{moved:+d}" if moved else "0"
+            rows.append([rank, signed, docid, f"{score:.6f}", text.replace("\t", " ")])
     print_table(["rank", "moved", "docid", "score", "text"], rows)
 
 
