@@ -363,3 +363,27 @@ class TestTheProjectsOwn:
             "--measures 'RR@10 nDCG@10 R@10 AP@10 R@1000'"
             for protocol in ("trec", "strict", "lenient")
         ]
+
+
+def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
+    """The graph is a step of its own, after the vectors; the run is compared with the one that it expands."""
+    parts = "parts: {dense: {encoder: tas-b}, neighbours: {neighbours: 32}}"
+    common = COMMON.replace("parts: {dense: {encoder: tas-b}}", parts)
+    more = (
+        "  more: {title: more, expand: {neighbours: {expand_depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
+    )
+    spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common))
+    assert spec.condition("more").base == "bm25"
+    steps = make_plan(spec, conditions=[spec.condition("more")], query_sets=[spec.query_set("dl")]).steps
+    assert [step.module for step in steps] == ["search", "index", "index", "search"]
+    graph, search = steps[2:]
+    assert graph.argv[-4:] == ("--parts", "neighbours", "--neighbours", "32")
+    assert shlex.join(search.argv).count("--expand neighbours --rerank none --expand-depth 10") == 1
+    assert graph.output in search.inputs
+    for broken, said in (
+        (common.replace(", neighbours: {neighbours: 32}", ""), "expander neighbours: index vectors has no part neighb"),
+        (common.replace("{neighbours: 32}", "{neighbours: 0}"), r"neighbours: \{'neighbours': 0\}; expected \{\} or a"),
+        (common.replace("dense: {encoder: tas-b}, neigh", "bm25: {}, neigh"), "neighbours are those of a dense part"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken))

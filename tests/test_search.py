@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from rnnreranker.index.make import PARTS, Recipe
 from rnnreranker.index.texts import CorpusWriter
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.method import make_params
+from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.indexes import open_index
@@ -593,3 +595,30 @@ def test_three_parts_made_by_auto_are_searched_by_auto(
     assert capsys.readouterr().err.startswith("retriever auto: bm25+impact+dense, fused by minmax\n")
     assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+impact+dense.rnn"
     assert ranking(found) == ranking(search([*flags, "--retriever", "bm25+impact+dense", "--fuse", "minmax"]))
+
+
+def test_candidates_join_before_reranking(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tag, the summary line and the evaluation name the step; the first candidates stay where they are."""
+    index = tmp_path / "index"
+    shutil.copytree(collection.file("index"), index)
+    write_graph(open_vectors(index), index / "neighbours", 4)
+    flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
+    flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "3"]
+    expand = ["--expand", "neighbours", "--expand-k", "4", "--expand-below", "2"]
+    assert main([*flags, "--rerank", "none", "--output", str(tmp_path / "plain.txt")]) == 0
+    assert main([*flags, *expand, "--rerank", "none", "--output", str(tmp_path / "more.txt")]) == 0
+    said = capsys.readouterr().err
+    plain, more = Run.read(tmp_path / "plain.txt"), Run.read(tmp_path / "more.txt")
+    new = sum(len(set(more.ranked(qid)) - set(plain.ranked(qid))) for qid in more)
+    assert new > 0
+    assert re.search(rf"expanding by neighbours [\d.]+ s; {new} candidates joined, {new / 5:.1f} a query", said)
+    assert all(more.ranked(qid)[:2] == plain.ranked(qid)[:2] for qid in plain)
+    assert "dense.neighbours.none" in (tmp_path / "more.txt").read_text()
+    assert main([*flags, *expand, "--output", str(tmp_path / "reranked.txt")]) == 0
+    assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {len(more[qid]) for qid in more}
+    with pytest.raises(InputError, match="no graph of neighbours in this index; add it with index --parts neighbours"):
+        main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
+    with pytest.raises(InputError, match="--expand-k is for expander gar or ladr or neighbours: not with none"):
+        main([*flags, "--expand-k", "4", "--output", str(tmp_path / "x.txt")])
