@@ -73,7 +73,7 @@ def known(
     and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the first of its row; None = N.
     """
     wr, ws, wq = weights(params)
-    of_products = unit(products, counts) if wq or base is None else None
+    of_products = unit(products, counts)
     terms: list[np.ndarray] = []
     if wr:
         ranks = np.arange(1.0, products.shape[1] + 1)

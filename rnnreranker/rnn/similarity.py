@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -162,7 +163,7 @@ def _vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
     return array
 
 
-def _array(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
+def _array(values: np.ndarray | Sequence[Any], name: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError:  # nested sequences of different lengths
