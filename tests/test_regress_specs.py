@@ -11,7 +11,7 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import find_spec, read_spec
-from rnnreranker.regress.plan import Plan, make_plan
+from rnnreranker.regress.plan import ADDED, Plan, make_plan
 from rnnreranker.regress.rules import cycles
 from rnnreranker.regress.runner import chosen_plan
 from rnnreranker.regress.source_code import module_of
@@ -345,7 +345,8 @@ class TestTheProjectsOwn:
                 if step.module not in parsers:
                     parsers[step.module] = importlib.import_module(module_of(step.module))._parser()
                 args = parsers[step.module].parse_args(step.argv)
-                assert str(step.output) in (args.output, getattr(args, "record", None), f"{args.output}/bm25")
+                added = [f"{args.output}/{folder}" for folder in ADDED.values()]
+                assert str(step.output) in (args.output, getattr(args, "record", None), *added)
 
     def test_indexes_and_models_of_one_name_are_made_by_one_command(self) -> None:
         found: dict[str, str] = {}
