@@ -393,6 +393,29 @@ class TestWhatStandsInTheWay:
         states = run(plan_of(small(place, text), place), place).states
         assert str(states["some", "later"]) == str(states["some", "more"]) == "skipped: a method that is not there"
 
+    def test_parts_of_one_index_are_made_one_after_the_other(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = SMALL.replace("pooling: mean}}", "pooling: mean}, bm25: {}, impact: {}}")
+        text += "  words: {title: words, retrieve: {bm25: {}}}\n  splade: {title: splade, retrieve: {impact: {}}}\n"
+        spec = small(place, text)
+        making: list[str] = []
+
+        def process(step: Step) -> tuple[int, str]:
+            if step.module == "index":
+                making.append(step.output.name)
+                time.sleep(0.05)
+                making.append(step.output.name)
+                step.output.mkdir(parents=True, exist_ok=True)
+            else:
+                Run.from_dict({"q1": {"d0": 1.0}}).write(step.output)
+            return 0, ""
+
+        monkeypatch.setattr(runner, "_process", process)
+        conditions = (spec.condition("words"), spec.condition("splade"))
+        assert runner.run_plan(make_plan(spec, place / "work", conditions), 2) == {}
+        assert making[::2] == making[1::2] and sorted(making[::2]) == ["bm25", "corpus.jsonl.tiny", "impacts"]
+
 
 class TestTheCommand:
     def argv(self, place: Path, *more: str) -> list[str]:
