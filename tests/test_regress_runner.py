@@ -414,7 +414,8 @@ class TestWhatStandsInTheWay:
         monkeypatch.setattr(runner, "_process", process)
         conditions = (spec.condition("words"), spec.condition("splade"))
         assert runner.run_plan(make_plan(spec, place / "work", conditions), 2) == {}
-        assert making[::2] == making[1::2] and sorted(making[::2]) == ["bm25", "corpus.jsonl.tiny", "impacts"]
+        assert making[::2] == making[1::2]
+        assert sorted(making[::2]) == ["bm25", "corpus.jsonl.tiny", "impacts"]
 
 
 class TestTheCommand:
