@@ -66,6 +66,10 @@ def test_cells_are_taken_together() -> None:
     assert [len(cells) for cells in (before.below, before.surely_below, before.surely_above)] == [1, 1, 0]
     with pytest.raises(InputError, match="no record of expand-rnn over dense; measure it with --record"):
         table.over("expand-rnn", "dense")
+    assert table.find("rnn", "dense", "SciFact").value == 0.495
+    with pytest.raises(InputError, match="no record of prf over dense on SciFact; measure it with --record"):
+        table.find("prf", "dense", "SciFact")
+    assert not table.complete
     with pytest.raises(InputError, match="no record of rnn over any first stage"):
         table.over("rnn", without=["dense"])
 

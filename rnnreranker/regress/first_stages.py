@@ -184,6 +184,23 @@ class Table:
             name for name in self.layout.methods if any((one.stage, one.method) == (stage, name) for one in self.cells)
         ]
 
+    @property
+    def complete(self) -> bool:
+        """Whether both defaults are on record over every first stage on every collection."""
+        wanted = 2 * len(self.layout.stages) * len(self.layout.collections)
+        return sum(cell.method in (DEFAULT, BEFORE) for cell in self.cells) == wanted
+
+    def find(self, method: str, stage: str, collection: str) -> Cell:
+        """One cell.
+
+        Raises:
+            InputError: it is not on record.
+        """
+        found = [cell for cell in self.over(method, stage).cells if cell.collection == collection]
+        if not found:
+            raise InputError(f"no record of {method} over {stage} on {collection}; measure it with --record")
+        return found[0]
+
     def with_methods(self, methods: Iterable[str]) -> list[Stage]:
         """The first stages over which all these methods are on record."""
         return [stage for stage in self.layout.stages if {*methods} <= {*self.methods(stage.id)}]
