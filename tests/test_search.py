@@ -551,7 +551,7 @@ def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: lis
         main(collection.dense(*flags, "--output", "out.txt"))
 
 
-def test_the_built_in_index_is_made_with_what_can_be_made(
+def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keeps_what_it_has(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.data import pydoc
@@ -571,9 +571,10 @@ def test_the_built_in_index_is_made_with_what_can_be_made(
     open_index("pydoc")
     assert "pydoc-mark, without bm25 (needs Java 21) (once;" in capsys.readouterr().err
     open_index("pydoc")
-    assert made == [[part for part in PARTS if part != "bm25"]]
+    assert made == [["dense"]]
     open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
-    assert made[1:] == [["bm25"]]
+    open_index("pydoc", needs={"vectors"})
+    assert made[1:] == [["dense", "bm25"]]
 
 
 @pytest.mark.jvm
@@ -584,7 +585,7 @@ def test_three_parts_made_by_auto_are_searched_by_auto(
     from rnnreranker.index.__main__ import main as make_index
     from rnnreranker.index.possible import obstacles
 
-    if lost := obstacles(Recipe("x")):
+    if lost := obstacles(Recipe("x", list(PARTS))):
         pytest.skip(f"cannot be made here: {lost}")
     index = str(tmp_path / "all")
     assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", index, "--parts", "auto"]) == 0

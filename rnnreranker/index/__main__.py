@@ -63,7 +63,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _possible(recipe: Recipe, output: Path, needed: list[str]) -> Recipe:
     """The recipe with the parts that can be made here and those that are needed; says what is left out."""
-    left_out = {part: reason for part, reason in obstacles(recipe).items() if part not in needed}
+    left_out = {
+        part: reason for part, reason in obstacles(replace(recipe, parts=list(PARTS))).items() if part not in needed
+    }
     if left_out:
         again = f"--documents {recipe.documents} --output {output} --parts {','.join(left_out)}"
         command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")

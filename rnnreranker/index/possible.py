@@ -13,7 +13,7 @@ MADE_FROM = {"neighbours": "dense"}
 
 
 def obstacles(recipe: Recipe) -> dict[str, str]:
-    """What stands in the way of every part that cannot be made here, whatever parts the recipe names.
+    """What stands in the way of those parts of a recipe that cannot be made here.
 
     Models are loaded and Java is started, to know.
 
@@ -22,7 +22,7 @@ def obstacles(recipe: Recipe) -> dict[str, str]:
         UnavailableError, MissingDependencyError: an encoder that the recipe names, or no part that can be made.
     """
     lost: dict[str, str] = {}
-    for part in PARTS:
+    for part in recipe.parts:
         if MADE_FROM.get(part) in lost:
             lost[part] = f"it is made from the part {MADE_FROM[part]}"
             continue
@@ -33,7 +33,7 @@ def obstacles(recipe: Recipe) -> dict[str, str]:
             if field and getattr(recipe, field) != getattr(Recipe, field):
                 raise  # what was named is not left out
             lost[part] = str(error)
-    if len(lost) == len(PARTS):
+    if len(lost) == len(recipe.parts):
         raise UnavailableError(f"no part of an index can be made here: {said(lost)}")
     return lost
 

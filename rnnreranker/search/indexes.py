@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # what methods need → the part that gives it
 PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
+BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
@@ -128,8 +129,8 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
         name: a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy` matrix
             with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
         bm25: a Lucene index that stands elsewhere (path or prebuilt name).
-        needs: of methods that the index is for; a built-in collection is made with every part that can be made here,
-            and given those that a method needs.
+        needs: of methods that the index is for; a built-in collection is given the parts that they need, or made with
+            `BUILT_IN_PARTS`, as far as this machine can, where none is named.
 
     Raises:
         InputError: nothing of that name (with the nearest names), or no index in the folder.
@@ -181,14 +182,15 @@ def _on_disk(name: str) -> Index:
 def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
     from rnnreranker.index.build import describe
-    from rnnreranker.index.make import PARTS, Recipe, make_index
+    from rnnreranker.index.make import Recipe, make_index
     from rnnreranker.index.possible import obstacles, said
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     there = describe(path).get("parts", {})
-    wanted = [PART_OF[need] for need in PART_OF if need in needs]
-    lost = {} if there else {part: why for part, why in obstacles(Recipe(name)).items() if part not in wanted}
-    wanted = wanted if there else [part for part in PARTS if part not in lost]
+    named = {PART_OF[need] for need in needs if need in PART_OF}
+    lost = {} if named or there else obstacles(Recipe(name, BUILT_IN_PARTS))
+    usual = [] if there else [part for part in BUILT_IN_PARTS if part not in lost]
+    wanted = ["dense", *sorted(named - {"dense"})] if named else usual
     if not set(wanted) <= set(there):
         without = f", without {said(lost)}" if lost else ""
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")

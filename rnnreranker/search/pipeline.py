@@ -82,7 +82,8 @@ def open_pipeline(
     auto, rerankers = given is None and args.retriever == AUTO, list(args.rerank)
     retrieving = [] if given is not None or auto else retriever_names(args.retriever)
     expanding = [args.expand] if args.expand else []
-    index = open_index(args.index, args.bm25_index, needs=_methods(retrieving, expanding, rerankers)[1])
+    needed = _methods(retrieving, expanding, [] if auto else rerankers)[1]
+    index = open_index(args.index, args.bm25_index, needs=needed)
     inputs = open_inputs(args, index, topics, qrels)
     if auto:
         retrieving, rerankers, line = choose(args, index, inputs)
