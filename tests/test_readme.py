@@ -79,12 +79,17 @@ def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.model
+@pytest.mark.jvm
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the README shows the documents of Python 3.11")
 def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = blocks("console")
     prompt, _, *shown = block.splitlines()
     words = shlex.split(prompt.removeprefix("$ .venv/bin/python -m rnnreranker.search"))
-    assert search([*words, "--index", str(built_in_index), "--show", str(len(shown))]) == 0
+    make = ["--documents", "pydoc", "--output", str(built_in_index), "--parts", "dense,bm25"]  # as the README's reader
+    assert index(make) == 0
+    capsys.readouterr()
+    fused = ["--retriever", "bm25+dense", "--fuse", "minmax"]  # what the default takes there, whatever else this has
+    assert search([*words, *fused, "--index", str(built_in_index), "--show", str(len(shown))]) == 0
     found = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
     for line, (rank, moved, docid, score, text) in zip(shown, found, strict=True):
         arrow = "=" if moved == "0" else moved.replace("+", "↑").replace("-", "↓")
