@@ -63,6 +63,7 @@ def test_cells_are_taken_together() -> None:
     assert (new.base, new.gain, before.gain) == pytest.approx((0.5, 0.0475, -0.05))
     assert (new.worst.collection, before.worst.collection) == ("SciFact", "Cranfield")
     assert [len(cells) for cells in (new.below, new.surely_below, new.surely_above)] == [1, 0, 1]
+    assert (new.lost, before.lost) == ([], [])  # p .04 becomes .12
     assert [len(cells) for cells in (before.below, before.surely_below, before.surely_above)] == [1, 1, 0]
     with pytest.raises(InputError, match="no record of expand-rnn over dense; measure it with --record"):
         table.over("expand-rnn", "dense")

@@ -149,6 +149,11 @@ class Over:
         return [cell for cell in self.cells if cell.high < 0]
 
     @property
+    def lost(self) -> list[Cell]:
+        """Cells below 0 with p below .05 after Holm's correction over the table."""
+        return [cell for cell in self.cells if cell.difference < 0 and cell.p_holm < 0.05]
+
+    @property
     def surely_above(self) -> list[Cell]:
         """Cells whose interval lies above 0."""
         return [cell for cell in self.cells if cell.low > 0]
