@@ -72,15 +72,15 @@ class Search:
     gains: Mapping[str, np.ndarray]
     cells: tuple[LeftOut, ...]
 
-    @property
-    def values(self) -> np.ndarray:
-        """(S,) float64: each setting's worth by the rule over all cells."""
-        return RULES[self.rule](np.stack(list(self.gains.values()), axis=1))
+    def values(self, rule: str) -> np.ndarray:
+        """(S,) float64: each setting's worth by a rule over all cells."""
+        return RULES[rule](np.stack(list(self.gains.values()), axis=1))
 
     @property
     def place(self) -> int:
         """The default's place among the settings by the rule over all cells: 1 = none is better."""
-        return 1 + int((self.values > self.values[0]).sum())
+        values = self.values(self.rule)
+        return 1 + int((values > values[0]).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of JSON; of a setting what differs from the default."""
@@ -89,7 +89,7 @@ class Search:
         return {
             "rule": self.rule,
             "place": self.place,
-            "best": int(self.values.argmax()),
+            "best": {rule: int(self.values(rule).argmax()) for rule in RULES},
             "default": first,
             "tried": tried,
             "gains": {name: [round(one, DIGITS) for one in found.tolist()] for name, found in self.gains.items()},
