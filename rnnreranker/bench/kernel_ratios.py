@@ -12,8 +12,8 @@ import numpy as np
 
 from rnnreranker.bench.summaries import Ratio, cells, in_pairs, judged, slope
 from rnnreranker.bench.synthetic import contexts
+from rnnreranker.blas import one_blas_thread
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
-from rnnreranker.rnn.chunks import one_blas_thread
 
 ELEMENTS = 16_000  # candidates of a batch
 PARAMS = dataclasses.replace(RnnParams.preset("vectors"), k=21)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.engine_setting import EngineSetting
@@ -130,33 +129,3 @@ def outweighed(gram: np.ndarray, sizes: np.ndarray) -> list[int]:
     low, high = np.where(real, ours, np.inf).min(axis=1), np.where(real, ours, -np.inf).max(axis=1)
     low, high = low.astype(np.float64), high.astype(np.float64)
     return np.flatnonzero(np.abs(low + high) / 2 > reference.OUTWEIGHS * (high - low)).tolist()
-
-
-_lock = threading.Lock()
-_users = 0
-_limit: Any = None
-
-
-@lru_cache(maxsize=1)
-def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()  # looks through the loaded libraries: once, numpy's BLAS is among them
-
-
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread, so that its sums do not depend on the machine; callers may overlap in time."""
-    global _users, _limit
-    with _lock:
-        if _users == 0:
-            _limit = _libraries().limit(limits=1, user_api="blas")
-        _users += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _limit.restore_original_limits()
-                _limit = None

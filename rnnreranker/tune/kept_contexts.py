@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, mixing, reference
@@ -64,7 +65,7 @@ class Contexts:
         self._sizes = (depths + 1).astype(np.int64)
         self._raw: list[np.ndarray] = []
         self._shift_free: list[np.ndarray] = []  # the same array unless a constant outweighs the differences
-        with chunks.one_blas_thread():
+        with one_blas_thread():
             for number, qid in enumerate(progress(run.qids, unit="queries", what="similarities")):
                 first = int(run.offsets[number])
                 entries = run.rows[first : first + int(depths[number])]

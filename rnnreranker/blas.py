@@ -1,0 +1,38 @@
+"""BLAS on one thread: products whose sums do not depend on the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks through the loaded libraries: once, numpy's BLAS is among them
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, so that its sums do not depend on the machine; callers may overlap in time."""
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _libraries().limit(limits=1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+                _limit = None
