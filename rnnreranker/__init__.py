@@ -5,8 +5,12 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from rnnreranker import interrupts
+
+interrupts.install_for(__name__)  # before all else, so that a command can be interrupted while it starts
+
+import importlib  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 __version__ = "0.1.0"
 

@@ -13,7 +13,15 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker import interrupts
+from rnnreranker.errors import (
+    InputError,
+    MissingDependencyError,
+    RnnrerankerError,
+    UnavailableError,
+    said_of,
+    shown,
+)
 from rnnreranker.method import defaults_of, fields_of, find, make_params, methods, names
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 
@@ -22,25 +30,42 @@ P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for who sets this in the environment:
 STEP = "RNNRERANKER_STEP"  # so that a plan tells what is lacking from a mistake
+TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
 
 
 def run(main: Callable[[Sequence[str]], int]) -> int:
-    """Call a command's `main` with the process's arguments and turn its errors into one line and an exit code."""
+    """Call a command's `main` with the process's arguments; whatever goes wrong is one line and an exit code.
+
+    Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        try:
+            interrupts.begin()
+            code = _run(main)
+        finally:
+            interrupts.end()
+    except KeyboardInterrupt:
+        return interrupts.finish()
+    return interrupts.finish() if interrupts.received else code  # some library has kept the signal to itself
+
+
+def _run(main: Callable[[Sequence[str]], int]) -> int:
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
-    except RnnrerankerError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        lacking = isinstance(error, UnavailableError | MissingDependencyError)
-        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
-    except KeyboardInterrupt:
-        print("interrupted: nothing half-written; run the same command again to go on", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except Exception as error:
+        if interrupts.received:  # what a library has made of it
+            raise KeyboardInterrupt from None
+        if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
+            raise
+        print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
+        lacking = isinstance(error, UnavailableError | MissingDependencyError)
+        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterable[T]:
@@ -59,7 +84,7 @@ def cores() -> int:
 
 def say(message: str) -> None:
     """One line for a person, on stderr: results alone go to stdout."""
-    print(message, file=sys.stderr)
+    print(shown(message), file=sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -67,7 +92,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> typing.NoReturn:
         message = " ".join(message.removeprefix("argument ").split())
-        self.exit(BAD_INPUT, f"error: {message}; {self.prog} --help lists the flags\n")
+        self.exit(BAD_INPUT, f"error: {shown(message)}; {self.prog} --help lists the flags\n")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

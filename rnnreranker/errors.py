@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
+import os
+import re
+import traceback
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -63,6 +67,52 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
             raise  # the package is there, one of its own dependencies is not: show that one
         name = module.split(".")[0]
         raise MissingDependencyError(f"{name} is needed for {purpose}: {_how_to(install)}") from None
+
+
+FULL = {code: os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)}
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def shown(text: str) -> str:
+    """A text as it may go to a terminal: characters that would steer it are written as escapes; breaks and tabs stay.
+
+    >>> print(shown("a\\x1b[31mb"))
+    a\\x1b[31mb
+    """
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def no_space(error: BaseException | str | None) -> str:
+    """Why something could not be written, where the disk is the reason: full, over a quota, damaged; else empty.
+
+    Libraries wrap that error in their own or keep its text alone, so causes and texts are looked at.
+    """
+    if isinstance(error, str) or error is None:
+        return next((reason for reason in FULL.values() if error and reason.lower() in error.lower()), "")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return FULL[error.errno]
+    if re.search(r"database or disk is full|failed writing file|\d+ requested and \d+ written", str(error)):
+        return FULL[errno.ENOSPC]  # SQLite, torch and NumPy say no more
+    return no_space(str(error)) or no_space(error.__cause__ or error.__context__)
+
+
+def said_of(error: Exception) -> str:
+    """One sentence or two on any error that ends a command: what it was, and what to do."""
+    if isinstance(error, RnnrerankerError):
+        return str(error)
+    of_file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    if reason := no_space(error):
+        return f"{of_file}cannot be written ({reason}); make room or choose another disk, then run the command again"
+    if isinstance(error, MemoryError) or "cannot allocate memory" in str(error).lower():
+        return f"not enough memory ({error or 'no more to be had'}); free some, or ask for less at a time"
+    if isinstance(error, OSError):
+        return f"{of_file}{error.strerror or error}; check the path and its permissions"
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {os.path.basename(place[0].filename)}:{place[0].lineno}" if place else ""
+    return (
+        f"nobody foresaw {type(error).__name__}{where}: {error}; this is a fault of the program: run the command again "
+        "with RNNRERANKER_TRACEBACK=1 and report what it prints"
+    )
 
 
 def _how_to(install: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from rnnreranker.errors import InputError
+from rnnreranker import interrupts
+from rnnreranker.errors import InputError, no_space
 
 
 def cache_home() -> Path:
@@ -110,16 +111,17 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    path = Path(path)
+    path = _behind_links(Path(path))
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
     in_place = _is_device(path)
-    if path.is_symlink() and not in_place:
-        path = path.resolve()
     temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        if not in_place:
+            interrupts.unfinished.add(temporary)
         raw = open(temporary, "wb")  # noqa: SIM115  closed below
     except OSError as error:
+        interrupts.unfinished.discard(temporary)
         raise _unwritable(path, error) from None
     try:
         with raw:
@@ -137,6 +139,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         if not in_place:
             temporary.unlink(missing_ok=True)
+            interrupts.unfinished.discard(temporary)
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -151,7 +154,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    for path in [Path(given) for given in paths if given]:
+    for path in [_behind_links(Path(given)) for given in paths if given]:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, expected the name of a file to write")
         if _is_device(path):
@@ -174,9 +177,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         InputError: when the folder cannot be written, or a file has its name.
     """
-    path = Path(path)
-    if path.is_symlink():
-        path = path.resolve()
+    path = _behind_links(Path(path))
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file, expected the name of a folder to write")
     aside = path.with_name(f".{path.name}.old")
@@ -186,14 +187,20 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         if aside.exists() and not path.exists():  # a write was killed between its two renames
             os.replace(aside, path)
         shutil.rmtree(temporary, ignore_errors=True)
+        interrupts.unfinished.add(temporary)
         temporary.mkdir()
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
         yield temporary
         _swap(temporary, path, aside)
+    except OSError as error:
+        if no_space(error):
+            raise _unwritable(path, error) from None
+        raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        interrupts.unfinished.discard(temporary)
 
 
 def _swap(new: Path, path: Path, aside: Path) -> None:
@@ -228,11 +235,27 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()[:16]
 
 
+def _behind_links(path: Path) -> Path:
+    """What a link leads to, that need not exist; other paths as they are, and so links to devices, as /dev/stdout.
+
+    Raises:
+        InputError: links that lead to each other.
+    """
+    if not path.is_symlink() or (_is_device(path) and not path.is_dir()):
+        return path
+    behind = Path(os.path.realpath(path))
+    if behind.is_symlink():
+        raise InputError(
+            f"{path}: cannot be written (a link that leads back to itself); remove it or give another name"
+        )
+    return behind
+
+
 def _is_device(path: Path) -> bool:
     """Whether something stands at `path` that is no regular file: a device, a pipe."""
     return path.exists() and not path.is_file()
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or error
-    return InputError(f"{path}: cannot be written ({reason}); choose a folder that exists and is yours")
+    remedy = "make room or choose another disk" if no_space(error) else "choose a folder that exists and is yours"
+    return InputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from rnnreranker.errors import shown
+
 NUMBER = re.compile(r"[+\-−±]?(\d[\d,]*(\.\d*)?|\.\d+|inf|nan)([eE][+-]?\d+)?%?")
 NOTHING = ("", "-")  # cells that say "no value": they take the side of the numbers around them
 
@@ -63,4 +65,4 @@ def _is_numeric(column: Sequence[str]) -> bool:
 
 
 def _one_line(cell: object) -> str:
-    return " ".join(re.split(r"[\t\r\n]+", str(cell)))
+    return shown(" ".join(re.split(r"[\t\r\n]+", str(cell))))

@@ -215,7 +215,11 @@ def _process(step: Step) -> tuple[int, str]:
         threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:  # SIGTERM comes to this process alone
+            process.terminate()
+            raise
     lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM end a command within a second, by one line and exit code 130 or 143, wherever it stands.
+
+While a command works, a signal raises KeyboardInterrupt, so that what is half-written is removed on the way out. What
+libraries make of that does not matter: a thread that the signal wakes, whatever the main one does, ends the process
+when it has not ended by itself. Before and after the work the process ends at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 0.6  # seconds that the main thread has for its own way out
+SAID = "interrupted: nothing half-written; run the same command again to go on"
+
+received = 0  # the number of the signal
+unfinished: set[Path] = set()  # temporary files and folders that whoever ends the process removes
+_installed = _working = False
+_ending = threading.Lock()
+_stderr = 2  # a file descriptor of this module's own, where the other one may be turned elsewhere for a while
+
+
+def install_for(package: str) -> None:
+    """Take the signals where Python is at `python -m PACKAGE…`, which has said so in these words alone till now."""
+    words = (word.removeprefix("-m").split(".")[0] for word in sys.orig_argv[1:3])
+    if sys.argv[:1] == ["-m"] and package in words and os.name == "posix":
+        _install()
+
+
+def _install() -> None:
+    global _installed, _stderr
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, _handle)
+    _installed = True
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    try:
+        _stderr = os.dup(2)
+    except OSError:  # closed by whoever started the command
+        _stderr = write
+    threading.Thread(target=_watch, args=(read,), daemon=True, name="interrupts").start()
+    os.register_at_fork(after_in_child=_leave)
+
+
+def _leave() -> None:
+    """A forked process is not the command: it has Python's own handlers, and does not wake the parent's thread."""
+    global _installed
+    _installed = False
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def begin() -> None:
+    """From now on a signal raises KeyboardInterrupt in the main thread."""
+    global _working
+    _working = True
+
+
+def end() -> None:
+    """From now on a signal ends the process at once: its work is done or given up."""
+    global _working
+    _working = False
+
+
+def finish() -> int:
+    """The exit code of an interrupted command, of which its line has been said; of a process of its own, no return."""
+    number = received or signal.SIGINT
+    if _installed:
+        _finish(number)
+    print(SAID, file=sys.stderr)
+    return 128 + number
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    global received
+    if received or not _working:
+        _finish(number)
+    received = number
+    sys.unraisablehook = lambda _: None  # where it is raised in a finaliser, Python would show it
+    threading.excepthook = lambda _: None
+    raise KeyboardInterrupt
+
+
+def _watch(pipe: int) -> None:
+    """Wait for one of the signals, then for the main thread, then no longer."""
+    while (number := os.read(pipe, 1)[0]) not in SIGNALS:
+        pass
+    time.sleep(PATIENCE)
+    _finish(number)
+
+
+def _finish(number: int) -> None:
+    if not _ending.acquire(blocking=False):  # another thread, or the same one before a second signal, is at it
+        return
+    for path in list(unfinished):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    clear = "\r\x1b[K" if os.isatty(_stderr) else ""
+    try:
+        os.write(_stderr, f"{clear}{SAID}\n".encode())
+    finally:
+        os._exit(128 + number)

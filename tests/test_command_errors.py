@@ -1,0 +1,150 @@
+"""What ends a command is one line and an exit code: full disks, too little memory, errors that nobody foresaw."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import command
+from rnnreranker.errors import InputError, no_space, shown
+from rnnreranker.files import check_writable, folder_written_whole, write_atomically
+from rnnreranker.tables import print_table
+
+
+def wrapped() -> None:
+    try:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise RuntimeError("the writer of a library failed") from error
+
+
+def raiser(error: Exception) -> None:
+    raise error
+
+
+ENDS = {
+    "full": (lambda: raiser(OSError(errno.ENOSPC, "No space left on device", "a.txt")), "a.txt: cannot be written (No"),
+    "quota": (lambda: raiser(OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))), "cannot be written (Disk quota"),
+    "damaged": (lambda: raiser(OSError(errno.EIO, os.strerror(errno.EIO), "b")), "b: cannot be written (Input/output"),
+    "wrapped": (wrapped, "cannot be written (No space left on device)"),
+    "by numpy": (lambda: raiser(OSError("4096 requested and 12 written")), "cannot be written (No space left"),
+    "by torch": (lambda: raiser(RuntimeError("failed writing file data/0")), "cannot be written (No space left"),
+    "denied": (lambda: raiser(PermissionError(errno.EACCES, "Permission denied", "c")), "c: Permission denied; check"),
+    "memory": (lambda: raiser(MemoryError("Unable to allocate 3 TiB")), "not enough memory (Unable to allocate 3 TiB)"),
+    "unforeseen": (lambda: raiser(KeyError("q1")), "nobody foresaw KeyError at test_command_errors.py:"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_every_error_is_one_line(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work, said = ENDS[kind]
+
+    def main(argv: Sequence[str]) -> int:
+        work()
+        return 0
+
+    monkeypatch.setattr(sys, "argv", ["command"])
+    assert command.run(main) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {said}")
+    assert error.count("\n") == 1
+
+
+def test_an_unforeseen_error_shows_its_place_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(command.TRACEBACK, "1")
+    with pytest.raises(KeyError):
+        command.run(lambda _: {}["q1"])
+
+
+class Full:
+    """In place of a raw file: the disk is full after some bytes."""
+
+    def __init__(self, path: Path, code: int) -> None:
+        self._stream, self._code = path.open("wb"), code
+
+    def __enter__(self) -> Full:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def write(self, content: bytes) -> int:
+        self._stream.write(content[:3])
+        self._stream.flush()
+        raise OSError(self._code, os.strerror(self._code))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_nothing_half_written_stays(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.txt").write_text("before")
+    monkeypatch.setattr("builtins.open", lambda path, *_, **__: Full(path, code))
+    with (
+        pytest.raises(InputError, match=r"run\.txt: cannot be written .*; make room"),
+        write_atomically(tmp_path / "run.txt") as stream,
+    ):
+        stream.write(b"more than three")
+    with (
+        pytest.raises(InputError, match=r"folder: cannot be written .*; make room"),
+        folder_written_whole(tmp_path / "folder") as folder,
+    ):
+        Full(folder / "x", code).write(b"more than three")
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.txt"]
+    assert (tmp_path / "run.txt").read_text() == "before"
+
+
+def test_a_link_to_itself_is_refused_before_work(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("a")
+    (tmp_path / "b").symlink_to("c")
+    (tmp_path / "c").symlink_to("b")
+    for name in "abc":
+        with pytest.raises(InputError, match="a link that leads back to itself"):
+            check_writable(tmp_path / name)
+        with pytest.raises(InputError, match="a link that leads"), write_atomically(tmp_path / name):
+            pass
+    (tmp_path / "d").symlink_to("e")
+    check_writable(tmp_path / "d")
+    with write_atomically(tmp_path / "d") as stream:
+        stream.write(b"behind")
+    assert (tmp_path / "e").read_bytes() == b"behind"
+    assert (tmp_path / "d").is_symlink()
+
+
+def test_a_link_to_where_nothing_can_be_written_is_refused_before_work(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("nowhere/b")
+    with pytest.raises(InputError, match="nowhere/b: cannot be written"):
+        check_writable(tmp_path / "a")
+
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07a\x9b31mb\r\x00\u202ec"
+
+
+def test_control_characters_are_shown_not_sent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shown("ein Satz, 中文, 👩‍🔬\tand\n") == "ein Satz, 中文, 👩‍🔬\tand\n"
+    for on_terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda on=on_terminal: on, raising=False)
+        print_table(["docid"], [[HOSTILE]])
+        command.say(HOSTILE)
+        monkeypatch.setattr(sys, "argv", ["command", HOSTILE])
+        assert command.run(lambda argv: raiser(InputError(f"{argv[0]}: no such file")) or 0) == 2
+        with pytest.raises(SystemExit):
+            command.parser("search", "").parse_args([HOSTILE])
+        seen = "".join(capsys.readouterr())
+        assert not any(char in seen for char in "\x1b\x07\x9b\r\x00\u202e")
+        assert seen.count("\\x1b]0;title\\x07") == 4
+
+
+def test_no_space_is_not_seen_where_it_is_not() -> None:
+    assert no_space(ValueError("written in full")) == ""
+    with pytest.raises(OSError, match=r"\d+ requested and \d+ written"), open("/dev/full", "wb") as stream:
+        np.zeros(100_000).tofile(stream)
