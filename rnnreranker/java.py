@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import functools
 import importlib.metadata
 import importlib.util
@@ -75,6 +76,30 @@ def start_java() -> None:
             ) from None
         finally:
             os.unlink(logging)
+
+
+@contextlib.contextmanager
+def java_output() -> Iterator[list[str]]:
+    """What Java writes to stdout and stderr inside the block: a list of lines that is filled when the block ends.
+
+    Java writes to the file descriptors, and by the hundred lines; whoever asks says in one what is of use to a person.
+    """
+    lines: list[str] = []
+    sys.stdout.flush()
+    sys.stderr.flush()
+    in_memory = hasattr(os, "memfd_create")  # the disk may be what is full
+    with os.fdopen(os.memfd_create("java"), "w+b") if in_memory else tempfile.TemporaryFile() as to:
+        before = [os.dup(number) for number in (1, 2)]
+        try:
+            for number in (1, 2):
+                os.dup2(to.fileno(), number)
+            yield lines
+        finally:
+            for number, own in zip((1, 2), before, strict=True):
+                os.dup2(own, number)
+                os.close(own)
+            to.seek(0)
+            lines += to.read().decode("utf-8", "replace").splitlines()
 
 
 def _quiet_lucene(jnius: Any) -> None:

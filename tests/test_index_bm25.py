@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -166,3 +167,29 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(tmp_path / "index")]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.stdout.splitlines()[-1:] == ["[('d2', 3.0), ('d3', 2.0), ('d1', 1.0)]"], ran.stderr
+
+
+@pytest.mark.jvm
+def test_a_full_disk_is_one_line_not_those_of_java(tmp_path: Path) -> None:
+    """The limit on the size of files is the disk's end, for Java's own writes."""
+    (tmp_path / "corpus").mkdir()
+    lines = [json.dumps({"id": f"d{number}", "contents": f"word{number} " * 40}) for number in range(3000)]
+    (tmp_path / "corpus" / "documents.jsonl").write_text("\n".join(lines))
+    code = """
+import resource, signal, sys
+from rnnreranker import command
+from rnnreranker.index.bm25 import build_bm25
+from rnnreranker.java import start_java
+def main(argv):
+    start_java()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+    build_bm25("corpus", "out")
+    return 0
+raise SystemExit(command.run(main))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: out: cannot be written (File too large); make room or choose another disk\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

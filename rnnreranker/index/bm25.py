@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.errors import InputError, UnavailableError, no_space
 from rnnreranker.files import folder_written_whole
 from rnnreranker.index.part import Part
-from rnnreranker.java import start_java
+from rnnreranker.java import java_output, start_java
 
 
 class Bm25Part(Part):
@@ -56,10 +56,16 @@ def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -
         arguments = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
         arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
         arguments += ["-storePositions", "-storeDocvectors", "-storeRaw", "-optimize", "-quiet"]
-        try:
-            jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
-        except Exception as error:  # pyjnius has one class for all of Java's
-            raise UnavailableError(f"{corpus}: Anserini could not index it ({str(error).splitlines()[0]})") from None
+        failure = ""
+        with java_output() as lines:
+            try:
+                jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
+            except Exception as error:  # pyjnius has one class for all of Java's
+                failure = str(error).splitlines()[0]
+        if reason := no_space("\n".join([failure, *lines])):
+            raise InputError(f"{output}: cannot be written ({reason}); make room or choose another disk")
+        if failure:
+            raise UnavailableError(f"{corpus}: Anserini could not index it ({failure})")
         if not any(folder.glob("segments_*")):
             raise InputError(f"{corpus}: Anserini made no index of it; expected .jsonl files of id and contents")
     return output
