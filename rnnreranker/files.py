@@ -8,7 +8,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,29 +32,46 @@ def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
     Raises:
         InputError: when the file is missing, a folder, unreadable, or not the gzip its name says.
     """
+    with open_bytes(path, what) as stream:
+        return stream.read()
+
+
+@contextlib.contextmanager
+def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
+    """A stream of the content of a file, decompressed when its name ends in .gz; the block only reads.
+
+    Args:
+        path: of the file.
+        what: the file is, for messages.
+        at: where the block has come to, as `:3` for line 3.
+
+    Raises:
+        InputError: as `read_bytes`, also of what strikes while the block reads.
+    """
     path = Path(path)
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path, "rb") as stream:
-                return stream.read()
-        return path.read_bytes()
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            try:
+                yield stream  # type: ignore[misc]
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                place = at() or f": after {stream.tell()} bytes of what it holds"
+                raise InputError(f"{path}{place}: not a whole gzip file ({error}); get it again") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such {what}; check the path") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, expected a {what}") from None
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise InputError(f"{path}{at()}: cannot be read ({error.strerror or error})") from None
 
 
 def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
     """The content of a UTF-8 text file, without a byte order mark, decompressed when its name ends in .gz.
 
     Raises:
-        InputError: as `read_bytes`, and when the bytes are not UTF-8 (with the line of the first bad byte).
+        InputError: as `read_bytes`, and when the bytes are not UTF-8 or one is NUL (with the line of the first).
     """
     content = read_bytes(path, what)
+    check_no_nul(content, path)
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -61,25 +79,34 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
         raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
 
 
-def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
-    """The content of a YAML file.
+def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers from 1, streamed: as `read_text`, split at every line feed.
+
+    errors: "replace" takes bytes that are not UTF-8 for U+FFFD.
 
     Raises:
-        InputError: no such file, or not YAML, with the line.
+        InputError: as `read_text`, when the stream comes to it.
     """
-    import yaml
+    number = 0
+    with open_bytes(path, what, lambda: f":{number + 1}") as stream:
+        for number, content in enumerate(stream, 1):
+            check_no_nul(content, path, number)
+            try:
+                line = content.decode("utf-8", errors=errors)
+            except UnicodeDecodeError:
+                raise InputError(f"{path}:{number}: not UTF-8 text; expected a {what} in UTF-8") from None
+            yield number, (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n")
 
-    try:
-        return yaml.safe_load(read_text(path, what))
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from None
 
+def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) -> None:
+    """Refuse a NUL byte, which ends a text for some programs and not for others.
 
-def not_yaml(path: str | os.PathLike[str], error: Exception) -> InputError:
-    """What to say of a file in which a reader of YAML has found a mistake."""
-    mark = getattr(error, "problem_mark", None)
-    where = f"{path}:{mark.line + 1}" if mark else str(path)
-    return InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or 'unreadable'})")
+    Raises:
+        InputError: with the line; `line` is that of the first byte.
+    """
+    if (place := content.find(b"\0")) >= 0:
+        number = line + content.count(b"\n", 0, place)
+        raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
 
 
 def first_line(path: str | os.PathLike[str]) -> str:
@@ -90,14 +117,10 @@ def first_line(path: str | os.PathLike[str]) -> str:
     Raises:
         InputError: when the file cannot be read.
     """
-    path = Path(path)
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
-            for line in stream:
-                if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():
-                    return text
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
+    with open_bytes(path) as stream:
+        for line in stream:
+            if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():
+                return text
     return ""
 
 

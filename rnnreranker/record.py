@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import shlex
 import subprocess
@@ -18,7 +17,8 @@ from typing import Any
 from rnnreranker import __version__
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
-from rnnreranker.files import read_text, write_json
+from rnnreranker.files import write_json
+from rnnreranker.json_files import read_json
 
 SCHEMA = 3
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
@@ -144,10 +144,7 @@ def read_records(path: str | Path) -> list[Record]:
     path = Path(path)
     if not path.is_file():
         return []
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); record it again") from None
+    content = read_json(path, repair="record it again")
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
     known = {entry.name for entry in fields(Record)}

@@ -149,7 +149,7 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
         good = isinstance(value, bool)
     elif kind in (int, float):
         good = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
-        good = good and math.isfinite(value) and _within(value, **limits)
+        good = good and _fits(value) and _within(value, **limits)
         value = (operator.index(value) if kind is int else float(value)) if good else value
     else:
         good = isinstance(value, str)
@@ -166,6 +166,11 @@ def expected(field: dataclasses.Field[Any], hint: Any) -> str:
     else:
         said = "true or false" if kind is bool else "a text"
     return f"{said}{' or none' if type(None) in get_args(hint) else ''}"
+
+
+def _fits(value: Any) -> bool:
+    """Whether a number is finite and, an integer, one of 64 bits."""
+    return -(2**63) <= value < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
 
 
 def _within(
@@ -289,7 +294,7 @@ def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
 
 
 def _content(path: str | Path) -> dict[str, Any]:
-    from rnnreranker.files import read_yaml
+    from rnnreranker.yaml_files import read_yaml
 
     content = read_yaml(path, "preset file")
     if not isinstance(content, dict):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_atomically
+from rnnreranker.json_files import parse_json, read_json
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -27,19 +28,13 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
     """
     text = read_text(path, "rank_llm requests")
     if text.lstrip().startswith("["):
-        try:
-            found = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+        found = read_json(path, "rank_llm requests")
         where = [f"{path}: request {number}" for number in range(1, len(found) + 1)]
     else:
         found, where = [], []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                try:
-                    found.append(json.loads(line))
-                except json.JSONDecodeError as error:
-                    raise InputError(f"{path}:{number}: not JSON ({error.msg})") from None
+                found.append(parse_json(line, f"{path}:{number}"))
                 where.append(f"{path}:{number}")
     seen: dict[str, str] = {}
     for request, place in zip(found, where, strict=True):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +9,9 @@ from rnnreranker.data import irds, local, trec_text, tripclick
 from rnnreranker.data.document import Document
 from rnnreranker.data.names import is_file
 from rnnreranker.errors import InputError
+from rnnreranker.files import read_lines
+from rnnreranker.json_files import parse_record
+from rnnreranker.runs.words import check_id
 
 
 def load_documents(name: str | Path) -> Iterator[Document]:
@@ -52,20 +52,10 @@ def _from_file(path: Path) -> Iterator[Document]:
         return
     if kind not in ("jsonl", "json", "tsv"):
         raise InputError(f"{path}: expected a .jsonl, .tsv or .trec file of documents, plain or .gz")
-    opener = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    try:
-        with opener(path, "rb") as lines:
-            for number, content in enumerate(lines, 1):
-                where = f"{path}:{number}"
-                try:
-                    line = content.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise InputError(f"{where}: not UTF-8 text; expected documents in UTF-8") from None
-                if line.strip():
-                    yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read after line {number} ({error}); get the file again") from None
+    for number, line in read_lines(path, "file of documents"):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where)
 
 
 def _from_folder(folder: Path) -> Iterator[Document]:
@@ -74,29 +64,21 @@ def _from_folder(folder: Path) -> Iterator[Document]:
 
 
 def _from_trec(path: Path) -> Iterator[Document]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", errors="replace") as lines:
-            for docid, text in trec_text.documents(lines, str(path)):
-                yield Document(docid, text)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read ({error}); get the file again") from None
+    lines = (line for _, line in read_lines(path, "file of documents", errors="replace"))
+    for docid, text in trec_text.documents(lines, str(path)):
+        yield Document(docid, text)
 
 
 def _from_tsv(line: str, where: str) -> Document:
     docid, tab, text = line.rstrip("\r\n").partition("\t")
     if not tab or not docid.strip():
         raise InputError(f"{where}: no tab-separated docid and text; expected docid<TAB>text")
+    check_id(docid.strip(), "docid", where)
     return Document(docid.strip(), text, where)
 
 
 def _from_json(line: str, where: str) -> Document:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
-    if not isinstance(record, dict):
-        raise InputError(f'{where}: a JSON {type(record).__name__}; expected an object with "id" and "text"')
+    record = parse_record(line, where, 'an object with "id" and "text"')
     docid = next((record[key] for key in ("_id", "id", "docid") if key in record), None)
     text = next((record[key] for key in ("text", "contents") if key in record), None)
     title = record.get("title") or ""
@@ -104,6 +86,7 @@ def _from_json(line: str, where: str) -> Document:
         raise InputError(
             f'{where}: keys {sorted(record)}; expected "id" (or "_id", "docid") and "text" (or "contents")'
         )
-    if not isinstance(text, str) or not isinstance(title, str) or not isinstance(docid, str | int):
+    if not isinstance(text, str) or not isinstance(title, str) or type(docid) not in (str, int):
         raise InputError(f"{where}: docid, text or title is not a string; expected strings")
+    check_id(str(docid), "docid", where)
     return Document(str(docid), f"{title}\n{text}" if title else text, where)

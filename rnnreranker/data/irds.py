@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import logging
 import os
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +77,11 @@ def reading(name: str, what: str) -> Iterator[None]:
         how = tripclick.how() if name.startswith("tripclick") else "https://ir-datasets.com says how to get it"
         raise UnavailableError(
             f"{name}: the {what} need a local copy that is not there ({error.filename or error}); {how}"
+        ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"{name}: the {what} in {home} are damaged ({said}); delete them there and get them again"
         ) from None
     except (OSError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "download" not in str(error):

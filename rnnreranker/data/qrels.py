@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +11,13 @@ from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.runs.words import columns_of
 
 if TYPE_CHECKING:
     import pandas
+
+LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits
+_GRADE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def load_qrels(name: str | Path) -> pandas.DataFrame:
@@ -44,25 +49,26 @@ def _parse(text: str, source: str) -> list[tuple[str, str, int]]:
     judgements = []
     first_seen: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.split("\n"), 1):
-        columns = line.split()
+        where = f"{source}:{number}"
+        columns = columns_of(line, where)
         if not columns or (number == 1 and columns[0] == "query-id"):
             continue
-        where = f"{source}:{number}"
         if len(columns) not in (3, 4):
             raise InputError(f"{where}: {len(columns)} columns; expected `qid 0 docid grade`, or qid docid grade")
         qid, docid = columns[0], columns[-2]
-        try:
-            grade = float(columns[-1])
-            if not grade.is_integer():
-                raise ValueError(columns[-1])
-        except ValueError:
-            raise InputError(f"{where}: grade {columns[-1]!r}; expected a whole number in the last column") from None
+        grade = float(columns[-1]) if _GRADE.fullmatch(columns[-1]) else 0.5
+        if not (grade.is_integer() and abs(grade) <= LARGEST):
+            raise InputError(f"{where}: grade {_shown(columns[-1])}; expected a whole number in the last column")
         if (qid, docid) in first_seen:
             before = first_seen[qid, docid]
             raise InputError(f"{where}: {docid} is judged for query {qid} a second time (first on line {before})")
         first_seen[qid, docid] = number
         judgements.append((qid, docid, int(grade)))
     return judgements
+
+
+def _shown(word: str) -> str:
+    return repr(word) if len(word) <= 40 else f"{word[:40]!r}... of {len(word)} characters"
 
 
 def _frame(judgements: list[tuple[str, str, int]], source: str) -> pandas.DataFrame:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import read_text
+from rnnreranker.files import read_lines, read_text
+from rnnreranker.json_files import parse_record, read_json
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
@@ -60,8 +59,8 @@ def holds_sentences(folder: Path) -> bool:
     corpus = folder / BEIR[0]
     if not corpus.is_file():
         return False
-    with open(corpus, encoding="utf-8") as lines:
-        return bool(re.search(r"#s\d+$", str(_record(next(lines, "{}"), f"{corpus}:1").get("_id", ""))))
+    _, line = next(read_lines(corpus, "corpus file"), (1, "{}"))
+    return bool(re.search(r"#s\d+$", str(parse_record(line, f"{corpus}:1").get("_id", ""))))
 
 
 def read(files: Path) -> Iterator[Paragraph]:
@@ -83,15 +82,10 @@ def read(files: Path) -> Iterator[Paragraph]:
 
 def _file(path: Path) -> Iterator[Paragraph]:
     if ".jsonl" in path.name:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                yield from _from_line(_record(line, f"{path}:{number}"), f"{path}:{number}")
+        for number, line in read_lines(path, "file of paragraphs"):
+            yield from _from_line(parse_record(line, f"{path}:{number}"), f"{path}:{number}")
         return
-    try:
-        content = json.loads(read_text(path, "file of paragraphs"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+    content = read_json(path, "file of paragraphs")
     articles = content.get("data") if isinstance(content, dict) else content
     if not isinstance(articles, list):
         raise InputError(f'{path}: no list "data" of articles; expected the format of SQuAD')
@@ -176,16 +170,19 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
         if len(columns) == 3 and columns[2].strip() != "0":
             belongs.setdefault(columns[0], columns[1])
     for number, line in enumerate(read_text(queries, "queries file").removesuffix("\n").split("\n"), 1):
-        record = _record(line, f"{queries}:{number}")
-        answers = record.get("metadata", {}).get("answers")
+        where = f"{queries}:{number}"
+        record = parse_record(line, where)
+        with _expecting(where, "lines with _id, text and metadata"):
+            answers = record.get("metadata", {}).get("answers")
+            if answers is not None:
+                asked.setdefault(belongs.get(str(record["_id"]), ""), []).append(record)
         if answers is None:
-            raise InputError(f'{queries}:{number}: no "answers" in "metadata"; without them no sentence is relevant')
-        asked.setdefault(belongs.get(str(record["_id"]), ""), []).append(record)
+            raise InputError(f'{where}: no "answers" in "metadata"; without them no sentence is relevant')
     for number, line in enumerate(read_text(corpus, "corpus file").split("\n"), 1):
         if not line.strip():
             continue
         where = f"{corpus}:{number}"
-        record = _record(line, where)
+        record = parse_record(line, where)
         with _expecting(where, "lines with _id, title and text"):
             questions = [
                 Question(str(query["_id"]), query["text"], _marked(record["text"], query["metadata"]["answers"]))
@@ -207,20 +204,10 @@ def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return sorted(set(spans))
 
 
-def _record(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{where}: a JSON {type(record).__name__}; expected an object")
-    return record
-
-
 @contextlib.contextmanager
 def _expecting(where: str, expected: str) -> Iterator[None]:
     """Turns a key that is missing, or a value of another type, into one line."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         raise InputError(f"{where}: {type(error).__name__} {error}; expected {expected}") from None

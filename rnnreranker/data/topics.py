@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,8 @@ from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.json_files import parse_record
+from rnnreranker.runs.words import check_id, columns_of
 
 
 def load_topics(name: str | Path) -> dict[str, str]:
@@ -52,7 +53,8 @@ def _topics(name: str) -> dict[str, tuple[str, str]]:
     given, name = name, local.source(name, "topics")
     judged = local.judged_file(given)
     if judged is not None:
-        asked = {line.split()[0] for line in read_text(judged, "qrels file").split("\n") if line.strip()}
+        lines = read_text(judged, "qrels file").split("\n")
+        asked = {columns_of(line, f"{judged}:{number}")[0] for number, line in enumerate(lines, 1) if line.strip()}
         found = _parse(read_text(name, "topics file"), name)
         return _not_empty({qid: topic for qid, topic in found.items() if qid in asked}, given)
     if is_file(name, "topics"):
@@ -76,6 +78,7 @@ def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
             continue
         where = f"{source}:{number}"
         qid, query, narrative = _json_topic(line, where) if as_json else _tsv_topic(line, where)
+        check_id(qid, "query id", where)
         if qid in topics:
             raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
         if not query.strip():
@@ -87,6 +90,7 @@ def _parse(text: str, source: str) -> dict[str, tuple[str, str]]:
 def _trec_topics(text: str, source: str) -> dict[str, tuple[str, str]]:
     topics: dict[str, tuple[str, str]] = {}
     for where, qid, query, narrative in trec_text.topics(text, source):
+        check_id(qid, "query id", where)
         if qid in topics:
             raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
         topics[qid] = (query, narrative)
@@ -105,15 +109,14 @@ def _tsv_topic(line: str, where: str) -> tuple[str, str, str]:
 
 
 def _json_topic(line: str, where: str) -> tuple[str, str, str]:
-    try:
-        record = json.loads(line)
-        qid = record.get("_id", record.get("id"))
-        query = record.get("text", record.get("title"))
-    except (json.JSONDecodeError, AttributeError) as error:
-        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    record = parse_record(line, where, 'an object with "_id" and "text"')
+    qid = record.get("_id", record.get("id"))
+    query, narrative = record.get("text", record.get("title")), record.get("narrative") or ""
     if qid is None or query is None:
         raise InputError(f'{where}: keys {sorted(record)}; expected "_id" (or "id") and "text"')
-    return str(qid), str(query), str(record.get("narrative", ""))
+    if type(qid) not in (str, int) or not isinstance(query, str) or not isinstance(narrative, str):
+        raise InputError(f"{where}: query id, text or narrative is not a string; expected strings")
+    return str(qid), query, narrative
 
 
 def _not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:

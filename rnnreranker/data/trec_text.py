@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rnnreranker.errors import InputError
+from rnnreranker.runs.words import check_id
 
 _DOCNO = re.compile(r"<DOCNO>(.*?)(</DOCNO>)?$")
 _NUM = re.compile(r"<num>\s*(?:Number:)?\s*(.*?)\s*(?:</num>)?$")
@@ -40,6 +41,7 @@ def documents(lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
         elif line.startswith("</DOC>"):
             if not docid:
                 raise InputError(f"{source}:{started}: a document without <DOCNO>")
+            check_id(docid, "docid", f"{source}:{started}")
             yield docid, "\n".join(part for part in (title, "\n".join(text).strip()) if part)
             started = 0
         elif match := _DOCNO.match(line):

@@ -89,7 +89,7 @@ def is_scorer(folder: Path) -> bool:
     """Whether `train --scorer` wrote this folder; one that cannot be read is for whoever loads it to complain of."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and config.get("model_type") == SCORER_TYPE
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.encode.params import POOLINGS
 from rnnreranker.errors import InputError
-from rnnreranker.files import read_text
+from rnnreranker.json_files import read_json
 
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
@@ -87,10 +86,7 @@ def _pooling(path: Path) -> str | None:
 def _json(path: Path, form: type, missing: Any = None) -> Any:
     if missing is not None and not path.is_file():
         return missing
-    try:
-        value = json.loads(read_text(path, "settings file of the model"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); get the model again") from None
+    value = read_json(path, "settings file of the model", "get the model again")
     if not isinstance(value, form):
         raise InputError(f"{path}: expected a JSON {'object' if form is dict else 'array'}; get the model again")
     return value

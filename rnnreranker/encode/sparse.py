@@ -6,7 +6,6 @@ the logits are those of its masked-language model.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.errors import InputError, UnavailableError, require
 from rnnreranker.files import fingerprint
+from rnnreranker.json_files import read_json
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -210,10 +210,7 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
 def _check_kind(folder: Path) -> None:
     """Look that a folder holds a masked-language model or a saved SparseEncoder; others would get random weights."""
     path = folder / ("modules.json" if (folder / "modules.json").is_file() else "config.json")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); get the model again") from None
+    said = read_json(path, "settings file of the model", "get the model again")
     if isinstance(said, list):
         kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in said]
         if not set(kinds) & set(SPARSE_MODULES):

@@ -24,9 +24,10 @@ from rnnreranker import __version__
 from rnnreranker.command import progress, say
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, read_text, write_json
+from rnnreranker.files import fingerprint, write_json
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
+from rnnreranker.json_files import read_json
 
 DESCRIPTION = "rnnreranker.json"
 BLOCK = 1024  # documents that pass through together
@@ -158,10 +159,7 @@ def describe(index: Path) -> dict[str, Any]:
     path = index / DESCRIPTION
     if not path.is_file():
         return {}
-    try:
-        described = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); make the index again") from None
+    described = read_json(path, repair="make the index again")
     if not isinstance(described, dict):
         raise InputError(f"{path}: expected a JSON object; make the index again")
     if described.get("schema", 1) not in (1, 2):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, read_text
+from rnnreranker.files import fingerprint
+from rnnreranker.json_files import read_json
 from rnnreranker.neighbours.graph_files import EDGES, META, VERSION, WEIGHTS, docids_mark
 from rnnreranker.vectors import VectorSource
 from rnnreranker.vectors.flex import docnos_of
@@ -127,10 +127,7 @@ def open_neighbours(path: str | os.PathLike[str], source: VectorSource | None = 
 
 def _meta(path: Path) -> tuple[int, int, dict[str, str]]:
     """Documents, neighbours of each, and what this package wrote besides; empty for a graph of another tool."""
-    try:
-        meta: Any = json.loads(read_text(path, "description of a graph"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); {REPAIR}") from None
+    meta: Any = read_json(path, "description of a graph", REPAIR)
     meta = meta if isinstance(meta, dict) else {}
     kind = (meta.get("type"), meta.get("format"))
     if kind not in [("corpus_graph", "np_topk"), ("corpus_graph", "numpy_kmax")]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
-from rnnreranker.files import not_yaml, read_text
+from rnnreranker.files import read_text
+from rnnreranker.yaml_files import Place, parse_yaml
 
 T = TypeVar("T")
-Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 
 _TYPES: dict[str, Any] = {
     "str": str,
@@ -36,11 +32,7 @@ class Document:
     """
 
     def __init__(self, path: Path) -> None:
-        text = read_text(path, "spec")
-        try:
-            content, self._lines, strange = _parse(text)
-        except yaml.YAMLError as error:
-            raise not_yaml(path, error) from None
+        content, self._lines, strange = parse_yaml(read_text(path, "spec"), path)
         if not isinstance(content, dict):
             raise InputError(f"{path}:1: expected a mapping with schema, name, …")
         self.source = str(path)
@@ -131,43 +123,3 @@ class Document:
         except RnnrerankerError as error:
             self.problem(path, str(error))
             return None
-
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is eight times as fast
-_OCTAL = re.compile(r"[-+]?0[0-9_]+")  # YAML 1.1 makes 15 of 017, and a text of 018
-
-
-@functools.lru_cache(maxsize=64)
-def _parse(text: str) -> tuple[Any, dict[Place, int], list[tuple[str, int]]]:
-    """Content, the line of every place, and what no reader would expect of YAML, with its line.
-
-    A text is parsed once: parts are named by many specs.
-    """
-    loader = _LOADER(text)
-    try:
-        root = loader.get_single_node()
-        lines: dict[Place, int] = {(): 1}
-        strange: list[tuple[str, int]] = []
-        if root is not None:
-            _note_lines(root, (), lines, strange)
-        return (None if root is None else loader.construct_document(root)), lines, strange
-    finally:
-        loader.dispose()
-
-
-def _note_lines(node: yaml.Node, path: Place, lines: dict[Place, int], strange: list[tuple[str, int]]) -> None:
-    lines[path] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.value in seen:
-                strange.append((f"key {key.value} stands here a second time", line))
-            seen.add(key.value)
-            _note_lines(value, (*path, key.value), lines, strange)
-            lines[(*path, key.value)] = line
-    elif isinstance(node, yaml.SequenceNode):
-        for position, value in enumerate(node.value):
-            _note_lines(value, (*path, position), lines, strange)
-    elif isinstance(node, yaml.ScalarNode) and not node.style and _OCTAL.fullmatch(node.value):
-        strange.append((f"{node.value}: a number does not begin with 0; expected a text in quotes", lines[path]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.files import read_bytes
+from rnnreranker.files import check_no_nul, read_bytes
 from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     content = read_bytes(path, "run file").removeprefix(BYTE_ORDER_MARK)
+    check_no_nul(content, path)
     format = format or _detect(content, path)
     found = _read_clean(content, format)
     return found if found is not None else _read_lines(content, format, path)
@@ -130,7 +131,7 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
 
 
 def _score(text: bytes, where: str) -> float:
-    shown = text.decode(errors="replace")
+    shown = _shown(text)
     if NOT_FINITE.fullmatch(text):
         raise InputError(f"{where}: score {shown}; expected a finite number")
     if not NUMBER.fullmatch(text):
@@ -143,8 +144,13 @@ def _score(text: bytes, where: str) -> float:
     return score
 
 
+def _shown(text: bytes) -> str:
+    said = text.decode(errors="replace")
+    return said if len(said) <= 40 else f"{said[:40]}... of {len(said)} characters"
+
+
 def _rank(text: bytes, where: str) -> int:
     if not re.fullmatch(rb"\+?0*[1-9]\d{0,17}", text):
-        shown = text.decode(errors="replace")
+        shown = _shown(text)
         raise InputError(f"{where}: rank {shown!r}; expected a whole number from 1 in column 3")
     return int(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
 from rnnreranker.encode.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import folder_written_whole, write_json
+from rnnreranker.json_files import read_json
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.params import ScorerParams
 
@@ -110,7 +110,7 @@ def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
 
     if not is_scorer(folder):
         raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     try:
         params, dimension = ScorerParams(**config["scorer"]), int(config["dimension"])
         encoder, tokens, _ = load_query_encoder(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import read_text
+from rnnreranker.json_files import read_json
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows
 from rnnreranker.vectors.matrix_files import MatrixVectors
@@ -43,11 +42,7 @@ class FlexVectors(MatrixVectors):
 
 def _meta(folder: Path) -> dict[str, int]:
     path = folder / "pt_meta.json"
-    text = read_text(path, "description of a FlexIndex")
-    try:
-        meta = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+    meta = read_json(path, "description of a FlexIndex")
     if not isinstance(meta, dict) or not isinstance(meta.get("vec_size"), int):
         raise InputError(f"{path}: no vec_size; expected the description of a FlexIndex of pyterrier_dr")
     return meta

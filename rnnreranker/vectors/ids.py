@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.runs.words import check_id
 
 
 class Ids:
@@ -49,7 +50,7 @@ def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
     """The ids in a text file, one a line, in order.
 
     Raises:
-        InputError: no such file, an empty line, an id twice.
+        InputError: no such file, an empty line, an id with white space or twice.
     """
     text = read_text(path, what)
     names = text.replace("\r\n", "\n").split("\n")
@@ -57,6 +58,8 @@ def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
         names.pop()
     if "" in names:
         raise InputError(f"{path}:{names.index('') + 1}: empty line; expected one id a line")
+    for line, name in enumerate(names, 1):
+        check_id(name, "id", f"{path}:{line}")
     ids = Ids(names, str(path))
     ids.check_distinct()
     return ids

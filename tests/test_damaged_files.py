@@ -1,0 +1,218 @@
+"""Text formats that are damaged or ambiguous: every one is refused in one line that says where."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rnnreranker import Run
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.irds import reading
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.reading_files import read as read_paragraphs
+from rnnreranker.data.topics import load_topics
+from rnnreranker.errors import InputError
+from rnnreranker.files import first_line, read_lines
+from rnnreranker.json_files import parse_json, read_json
+from rnnreranker.regress.reading import Document
+from rnnreranker.rnn.params import RnnParams
+from rnnreranker.tune.leave_out import read_collections
+from rnnreranker.tune.space import Space
+from rnnreranker.vectors.ids import read_ids
+from rnnreranker.yaml_files import read_yaml
+
+Reader = Callable[[Path], Any]
+
+
+def documents(path: Path) -> list[tuple[str, str]]:
+    return [(document.docid, document.text) for document in load_documents(path)]
+
+
+READERS: dict[str, tuple[Reader, Callable[[int], str]]] = {
+    "topics.tsv": (load_topics, lambda i: f"q{i}\twords of {i * 7919}\n"),
+    "topics.jsonl": (load_topics, lambda i: f'{{"_id": "q{i}", "text": "words of {i * 7919}"}}\n'),
+    "qrels.txt": (load_qrels, lambda i: f"q{i} 0 d{i * 7919} 1\n"),
+    "run.txt": (Run.read, lambda i: f"q{i} Q0 d{i * 7919} 1 1.5 t\n"),
+    "docs.jsonl": (documents, lambda i: f'{{"id": "d{i}", "text": "words of {i * 7919}"}}\n'),
+    "docs.tsv": (documents, lambda i: f"d{i}\twords of {i * 7919}\n"),
+    "docs.trec": (documents, lambda i: f"<DOC>\n<DOCNO>d{i}</DOCNO>\n<TEXT>\n{i * 7919}\n</TEXT>\n</DOC>\n"),
+    "squad.jsonl": (lambda path: list(read_paragraphs(path)), lambda i: f'{{"context": "of {i * 7919}", "qas": []}}\n'),
+    "rows.ids": (read_ids, lambda i: f"d{i * 7919}\n"),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_gzip_that_is_damaged_in_the_middle_or_cut_off(tmp_path: Path, name: str) -> None:
+    read, line = READERS[name]
+    whole = gzip.compress("".join(map(line, range(3000))).encode(), mtime=0)
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(whole)
+    read(path)
+    middle = len(whole) // 2
+    for damaged in (whole[:middle] + b"\xff" * 40 + whole[middle + 40 :], whole[:middle], whole[:-8] + b"\0" * 8):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=rf"{name}\.gz(:\d+|: after \d+ bytes of what it holds): ") as found:
+            read(path)
+        # of a stream a line may be wrong before the checksum, which stands at the end, is
+        assert re.search("not a whole gzip file|not a JSON object|text outside|inside the doc", str(found.value))
+        assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_nul_byte_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
+    read, line = READERS[name]
+    content = "".join(map(line, range(9)))
+    for file in (name, f"{name}.gz"):
+        written = (content + line(9).replace("1", "\0", 1)).encode()
+        (tmp_path / file).write_bytes(gzip.compress(written) if file.endswith(".gz") else written)
+        number = written.count(b"\n", 0, written.index(b"\0")) + 1
+        with pytest.raises(InputError, match=rf"{name}(\.gz)?:{number}: a NUL byte"):
+            read(tmp_path / file)
+
+
+def test_streams_end_like_files_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\r\n\nb")
+    assert list(read_lines(tmp_path / "x")) == [(1, "a\r"), (2, ""), (3, "b")]
+    (tmp_path / "x").write_bytes(b"a\n\xff\n")
+    with pytest.raises(InputError, match="x:2: not UTF-8"):
+        list(read_lines(tmp_path / "x"))
+    with pytest.raises(InputError, match="no such file"):
+        list(read_lines(tmp_path / "y"))
+    with pytest.raises(InputError, match="is a folder"):
+        first_line(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "nested too deep"),
+        ('{"a":' * 100_000, "nested too deep"),
+        ("9" * 5000, "an integer of 5000 digits"),
+        ('{"a": 1, "a": 2}', "key a stands there a second time"),
+        (r'"\ud800"', "half of a surrogate pair"),
+        ("", "Expecting value"),
+    ],
+)
+def test_json_that_the_decoder_fails_on_or_misreads(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"x\.json.*: not JSON.*{said}"):
+        read_json(path)
+    with pytest.raises(InputError, match=rf"^here: not JSON .*{said}"):
+        parse_json(text, "here")
+    for read, name in ((documents, "x.jsonl"), (load_topics, "x.jsonl"), (read_paragraphs, "x.jsonl")):
+        (tmp_path / name).write_text(text or "{")
+        with pytest.raises(InputError, match=r"x\.jsonl:1: not a JSON object on one line"):
+            list(read(tmp_path / name))
+
+
+AMBIGUOUS = {
+    "k: 010": "010: a number does not begin with 0",
+    "k: 1:30": "1:30: a number to some readers of YAML",
+    "k: 1_000": "1_000: a number to some",
+    "k: 0b11": "0b11: a number to some",
+    "k: yes": "yes: true or false to some",
+    "k: Off": "Off: true or false to some",
+    "k: 2020-01-02": "2020-01-02: a date to some",
+    "k: 3\nk: 4": "key k stands here a second time",
+    "yes: 3": "yes: true or false to some",
+    "k: " + "9" * 5000: "not YAML .an integer of 5000 digits",
+    "k: 0x" + "9" * 5000: "not YAML .an integer of",
+    "k: " + "[" * 100_000 + "]" * 100_000: "not YAML .nested more than 100 deep",
+    "- " * 100_000 + "a": "not YAML .nested more than 100 deep",
+    "k: " + "[" * 200 + "]" * 200: "not YAML .nested more than 100 deep",
+    "k: &a [*a]": "not YAML .nested more than 100 deep",
+    "a: &a [1,1,1,1,1,1,1,1]\n"
+    + "".join(
+        f"{new}: &{new} [{','.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    ): "not YAML .more than 1000000 values",
+    "k: !!int x": "not YAML .a value that its tag does not fit",
+    "? [a]\n: b": "not YAML .a key that is no text",
+    "k: \x07": "not YAML ",
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS, ids=lambda text: text[:20])
+def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    for read in (
+        read_yaml,
+        RnnParams.from_yaml,
+        Space.from_yaml,
+        read_collections,
+        lambda path: Document(path).finish(),
+    ):
+        with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:
+            read(path)
+        assert "\n" not in str(found.value)
+
+
+def test_yaml_keeps_what_all_readers_agree_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "a: [1, -2, 0, 0x1f, 1.5, .5, 1.0e-3, true, False, null, ~, 'yes', \"010\", x:y]\nb: &b {c: d}\ne: *b\n"
+    )
+    expected = {"a": [1, -2, 0, 31, 1.5, 0.5, 1e-3, True, False, None, None, "yes", "010", "x:y"], "b": {"c": "d"}}
+    first = read_yaml(path)
+    assert first == expected | {"e": {"c": "d"}}
+    first["a"].clear()  # the caller's own
+    assert read_yaml(path) == expected | {"e": {"c": "d"}}
+
+
+def test_a_number_beyond_every_float(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text(f"q Q0 d 1 {'9' * 5000} t\n")
+    with pytest.raises(InputError, match=r"run\.txt:1: score 9{40}\.\.\. of 5000 characters is beyond float32"):
+        Run.read(tmp_path / "run.txt")
+    (tmp_path / "run.tsv").write_text(f"q\td\t{'9' * 5000}\n")
+    with pytest.raises(InputError, match=r"run\.tsv:1: rank '9{40}\.\.\. of 5000 characters'; expected a whole number"):
+        Run.read(tmp_path / "run.tsv")
+    for grade in ("9" * 5000, "1e300", "1_0", "١", "nan", "2147483648"):
+        (tmp_path / "qrels.txt").write_text(f"q 0 d {grade}\n")
+        with pytest.raises(InputError, match=r"qrels\.txt:1: grade .*expected a whole number"):
+            load_qrels(tmp_path / "qrels.txt")
+    with pytest.raises(InputError, match="k=1"):
+        RnnParams(k=10**299, k_exp=10**299)
+    with pytest.raises(InputError, match="lam="):
+        RnnParams(lam=10**400)
+
+
+@pytest.mark.parametrize("name", ["a b", "a\u00a0b", "a\x1bb", "a\u2028b"])
+def test_ids_with_white_space_are_refused_where_they_are_read(tmp_path: Path, name: str) -> None:
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in name)
+    files: dict[str, tuple[Reader, str]] = {
+        "docs.jsonl": (documents, f'{{"id": "{escaped}", "text": "x"}}'),
+        "docs.tsv": (documents, f"{name}\tx"),
+        "topics.jsonl": (load_topics, f'{{"id": "{escaped}", "text": "x"}}'),
+        "topics.tsv": (load_topics, f"{name}\tx"),
+        "qrels.txt": (load_qrels, f"q 0 {name} 1 1"),
+        "rows.ids": (read_ids, f"{name}\n"),
+        "docs.trec": (documents, f"<DOC>\n<DOCNO>{name}</DOCNO>\n</DOC>"),
+    }
+    for file, (read, text) in files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=rf"{file}:1: "):
+            read(tmp_path / file)
+
+
+@pytest.mark.parametrize("value", ["true", "[1]", "{}", "1.5"])
+def test_topics_of_another_type_are_refused(tmp_path: Path, value: str) -> None:
+    for record in (f'{{"id": {value}, "text": "x"}}', f'{{"id": "q", "text": {value}}}'):
+        (tmp_path / "x.jsonl").write_text(record)
+        with pytest.raises(InputError, match=r"x\.jsonl:1: query id, text or narrative is not a string"):
+            load_topics(tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize("error", [EOFError("cut"), gzip.BadGzipFile("no"), ValueError("a\nb"), KeyError("x")])
+def test_a_damaged_copy_of_ir_datasets_is_said_to_be_one(error: Exception) -> None:
+    with (
+        pytest.raises(InputError, match=r"^scifact: the topics in .* are damaged") as found,
+        reading("scifact", "topics"),
+    ):
+        raise error
+    assert "\n" not in str(found.value)
