@@ -160,12 +160,14 @@ def test_files_put_together_have_the_bytes_of_one(tmp_path: Path, sizes: list[in
     rng = np.random.default_rng(5)
     lengths = rng.integers(1, 6, size=sum(sizes))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    docids = np.array([f"d{n}" for n in rng.integers(0, 50, size=offsets[-1])], dtype=object)
-    scores, targets = rng.random((2, offsets[-1])).astype(np.float32)
+    docids = np.array([f"d{n}" for n in np.arange(offsets[-1]) % 50], dtype=object)
+    scores = rng.random(offsets[-1]).astype(np.float32)
+    targets = np.repeat(1 / lengths, lengths).astype(np.float32)
     scores[:3] = -np.inf
+    positive = np.isin(np.arange(offsets[-1]), offsets)
     qids = tuple(f"q{n}" for n in range(len(lengths)))
     metadata = {"method": "made up", "queries": len(qids)}
-    SoftLabels(qids, offsets, docids, scores, targets, targets > 0.5, metadata).write(tmp_path / "whole")
+    SoftLabels(qids, offsets, docids, scores, targets, positive, metadata).write(tmp_path / "whole")
     ends = np.cumsum([0, *sizes])
     paths: list[Path] = []
     for number, (first, last) in enumerate(itertools.pairwise(ends.tolist())):
@@ -173,7 +175,7 @@ def test_files_put_together_have_the_bytes_of_one(tmp_path: Path, sizes: list[in
         paths.append(tmp_path / f"{number}")
         SoftLabels(
             qids[first:last], offsets[first : last + 1] - offsets[first], docids[part], scores[part], targets[part],
-            targets[part] > 0.5, {"part": number},
+            positive[part], {"part": number},
         ).write(paths[-1])  # fmt: skip
     write_joined(tmp_path / "joined", paths, metadata)
     assert (tmp_path / "joined").read_bytes() == (tmp_path / "whole").read_bytes()

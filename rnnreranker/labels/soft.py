@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
+from rnnreranker.labels.validity import check_columns, check_labels
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,16 +38,19 @@ class Labels:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftLabels:
-    """For Q queries the target distribution over their L candidates in all.
+    """For Q queries the target distribution over their L candidates in all; every invariant below is checked.
 
     Attributes:
         qids: Q distinct query ids.
         offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        docids: (L,) object array of docids, positives that were put in first.
-        scores: (L,) float32, what the method gave each candidate; -inf where it gave nothing.
-        targets: (L,) float32, probabilities in [0, 1] that sum to 1 over a query.
-        positive: (L,) bool, whether the candidate is judged relevant.
+        docids: (L,) object array of docids, distinct within a query, positives that were put in first.
+        scores: (L,) float32, what the method gave each candidate; -inf where it gave nothing, never NaN or +inf.
+        targets: (L,) float32, probabilities in [0, 1] that sum to 1 over a query, within .001.
+        positive: (L,) bool, whether the candidate is judged relevant; one of a query at least.
         metadata: what made them: method, parameters, fingerprints, versions (JSON values).
+
+    Raises:
+        InputError: arrays that break one of these, with the query.
 
     >>> labels = SoftLabels.from_lists(["q"], [["b", "a"]], [[0.5, 0.5]], [[0.75, 0.25]], [[True, False]])
     >>> [(one.qid, one.docids, one.targets.tolist()) for one in labels]
@@ -60,6 +65,9 @@ class SoftLabels:
     positive: np.ndarray
     metadata: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        check_labels(self)
+
     @classmethod
     def from_lists(
         cls,
@@ -73,14 +81,15 @@ class SoftLabels:
         """Labels from one list a query in each column.
 
         Raises:
-            InputError: columns of different lengths.
+            InputError: columns of different lengths, and as the constructor.
         """
         lengths = [len(found) for found in docids]
-        for name, column in (("scores", scores), ("targets", targets), ("positive", positive)):
-            if [len(found) for found in column] != lengths:
-                raise InputError(f"{name}: another number of values than docids in some query; expected as many")
-        if len(qids) != len(lengths):
-            raise InputError(f"{len(qids)} qids for {len(lengths)} lists of docids: expected equal numbers")
+        for name, column in (("docids", docids), ("scores", scores), ("targets", targets), ("positive", positive)):
+            if len(column) != len(qids):
+                raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
+            for qid, values, expected in zip(qids, column, lengths, strict=True):
+                if len(values) != expected:
+                    raise InputError(f"query {qid}: {expected} docids but {len(values)} {name}; expected as many")
         flat = np.empty(sum(lengths), dtype=object)
         flat[:] = [docid for found in docids for docid in found]
         return cls(
@@ -98,31 +107,14 @@ class SoftLabels:
         """The labels of a parquet file written by `write`.
 
         Raises:
-            InputError: no such file, not parquet, or without the columns and metadata of soft labels.
+            InputError: no such file, not parquet, damaged, without the columns and metadata of soft labels, or with
+                columns, values or metadata that break what they must be, with the file and the query.
         """
-        import pyarrow
-        import pyarrow.parquet as parquet
-
-        path = Path(path)
-        if not path.is_file():
-            raise InputError(f"{path}: no such label file; make one with python -m rnnreranker.labels")
+        table, metadata = _read(Path(path))
         try:
-            table = parquet.read_table(path, partitioning=None)
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            with open(path, "rb") as stream:
-                whole = stream.read(4) == b"PAR1"  # else it is some other file, and Arrow's reasons are of no use
-            reason = f", or a damaged one ({str(error).splitlines()[0][:80]})" if whole else ""
-            raise InputError(
-                f"{path}: not a parquet file{reason}; expected the output of python -m rnnreranker.labels"
-            ) from None
-        described = (table.schema.metadata or {}).get(KEY)
-        missing = [name for name in COLUMNS if name not in table.column_names]
-        if missing or described is None:
-            what = f"columns {', '.join(missing)}" if missing else "the metadata that says how they were made"
-            raise InputError(
-                f"{path}: no soft labels, it lacks {what}; expected a file of python -m rnnreranker.labels"
-            )
-        return cls._from_table(table, json.loads(described))
+            return cls._from_table(table, metadata)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a parquet file (zstd), one row a query, whole or not at all; equal labels give equal bytes.
@@ -177,6 +169,7 @@ class SoftLabels:
 
     @classmethod
     def _from_table(cls, table: pyarrow.Table, metadata: dict[str, Any]) -> SoftLabels:
+        """Labels of the columns that `_read` has looked at."""
         lists = {name: table.column(name).combine_chunks() for name in COLUMNS[1:]}
         offsets = np.concatenate([[0], np.cumsum(lists["docids"].value_lengths().to_numpy(zero_copy_only=False))])
         return cls(
@@ -191,11 +184,13 @@ class SoftLabels:
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The metadata of a label file, without reading its labels."""
-    import pyarrow.parquet as parquet
+    """The metadata of a label file, without reading its labels.
 
-    found: dict[str, Any] = json.loads(parquet.read_schema(path).metadata[KEY])
-    return found
+    Raises:
+        InputError: as `SoftLabels.read`, of what is no label file.
+    """
+    with _opened(Path(path)) as file:
+        return _metadata(Path(path), file.schema_arrow)
 
 
 def write_joined(
@@ -211,11 +206,69 @@ def write_joined(
         metadata: of the file that is written.
 
     Raises:
-        InputError: a path that cannot be written.
+        InputError: a path that cannot be written, a label file that is damaged.
     """
+    _write(output, (_read(Path(path))[0] for path in paths), metadata)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
+    """A parquet file; what Arrow says of it, while it is open too, becomes one line."""
+    import pyarrow
     import pyarrow.parquet as parquet
 
-    _write(output, (parquet.read_table(path, partitioning=None) for path in paths), metadata)
+    if not path.is_file():
+        raise InputError(f"{path}: no such label file; make one with python -m rnnreranker.labels")
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except InputError:
+        raise
+    except (pyarrow.ArrowException, OSError, MemoryError, ValueError, KeyError) as error:
+        with open(path, "rb") as stream:
+            whole = stream.read(4) == b"PAR1"  # else it is some other file, and Arrow's reasons are of no use
+        said = " ".join("".join(str(error).splitlines()[:1]).split())[:80]
+        reason = f", or a damaged one ({said or type(error).__name__})" if whole else ""
+        raise InputError(
+            f"{path}: not a parquet file{reason}; expected the output of python -m rnnreranker.labels"
+        ) from None
+
+
+def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
+    """The columns of a label file, in the types that `write` gives them and of equal lengths, and its metadata."""
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        if missing := [name for name in COLUMNS if name not in schema.names]:
+            raise InputError(
+                f"{path}: no soft labels, it lacks columns {', '.join(missing)}; expected a file of python -m "
+                "rnnreranker.labels"
+            )
+        if twice := [name for name in COLUMNS if schema.names.count(name) > 1]:
+            raise InputError(f"{path}: has column {twice[0]} twice; expected a file of python -m rnnreranker.labels")
+        metadata = _metadata(path, schema)
+        table = file.read(columns=list(COLUMNS)).select(COLUMNS)
+        table.validate(full=True)
+        try:
+            check_columns(table)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        return table.cast(_schema(metadata)), metadata
+
+
+def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
+    """What a label file says of how its labels were made."""
+    expected = "expected a file of python -m rnnreranker.labels"
+    described = (schema.metadata or {}).get(KEY)
+    if described is None:
+        raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {expected}")
+    try:
+        found = json.loads(described)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: its metadata is no JSON ({str(error)[:80]}); {expected}") from None
+    if not isinstance(found, dict):
+        kind = {list: "a list", type(None): "null", str: "a string"}.get(type(found), "a number")
+        raise InputError(f"{path}: its metadata is {kind}, not a JSON object; {expected}")
+    return found
 
 
 def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
@@ -234,7 +287,8 @@ def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], metada
 
     schema = _schema(metadata)
     waiting = schema.empty_table()
-    with write_atomically(path) as stream, parquet.ParquetWriter(stream, schema, compression="zstd") as file:
+    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+    with write_atomically(path) as stream, parquet.ParquetWriter(stream, schema, **options) as file:
         for table in tables:
             waiting = pyarrow.concat_tables([waiting, table.cast(schema)])
             while len(waiting) >= ROW_GROUP:
