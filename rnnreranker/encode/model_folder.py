@@ -9,9 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.contents import file_digest, files_digest
 from rnnreranker.encode.models.base import KnownModel
 from rnnreranker.errors import InputError, UnavailableError, nearest, require
-from rnnreranker.files import cache_home, write_json
 from rnnreranker.method import methods, names
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
@@ -94,28 +94,13 @@ def is_scorer(folder: Path) -> bool:
     return isinstance(config, dict) and config.get("model_type") == SCORER_TYPE
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file; remembered in the cache folder for as long as its size and time of change stay."""
-    try:
-        stat = path.stat()
-    except OSError:
-        raise InputError(f"{path}: no such file; the model is not whole: get it again") from None
-    remembered = cache_home() / "digests" / (hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32] + ".json")
-    stamp = [stat.st_size, stat.st_mtime_ns]
-    try:
-        entry = json.loads(remembered.read_text())
-        if entry["stamp"] == stamp:
-            return str(entry["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        entry = None  # nothing remembered, or not ours: compute it
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    try:
-        remembered.parent.mkdir(parents=True, exist_ok=True)
-        write_json(remembered, {"path": str(path), "stamp": stamp, "sha256": digest})
-    except (OSError, InputError):
-        return digest  # a cache folder that cannot be written costs time, not correctness
-    return digest
+def content_of(folder: ModelFolder) -> str:
+    """What tells a model's folder from others, whatever of it settings take the place of: all files that are read.
+
+    Besides what `digest` is of these are the modules of sentence-transformers: pooling, prompts, longest text.
+    """
+    wanted = {file for pattern in WANTED for file in folder.path.rglob(pattern) if file.is_file()}
+    return files_digest(wanted, folder.path)
 
 
 def _digest(folder: Path) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.model_folder import ModelFolder, find_model
+from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.errors import InputError, UnavailableError, require
@@ -186,7 +186,7 @@ def sparse_digest_of(name: str) -> str:
     Raises:
         InputError, UnavailableError: as `load_sparse_encoder`.
     """
-    return find_model(name, KIND).digest
+    return content_of(find_model(name, KIND))
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:

@@ -51,24 +51,29 @@ class Recipe:
     def inputs(self) -> dict[str, Any]:
         """What tells one index from another, computed without loading documents or models."""
         from rnnreranker.encode.encoder import digest_of
-        from rnnreranker.encode.model_folder import file_digest
         from rnnreranker.encode.sparse import sparse_digest_of
 
-        path = Path(self.documents).expanduser()
-        if path.is_file():
-            documents = file_digest(path)[:16]
-        elif self.documents == "pydoc":
-            from rnnreranker.data import pydoc
-
-            documents = pydoc.fingerprint()
-        else:
-            documents = self.documents
+        documents = _fingerprint_of(self.documents)
         of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
         found = {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
         if "impact" in self.parts:
             of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
             found["impact"] = fingerprint(sparse_digest_of(self.impact_encoder), *of_impacts)
         return found
+
+
+def _fingerprint_of(documents: str) -> str:
+    """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
+    from rnnreranker.contents import file_digest, files_digest
+    from rnnreranker.data import local, pydoc, tripclick
+
+    if documents == "pydoc":
+        return pydoc.fingerprint()
+    source = local.source(documents, "documents")
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return files_digest(tripclick.document_files(path), path)[:16]
+    return file_digest(path)[:16] if path.is_file() else source
 
 
 def _dense(recipe: Recipe) -> Part:

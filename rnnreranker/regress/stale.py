@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import os
 from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.contents import file_digest, files_digest
 from rnnreranker.data.names import COLLECTIONS, collections_home
 from rnnreranker.files import fingerprint, read_text, write_json
 from rnnreranker.regress.source_code import code_of
@@ -119,25 +118,9 @@ def _content(name: str, folder: Path) -> str:
         return pydoc.fingerprint()
     if not name or path.is_relative_to(folder) or not os.path.exists(path):
         return ""
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(
-            f"{file.relative_to(path)}\n{_digest(file, file.stat().st_size, file.stat().st_mtime_ns)}\n".encode()
-        )
-    return digest.hexdigest()
+    return file_digest(path) if path.is_file() else files_digest(filter(Path.is_file, path.rglob("*")), path)
 
 
 def _digest_of(given: Path) -> str:
     """The checksum of a file that no step makes; empty where it is not there."""
-    if not given.is_file():
-        return ""
-    about = given.stat()
-    return _digest(given, about.st_size, about.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=4096)
-def _digest(path: Path, size: int, changed: int) -> str:
-    """The checksum of a file's content; size and time of change tell one content from the next within a process."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return file_digest(given) if given.is_file() else ""

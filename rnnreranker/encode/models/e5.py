@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rnnreranker import settings
-from rnnreranker.encode.model_folder import file_digest
+from rnnreranker.contents import file_digest
 from rnnreranker.encode.models.base import TextModel
 from rnnreranker.errors import InputError, MissingDependencyError, require
 

@@ -1,0 +1,62 @@
+"""Digests of what files and folders hold: read again only where the size or a time of a file is not as remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from rnnreranker.errors import InputError
+from rnnreranker.files import cache_home, write_json
+
+SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file; remembered in the cache folder for as long as its size and times of change stay.
+
+    Raises:
+        InputError: no such file, or one that cannot be read.
+    """
+    try:
+        stat = path.stat()
+        remembered = (
+            cache_home() / "digests" / (hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32] + ".json")
+        )
+        stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+        if known := _known(remembered, stamp):
+            return known
+        with open(path, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; it was there or should be: get it again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    if time.time_ns() - max(stamp[1:]) > SETTLED:
+        try:
+            remembered.parent.mkdir(parents=True, exist_ok=True)
+            write_json(remembered, {"path": str(path), "stamp": stamp, "sha256": digest})
+        except (OSError, InputError):
+            return digest  # a cache folder that cannot be written costs time, not correctness
+    return digest
+
+
+def files_digest(files: Iterable[Path], folder: Path) -> str:
+    """The SHA-256 of the names, within a folder, and the contents of files, whatever their order.
+
+    Raises:
+        InputError: as `file_digest`.
+    """
+    lines = sorted(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n" for file in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _known(remembered: Path, stamp: list[int]) -> str:
+    """What is remembered of a file of this stamp, or an empty text."""
+    try:
+        entry = json.loads(remembered.read_text())
+        return str(entry["sha256"]) if entry["stamp"] == stamp else ""
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""  # nothing remembered, or not ours

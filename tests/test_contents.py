@@ -1,0 +1,93 @@
+"""Digests of content: of files, of folders, of what an index and its query vectors are made from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rnnreranker import contents
+from rnnreranker.contents import file_digest, files_digest
+from rnnreranker.encode.model_folder import ModelFolder, content_of
+from rnnreranker.errors import InputError
+from rnnreranker.index.make import Recipe
+
+ONE = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
+
+
+def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"one")
+    assert file_digest(path) == ONE
+    assert not (tmp_path / "home").exists()  # changed just now: a change within the clock's tick would not be seen
+    monkeypatch.setattr(contents, "SETTLED", -1)
+    assert file_digest(path) == ONE
+    (kept,) = (tmp_path / "home" / "digests").iterdir()
+    kept.write_text(kept.read_text().replace(ONE, "remembered"))
+    assert file_digest(path) == "remembered"
+    time = path.stat().st_mtime_ns
+    path.write_bytes(b"two")
+    os.utime(path, ns=(time, time))  # the same size and time of change, as `cp -p` leaves them
+    assert file_digest(path) not in (ONE, "remembered")
+    with pytest.raises(InputError, match="no such file"):
+        file_digest(tmp_path / "none")
+    kept.write_text("[" * 100_000)
+    path.write_bytes(b"one")
+    assert file_digest(path) == ONE
+
+
+def test_a_folder_is_its_names_and_contents(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    files = [tmp_path / "a", tmp_path / "b"]
+    first = files_digest(files, tmp_path)
+    assert files_digest(reversed(files), tmp_path) == first
+    (tmp_path / "b").rename(tmp_path / "c")
+    assert files_digest([tmp_path / "a", tmp_path / "c"], tmp_path) != first
+
+
+def documents_of(name: str | Path) -> str:
+    return str(Recipe(str(name), ["bm25"]).inputs()["documents"])
+
+
+def test_an_index_of_a_folder_is_made_from_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beir = tmp_path / "beir"
+    beir.mkdir()
+    corpus = beir / "corpus.jsonl"
+    corpus.write_text('{"_id": "a", "text": "x"}\n')
+    first = documents_of(beir)
+    (beir / "queries.jsonl").write_text('{"_id": "q", "text": "x"}\n')  # no part of the documents
+    assert documents_of(beir) == documents_of(corpus) == first
+    shutil.copytree(beir, tmp_path / "copy")
+    assert documents_of(tmp_path / "copy") == first
+    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(tmp_path))
+    assert documents_of("collections/beir") == first
+    with corpus.open("a") as stream:
+        stream.write('{"_id": "b", "text": "y"}\n')
+    assert documents_of(beir) == documents_of("collections/beir") != first
+
+    release = tmp_path / "release"
+    release.mkdir()
+    (release / "docs_grp_0.txt").write_text("<DOC>\n<DOCNO>a</DOCNO>\n</DOC>\n")
+    first = documents_of(release)
+    (release / "docs_grp_1.txt").write_text("<DOC>\n<DOCNO>b</DOCNO>\n</DOC>\n")
+    assert documents_of(release) != first
+
+
+def test_a_model_is_all_of_its_files_that_are_read(tmp_path: Path) -> None:
+    (tmp_path / "1_Pooling").mkdir()
+    for name in ("config.json", "model.safetensors", "1_Pooling/config.json", "README.md"):
+        (tmp_path / name).write_text("{}")
+    folder = ModelFolder("mine", tmp_path, "of weights and tokenizer")
+    first = content_of(folder)
+    (tmp_path / "README.md").write_text("other")
+    assert content_of(folder) == first
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert content_of(folder) != first
