@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.vectors.npy_files import map_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 FOLDER = "impacts"
+REPAIR = "build the index again"
 OFFSETS, TERMS, WEIGHTS = "offsets.npy", "terms.npy", "weights.npy"
 
 
@@ -54,7 +56,7 @@ def map_impacts(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises:
         InputError: a file that is missing or cut short, or files that do not fit together.
     """
-    offsets, terms, weights = (_map(folder / name) for name in (OFFSETS, TERMS, WEIGHTS))
+    offsets, terms, weights = (map_array(folder / name, REPAIR) for name in (OFFSETS, TERMS, WEIGHTS))
     expected: tuple[tuple[str, np.ndarray, tuple[Any, ...]], ...] = (
         (OFFSETS, offsets, (np.int64,)),
         (TERMS, terms, (np.uint16, np.uint32)),
@@ -68,16 +70,18 @@ def map_impacts(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             f"{folder}: {OFFSETS} ends at {offsets[-1:].tolist()}, {TERMS} has {len(terms)} and {WEIGHTS} "
             f"{len(weights)} numbers; expected three files of the same index: build it again"
         )
+    if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise InputError(f"{folder / OFFSETS}: does not ascend from 0; {REPAIR}")
     return offsets, terms, weights
 
 
-def _map(path: Path) -> np.ndarray:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; build the index again") from None
-    except (ValueError, EOFError, OSError) as error:
-        try:
-            return np.load(path, allow_pickle=False)  # an empty array cannot be mapped
-        except (ValueError, EOFError, OSError):
-            raise InputError(f"{path}: not a whole .npy file ({error}); build the index again") from None
+def check_postings(terms: np.ndarray, weights: np.ndarray, vocabulary: int, folder: Path) -> None:
+    """Look at words and weights that have been read.
+
+    Raises:
+        InputError: a word beyond the vocabulary, a weight that is NaN or infinite.
+    """
+    if len(terms) and terms.max() >= vocabulary:
+        raise InputError(f"{folder / TERMS}: has word {terms.max()} of {vocabulary}; {REPAIR}")
+    if not np.isfinite(weights).all():
+        raise InputError(f"{folder / WEIGHTS}: has NaN or infinite weights; {REPAIR}")

@@ -13,7 +13,7 @@ from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
-from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, map_impacts
+from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, map_impacts
 from rnnreranker.impacts.whole import whole
 from rnnreranker.vectors.ids import read_ids
 from rnnreranker.vectors.validity import sample
@@ -76,7 +76,9 @@ class ImpactSource:
         """(V,) int64: in how many documents each word has a weight."""
         found = np.zeros(self.vocabulary, dtype=np.int64)
         for first in range(0, self.postings, BLOCK):
-            found += np.bincount(self._terms[first : first + BLOCK], minlength=self.vocabulary)
+            terms = self._terms[first : first + BLOCK]
+            check_postings(terms, self._weights[first : first + BLOCK], self.vocabulary, self._folder)
+            found += np.bincount(terms, minlength=self.vocabulary)
         return found
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
@@ -97,8 +99,9 @@ class ImpactSource:
         starts, lengths = self._offsets[rows], self._offsets[rows + 1] - self._offsets[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
-        terms = self._terms[places].astype(np.int32)
-        return csr_matrix((self._weights[places].astype(np.float32), terms, ends), (len(rows), self.vocabulary))
+        terms, weights = self._terms[places].astype(np.int32), self._weights[places].astype(np.float32)
+        check_postings(terms, weights, self.vocabulary, self._folder)
+        return csr_matrix((weights, terms, ends), (len(rows), self.vocabulary))
 
     def search(
         self, queries: csr_matrix, hits: int, threads: int | None = None
@@ -155,10 +158,9 @@ class ImpactSource:
             last = min(max(last, first + 1), len(self.docids))
             own = slice(self._offsets[first], self._offsets[last])
             terms = self._terms[own].astype(np.int32)
-            if len(terms) and terms.max() >= self.vocabulary:
-                raise InputError(f"{self._folder}: has word {terms.max()} of {self.vocabulary}; build the index again")
             offsets = (self._offsets[first : last + 1] - self._offsets[first]).astype(np.int32)
             weights = self._weights[own].astype(np.float64)
+            check_postings(terms, weights, self.vocabulary, self._folder)
             block = csr_matrix((weights, terms, offsets), (last - first, self.vocabulary))
             yield first, block.T.tocsr()
             first = last

@@ -6,6 +6,7 @@ of the docid, where each line begins, so that looking up a handful of docids rea
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ import numpy as np
 
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
+from rnnreranker.vectors.npy_files import map_array
 
 FOLDER = "corpus"
 ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
@@ -68,15 +70,22 @@ class Texts(Mapping[str, str]):
     def __init__(self, index: str | os.PathLike[str]) -> None:
         folder = Path(index).expanduser() / FOLDER
         try:
-            self._table = np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False)
+            if not (folder / "offsets.npy").exists():
+                raise FileNotFoundError(errno.ENOENT, "", str(folder / "offsets.npy"))
+            self._table = map_array(folder / "offsets.npy", "build the index again")
             self._stream = open(folder / "documents.jsonl", "rb")  # noqa: SIM115  closed with the object
         except FileNotFoundError as error:
             raise InputError(
                 f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
                 "python -m rnnreranker.index"
             ) from None
-        except (ValueError, EOFError, OSError) as error:
-            raise InputError(f"{folder / 'offsets.npy'}: cannot be read ({error}); build the index again") from None
+        except OSError as error:
+            raise InputError(f"{error.filename}: cannot be read ({error.strerror}); build the index again") from None
+        if self._table.dtype != ENTRY or self._table.ndim != 1:
+            raise InputError(
+                f"{folder / 'offsets.npy'}: has shape {self._table.shape} and type {self._table.dtype}; "
+                "build the index again"
+            )
         weakref.finalize(self, self._stream.close)
 
     def __getitem__(self, docid: str) -> str:

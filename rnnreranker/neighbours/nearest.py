@@ -65,7 +65,8 @@ def _largest(
     scores = np.empty((len(queries), 0), dtype=np.float32)
     rows = np.empty((len(queries), 0), dtype=np.int64)
     for first, block in blocks:
-        products = queries @ block.T
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+            products = queries @ block.T
         numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)
         best, places = _cut(products, numbers, count)
         scores, rows = _cut(np.concatenate([scores, best], axis=1), np.concatenate([rows, places], axis=1), count)

@@ -43,7 +43,7 @@ class FlexVectors(MatrixVectors):
 def _meta(folder: Path) -> dict[str, int]:
     path = folder / "pt_meta.json"
     meta = read_json(path, "description of a FlexIndex")
-    if not isinstance(meta, dict) or not isinstance(meta.get("vec_size"), int):
+    if not isinstance(meta, dict) or type(meta.get("vec_size")) is not int:
         raise InputError(f"{path}: no vec_size; expected the description of a FlexIndex of pyterrier_dr")
     return meta
 
@@ -62,8 +62,13 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
     if not packed.is_file():
         raise InputError(f"{packed}: no such file; expected its docids there")
     npids = require("npids", f"reading {packed}", "npids")
-    with npids.Lookup(str(packed)) as lookup:
-        names = [str(name) for name in lookup.fwd]
+    try:
+        with npids.Lookup(str(packed)) as lookup:
+            names = [str(name) for name in lookup.fwd]
+    except Exception as error:  # npids does not say what it raises on a file that is not its own
+        raise InputError(
+            f"{packed}: npids cannot read it ({' '.join(str(error).split())[:80]}); copy it again"
+        ) from None
     ids = Ids(names, str(packed))
-    ids.check_distinct()
+    ids.check()
     return ids, packed

@@ -29,12 +29,16 @@ class Ids:
         place = self._places.get
         return np.fromiter((place(name, -1) for name in names), dtype=np.int64, count=len(names))
 
-    def check_distinct(self) -> None:
-        """Look for an id on two lines.
+    def check(self) -> None:
+        """Look for an id that is empty or has white space or control characters, and for an id on two lines.
 
         Raises:
-            InputError: with the id and both lines.
+            InputError: with the id and its line, or both lines.
         """
+        for line, name in enumerate(self.names, 1):
+            if not name:
+                raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
+            check_id(name, "id", f"{self._origin}:{line}")
         if len(self._places) == len(self.names):
             return
         first: dict[str, int] = {}
@@ -50,16 +54,12 @@ def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
     """The ids in a text file, one a line, in order.
 
     Raises:
-        InputError: no such file, an empty line, an id with white space or twice.
+        InputError: no such file, an empty line, an id twice, with white space or a control character.
     """
     text = read_text(path, what)
     names = text.replace("\r\n", "\n").split("\n")
     if names[-1] == "":
         names.pop()
-    if "" in names:
-        raise InputError(f"{path}:{names.index('') + 1}: empty line; expected one id a line")
-    for line, name in enumerate(names, 1):
-        check_id(name, "id", f"{path}:{line}")
     ids = Ids(names, str(path))
-    ids.check_distinct()
+    ids.check()
     return ids

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.vectors.npy_files import map_array
 
 READERS = 16  # a disk answers many requests at once; one thread waits for one page after the other
 PART = 128  # rows that a reader takes at least
@@ -25,10 +26,7 @@ def map_matrix(path: Path) -> np.ndarray:
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected a .npy matrix of shape (rows, dimensions)")
-    try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path}: not a whole .npy file ({error}); write or copy it again") from None
+    matrix = map_array(path)
     if matrix.ndim != 2 or matrix.dtype not in (np.float32, np.float16):
         raise InputError(
             f"{path}: has shape {matrix.shape} and type {matrix.dtype}; expected (rows, dimensions) float32 or float16"

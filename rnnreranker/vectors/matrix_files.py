@@ -99,7 +99,8 @@ class MatrixVectors:
         scores = np.empty((len(queries), 0), dtype=np.float32)
         rows = np.empty((len(queries), 0), dtype=np.int64)
         for first, block in self._matrix.blocks(step):
-            products = queries @ block.T  # (Q, block)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+                products = queries @ block.T  # (Q, block)
             if not np.isfinite(products).all():
                 check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))
             numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)

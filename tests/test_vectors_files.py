@@ -1,0 +1,319 @@
+"""Files of arrays and ids that are not what they say: each is refused in one line with its name, none is misread."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rnnreranker.errors import InputError
+from rnnreranker.impacts import ImpactSource
+from rnnreranker.index.texts import Texts
+from rnnreranker.neighbours.graph import open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.vectors import QueryVectors, open_vectors
+from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.mapped import map_matrix
+from rnnreranker.vectors.npy_files import map_array
+from rnnreranker.vectors.queries import load_encoded_queries
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def saved(array: Any, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def archive() -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, vectors=MATRIX)
+    return stream.getvalue()
+
+
+def with_header(header: str, content: bytes = MATRIX.tobytes(), version: bytes = b"\x01\x00") -> bytes:
+    """A file with a header of its own making."""
+    return b"\x93NUMPY" + version + len(header).to_bytes(2, "little") + header.encode("latin-1") + content
+
+
+def header(shape: str, kind: str = "'<f4'", order: str = "False") -> str:
+    return f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}\n"
+
+
+FAULTS = {
+    "npz": (archive(), "an .npz archive; expected one array"),
+    "pickle": (b"\x80\x04cos\nsystem\n", "does not begin as one"),
+    "objects": (saved(np.array([[{}]], dtype=object), allow_pickle=True), "has Python objects"),
+    "fields of objects": (saved(np.array([(1, "a")], dtype=[("a", "f4"), ("b", "O")])), "has Python objects"),
+    "empty": (b"", "an empty file"),
+    "magic": (b"\x93NUMPX" + saved(MATRIX)[6:], "does not begin as one"),
+    "version 9": (b"\x93NUMPY\x09\x00" + saved(MATRIX)[8:], "its header: .*"),
+    "cut in the header": (saved(MATRIX)[:40], "its header: EOF"),
+    "cut": (saved(MATRIX)[:-1], r"values of shape \(4, 3\) of float32 take 48 bytes, it has 47"),
+    "longer": (saved(MATRIX) + b"\0", "take 48 bytes, it has 49"),
+    "two arrays": (saved(MATRIX) * 2, "take 48 bytes, it has"),
+    "huge": (with_header(header(f"({10**15}, 768)")), "take 3072000000000000000 bytes"),
+    "beyond 64 bits": (with_header(header(f"({10**30}, {10**30})")), "bytes, it has 48"),
+    "negative": (with_header(header("(-4, -3)")), "values of shape"),
+    "shape of text": (with_header(header("'43'")), "its header"),
+    "no dict": (with_header("[1, 2]\n"), "its header"),
+    "no Python": (with_header("{'descr': }\n"), "its header"),
+    "bad type": (with_header(header("(4, 3)", "'<z4'")), "its header"),
+    "nested": (with_header("(" * 5000), "its header"),
+    "long": (with_header(header("(4, 3)") + " " * 60_000), "its header"),
+    "strings": (saved(np.array([["a"]])), "has shape .* and type <U1; expected"),
+    "float64": (saved(MATRIX.astype(np.float64)), "has shape .* and type float64; expected"),
+    "other byte order": (saved(MATRIX.astype(">f4")), "has shape .* and type >f4; expected"),
+    "one dimension": (saved(MATRIX[0]), r"has shape \(3,\) and type float32; expected"),
+    "no rows": (saved(MATRIX[:0]), r"has shape \(0, 3\); expected at least one row"),
+    "fields": (saved(np.zeros(3, [("a", "f4")])), "has shape"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_is_no_matrix(tmp_path: Path, fault: str) -> None:
+    content, said = FAULTS[fault]
+    path = tmp_path / "v.npy"
+    path.write_bytes(content)
+    (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for read in (map_matrix, open_vectors, load_encoded_queries):
+            with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: .*{said}") as refused:
+                read(path)
+            assert "\n" not in str(refused.value)
+
+
+def test_columns_one_after_the_other_and_empty_arrays(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.asfortranarray(MATRIX))
+    np.testing.assert_array_equal(map_matrix(tmp_path / "v.npy"), MATRIX)
+    np.save(tmp_path / "v.npy", np.empty((0,), np.uint16))
+    assert (map_array(tmp_path / "v.npy").shape, map_array(tmp_path / "v.npy").dtype) == ((0,), np.uint16)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_none(tmp_path: Path, value: float) -> None:
+    matrix = MATRIX.copy()
+    matrix[2, 1] = value
+    np.save(tmp_path / "v.npy", matrix)
+    (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
+    source = open_vectors(tmp_path / "v.npy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (lambda: source.fetch(np.array([0, 2])), lambda: source.search(MATRIX[:1], 2)):
+            with pytest.raises(InputError, match=r"v\.npy: the vector of c has NaN or infinite values"):
+                ask()
+        with pytest.raises(InputError, match="the vector of query c has NaN or infinite values"):
+            load_encoded_queries(tmp_path / "v.npy")
+
+
+def test_vectors_so_long_that_float32_overflows_are_searched_exactly_and_silently(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", MATRIX * np.float32(1e30))
+    (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
+    source = open_vectors(tmp_path / "v.npy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores, rows = source.search(MATRIX[1:2] * np.float32(1e30), 2)
+    assert rows[0].tolist() == [3, 2]
+    np.testing.assert_allclose(scores[0], [122e60, 86e60], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a\nb\nc\n", "has 3 docids but .* has 4 rows"),
+        (b"a\nb\nc\nd\ne\n", "has 5 docids but .* has 4 rows"),
+        (b"", "has 0 docids but .* has 4 rows"),
+        (b"a\nb\n\nd\n", r"ids:3: empty line"),
+        (b"a\nb\nc\nd\n\n", r"ids:5: empty line"),
+        (b"a\nb c\nc\nd\n", r"ids:2: id 'b c'; expected one that is not empty and has no white space"),
+        (b"a\nb\n c\nd\n", r"ids:3: id ' c'"),
+        (b"a\nb\nc\td\nd\n", r"ids:3: id 'c\\td'"),
+        (b"a\nb\nc\xc2\xa0\nd\n", r"ids:3: id 'c\\xa0'"),
+        (b"a\rb\rc\rd\r", r"ids:1: id 'a\\rb\\rc\\rd\\r'"),
+        (b"a\nb\x00\nc\nd\n", r"ids:2: a NUL byte"),
+        (b"a\nb\nc\nb\n", r"ids:4: b is already on line 2"),
+        (b"a\nb\n\xff\nd\n", r"ids:3: not UTF-8"),
+    ],
+)
+def test_ids_that_are_none(tmp_path: Path, content: bytes, said: str) -> None:
+    np.save(tmp_path / "v.npy", MATRIX)
+    (tmp_path / "v.ids").write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{tmp_path}/v\..*{said.removeprefix('ids')}"):
+        open_vectors(tmp_path / "v.npy")
+
+
+def mutated(content: bytes, data: st.DataObject) -> bytes:
+    """Bytes flipped, set, cut off, dropped or doubled at one or two places."""
+    found = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 2))):
+        at = data.draw(st.integers(0, max(len(found) - 1, 0)))
+        how = data.draw(st.sampled_from(["flip", "set", "cut", "drop", "twice"]))
+        if how == "cut":
+            del found[at:]
+        elif how == "drop":
+            del found[at : at + data.draw(st.integers(1, 20))]
+        elif how == "twice":
+            found[at:at] = found[at : at + 20]
+        elif found:
+            found[at] = (
+                data.draw(st.integers(0, 255)) if how == "set" else found[at] ^ (1 << data.draw(st.integers(0, 7)))
+            )
+    return bytes(found)
+
+
+def slowly(content: bytes) -> np.ndarray | None:
+    """The matrix that bytes are, by the description of the format alone; None where they are none."""
+    if content[:8] not in (b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00"):
+        return None
+    wide = 2 if content[6] == 1 else 4
+    end = 8 + wide + int.from_bytes(content[8 : 8 + wide], "little")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            said = ast.literal_eval(content[8 + wide : end].decode("latin-1").strip())
+        kind, shape, by_columns = np.dtype(said["descr"]), said["shape"], said["fortran_order"]
+    except (ValueError, SyntaxError, TypeError, KeyError):
+        return None
+    if kind not in (np.float32, np.float16) or len(shape) != 2 or min(shape) < 1:
+        return None
+    values = content[end:]
+    if len(values) != shape[0] * shape[1] * kind.itemsize:
+        return None
+    return np.frombuffer(values, kind).reshape(shape, order="F" if by_columns else "C")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_changed_matrices_are_read_as_they_are_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """Equal to a slow reading, or one line; only a header may be refused that a looser reader would take."""
+    content = mutated(data.draw(st.sampled_from([saved(MATRIX), saved(np.asfortranarray(MATRIX))])), data)
+    path = tmp_path / "v.npy"
+    path.write_bytes(content)
+    expected, refused = slowly(content), None
+    try:
+        found = map_matrix(path)
+    except InputError as error:
+        refused = str(error)
+    if refused is not None:
+        assert refused.startswith(f"{path}: ")
+        assert "\n" not in refused
+        assert expected is None or "its header" in refused, refused
+    else:
+        assert expected is not None
+        assert found.dtype == expected.dtype
+        assert found.tobytes() == expected.tobytes()
+
+
+IDS = b"d1\nd2\nd3\n"
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_changed_ids_are_read_as_they_are_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "docid"
+    path.write_bytes(mutated(IDS, data))
+    try:
+        lines = path.read_bytes().decode().removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n")
+    except UnicodeDecodeError:
+        lines = [""]
+    if not path.read_bytes():
+        lines = []
+    valid = all(line and line.isprintable() and line.split() == [line] for line in lines)
+    if valid and len(set(lines)) == len(lines):
+        assert read_ids(path).names == lines
+    else:
+        with pytest.raises(InputError, match=rf"^{path}:\d+: "):
+            read_ids(path)
+
+
+def impacts(folder: Path) -> Path:
+    (folder / "impacts").mkdir(parents=True)
+    np.save(folder / "impacts" / "offsets.npy", np.array([0, 2, 3]))
+    np.save(folder / "impacts" / "terms.npy", np.array([0, 4, 2], dtype=np.uint16))
+    np.save(folder / "impacts" / "weights.npy", np.array([1, 2, 3], dtype=np.float32))
+    (folder / "docid").write_text("a\nb\n")
+    return folder
+
+
+DESCRIBED = {"vocabulary": 5, "words": "x", "factor": None, "encoder": {"name": "e"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("offsets", np.array([0, 3, 3, 3]), "has 2 docids"),
+        ("offsets", np.array([1, 2, 3]), "does not ascend from 0"),
+        ("offsets", np.array([0, 4, 3]), "does not ascend from 0"),
+        ("offsets", np.array([0, 2, 4]), "offsets.npy ends at .4., terms.npy has 3"),
+        ("offsets", np.array([0.0, 2, 3]), "has shape .* and type float64"),
+        ("terms", np.array([0, 5, 2], dtype=np.uint16), "terms.npy: has word 5 of 5"),
+        ("terms", np.array([0, 4], dtype=np.uint16), "terms.npy has 2 and weights.npy 3"),
+        ("weights", np.array([1, np.nan, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
+        ("weights", np.array([1, np.inf, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
+        ("weights", np.array([[1, 2, 3]], dtype=np.float32), r"has shape \(1, 3\)"),
+        ("weights", b"PK", "an .npz archive"),
+        ("terms", b"", "an empty file; build the index again"),
+    ],
+)
+def test_impacts_that_are_none(tmp_path: Path, name: str, array: Any, said: str) -> None:
+    from scipy.sparse import csr_matrix
+
+    folder = impacts(tmp_path / "index")
+    path = folder / "impacts" / f"{name}.npy"
+    path.write_bytes(array) if isinstance(array, bytes) else np.save(path, array)
+    query = csr_matrix(np.ones((1, 5)))
+    for ask in (
+        lambda source: source.search(query, 2),
+        lambda source: source.fetch(np.array([0, 1])),
+        lambda source: source.document_frequencies,
+    ):
+        with pytest.raises(InputError, match=rf"{folder}.*{said}"):
+            ask(ImpactSource(folder, DESCRIBED))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("pt_meta.json", b"[" * 100_000, ""),
+        ("pt_meta.json", b'{"k": ' + b"1" * 5000 + b"}", ""),
+        ("pt_meta.json", b"\xff", "not UTF-8"),
+        ("pt_meta.json", b"[]", "expected corpus_graph"),
+        ("edges.u32.np", b"", "has 0 bytes"),
+        ("edges.u32.np", b"\xff" * 32, "has neighbour 4294967295; expected 0..3"),
+        ("weights.f16.np", b"\xff" * 16, "has NaN or infinite weights"),
+    ],
+)
+def test_graphs_that_are_none(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    np.save(tmp_path / "v.npy", MATRIX)
+    (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
+    (tmp_path / "docid").write_text("a\nb\nc\nd\n")
+    write_graph(open_vectors(tmp_path / "v.npy"), tmp_path / "neighbours", 2)
+    (tmp_path / "neighbours" / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name}.*: .*{said}") as refused:
+        open_neighbours(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_tables_of_texts_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "documents.jsonl").write_text(json.dumps({"id": "a", "contents": "b"}) + "\n")
+    for content, said in ((archive(), "an .npz archive"), (saved(MATRIX), "has shape"), (b"", "an empty file")):
+        (tmp_path / "corpus" / "offsets.npy").write_bytes(content)
+        with pytest.raises(InputError, match=rf"offsets\.npy: .*{said}"):
+            Texts(tmp_path)
+
+
+def test_query_vectors_check_themselves() -> None:
+    with pytest.raises(InputError, match="query id a is given twice"):
+        QueryVectors(("a", "a"), MATRIX[:2])
