@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
 from rnnreranker.errors import InputError
 from rnnreranker.labels import LabelParams, SoftLabels
@@ -144,6 +144,7 @@ def test_a_killed_training_goes_on_exactly(
     with pytest.raises(InputError, match="other inputs or settings"):
         trained(tiny, source, tmp_path / "again", 0)
     assert trained(tiny, source, tmp_path / "again", every) == whole
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
 def test_labels_must_say_how_they_were_made(tiny: Path, source: VectorSource, tmp_path: Path) -> None:

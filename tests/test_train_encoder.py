@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, files_of, make_encoder, make_source, make_topics
 
 from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.java import start_java
@@ -129,6 +129,8 @@ def test_training_lowers_the_loss_and_accumulation_equals_a_larger_batch(
 def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After three kills, between checkpoints and while the encoder is written: every file is that of no kill."""
+    from rnnreranker.encode import encoder_folder
     from rnnreranker.train import trainer
 
     labels = make_labels()
@@ -139,8 +141,10 @@ def test_a_killed_training_goes_on_exactly(
     whole = train_encoder(labels, source, topics, str(tiny), tmp_path / "whole", params, pooling="mean")
     compute = trainer.CoderTrainer.compute_loss
 
+    at = [5]
+
     def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
-        if self.state.global_step == 5:
+        if self.state.global_step == at[0]:
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
@@ -148,14 +152,22 @@ def test_a_killed_training_goes_on_exactly(
     with pytest.raises(KeyboardInterrupt):
         train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     assert not (tmp_path / "again").exists()
+    at[0] = 7
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    with monkeypatch.context() as patch:
+        patch.setattr(encoder_folder, "write_encoder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     with pytest.raises(InputError, match="other inputs or settings"):
         train_encoder(labels, source, topics, str(tiny), tmp_path / "again", QUICK, pooling="mean")
     again = train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     assert again.history == whole.history
     assert again.best_step == whole.best_step
-    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]
-    assert same[0] == same[1]
+    files = [files_of(tmp_path / name) for name in ("whole", "again")]
+    assert {name for name in files[0] if files[0][name] != files[1].get(name)} == set()
+    assert "training.json" in files[0]
     assert not (tmp_path / "again.checkpoints").exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.encode.model_folder import is_scorer
@@ -167,12 +167,12 @@ def test_a_killed_training_of_a_scorer_goes_on_exactly(
 ) -> None:
     from rnnreranker.train import trainer
 
-    def trained(name: str) -> tuple[bytes, object]:
+    def trained(name: str) -> tuple[dict[str, bytes], object]:
         found = train_encoder(
             made(source), source, make_topics(), str(tiny), tmp_path / name, PARAMS, pooling="mean",
             scorer=small("decoder"),
         )  # fmt: skip
-        return (tmp_path / name / "model.safetensors").read_bytes(), found.history
+        return files_of(tmp_path / name), found.history
 
     whole = trained("whole")
     compute = trainer.CoderTrainer.compute_loss

@@ -72,3 +72,8 @@ def make_queries(dimension: int = DIMENSION) -> QueryVectors:
     return QueryVectors(
         tuple(f"q{n}" for n in range(QUERIES)), rng.standard_normal((QUERIES, dimension)).astype(np.float32)
     )
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file in a folder and below, by name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -173,7 +173,7 @@ def train_encoder(
     seconds = time.perf_counter() - begun - trainer.seconds_aside
     trainer.best.put_back()
     after = trainer.validation()
-    history = _history(trainer)
+    history = _history(trainer, [*after.measures, "inverse_temperature"])
     rate = trainer.queries_seen / seconds
     record = {
         "params": settings,
@@ -205,10 +205,10 @@ def train_encoder(
     return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
 
 
-def _history(trainer: CoderTrainer) -> list[dict[str, float]]:
-    """One entry a validation, in order of steps."""
+def _history(trainer: CoderTrainer, names: list[str]) -> list[dict[str, float]]:
+    """One entry a validation, in order of steps, with names in their order: a checkpoint sorts those it keeps."""
     return [
-        {"step": entry["step"], **{k.removeprefix("eval_"): v for k, v in entry.items() if k.startswith("eval_")}}
+        {"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}}
         for entry in trainer.state.log_history
         if "eval_loss" in entry
     ]
