@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
-from rnnreranker.labels.validity import check_columns, check_labels
+from rnnreranker.labels.invariants import check_columns, check_labels
 
 if TYPE_CHECKING:
     import pyarrow

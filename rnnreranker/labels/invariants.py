@@ -12,8 +12,6 @@ from rnnreranker.errors import InputError
 if TYPE_CHECKING:
     import pyarrow
 
-    from rnnreranker.labels.soft import SoftLabels
-
 TOLERANCE = 1e-3  # how far the targets of a query may be from 1 in sum; float32 alone is within 1e-5
 LISTS = {
     "docids": ("strings", str),
@@ -23,8 +21,8 @@ LISTS = {
 }
 
 
-def check_labels(labels: SoftLabels) -> None:
-    """Look at every invariant that `SoftLabels` states.
+def check_labels(labels: Any) -> None:
+    """Look at every invariant that `SoftLabels` states, which is what `labels` are.
 
     Raises:
         InputError: with the query and what is wrong of it.
@@ -87,7 +85,7 @@ def check_columns(table: pyarrow.Table) -> None:
             )
 
 
-def _check_shapes(labels: SoftLabels) -> None:
+def _check_shapes(labels: Any) -> None:
     offsets, count = labels.offsets, len(labels.docids)
     if not isinstance(labels.metadata, dict):
         raise InputError(f"metadata is a {type(labels.metadata).__name__}; expected an object of names and values")
@@ -108,7 +106,7 @@ def _check_shapes(labels: SoftLabels) -> None:
             raise InputError(f"{name} have shape {found.shape} and type {found.dtype}; expected one for each docid")
 
 
-def _check_names(labels: SoftLabels) -> None:
+def _check_names(labels: Any) -> None:
     """Query ids and, within a query, docids: strings that are not empty, each once."""
     if not all(isinstance(qid, str) and qid for qid in labels.qids):
         bad = next(qid for qid in labels.qids if not isinstance(qid, str) or not qid)
@@ -127,7 +125,7 @@ def _check_names(labels: SoftLabels) -> None:
             raise InputError(f"query {qid}: docid {_repeated(own)} is there twice; expected every candidate once")
 
 
-def _refuse(labels: SoftLabels, wrong: np.ndarray, says: Any) -> None:
+def _refuse(labels: Any, wrong: np.ndarray, says: Any) -> None:
     """An error for the first entry that is wrong: its query, and what `says` makes of its place."""
     if wrong.any():
         at = int(np.argmax(wrong))
