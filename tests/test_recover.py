@@ -132,6 +132,27 @@ def test_what_is_refused(made: Made) -> None:
         list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PARAMS))
 
 
+def test_what_would_help_is_said(made: Made) -> None:
+    """Following the remedy that is named gives cases; another one would not."""
+
+    def cases(qrels: pd.DataFrame, **options: object) -> list[Visible]:
+        return list(visible_positives(made.run, qrels, made.vectors, made.queries, PARAMS, **options))  # type: ignore
+
+    positives = made.qrels[made.qrels["relevance"] > 0]
+    with pytest.raises(InputError, match=r"1 have two positives and no judged negative: .*\(--unjudged negative\)"):
+        cases(positives)
+    assert len(cases(positives, unjudged="negative")) == 4
+    with pytest.raises(InputError, match="1 have two of grades 1 to 1: give a lower --relevant than 2"):
+        cases(made.qrels, relevant=2)
+    assert len(cases(made.qrels, relevant=1)) == 4
+    with pytest.raises(InputError, match="none has two positives within the first 10: give more candidates"):
+        cases(made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])])
+    every = positives.assign(doc_id=made.run.ranked("q")[:4])
+    short = Run.from_dict({"q": dict(made.run["q"][:4])})
+    with pytest.raises(InputError, match="1 have positives alone: give more candidates"):
+        list(visible_positives(short, every, made.vectors, made.queries, PARAMS, unjudged="negative"))
+
+
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "queries.npy", made.queries.vectors)
     (tmp_path / "queries.ids").write_text("q\n")

@@ -69,7 +69,8 @@ def visible_positives(
         threads: None = one per core; nothing depends on it.
 
     Raises:
-        InputError: candidates or queries without a vector, `relevant` below 1, another word for `unjudged`.
+        InputError: candidates or queries without a vector, `relevant` below 1, another word for `unjudged`, no query
+            with two positives and a negative, with what would help.
     """
     if relevant < 1:
         raise InputError(f"relevant={relevant}: expected a grade >= 1")
@@ -80,16 +81,40 @@ def visible_positives(
     for qid, docid, grade in zip(*columns, strict=True):
         grades.setdefault(qid, {})[docid] = int(grade)
     places = {qid: row for row, qid in enumerate(queries.qids)}
+    several = lower = used = 0  # queries with two positives; with two of lower grades; with a negative too
     for qid in run.qids:
         judged = grades.get(qid, {})
         docids = run.ranked(qid)[: params.context]
         known = np.array([docid in judged or unjudged == "negative" for docid in docids], dtype=bool)
         positive = np.array([judged.get(docid, 0) >= relevant for docid in docids], dtype=bool)
+        several += positive.sum() >= 2
+        lower += sum(judged.get(docid, 0) >= 1 for docid in docids) >= 2
         if positive.sum() < 2 or not (known & ~positive).any():
             continue
+        used += 1
         if qid not in places:
             raise InputError(f"query {qid} has no vector; check that topics and run match")
         yield from _of_query(qid, docids, known, positive, vectors, queries.vectors[places[qid]], params, threads)
+    if not used:
+        raise InputError(
+            "no query has two positives and a judged negative among its candidates: nothing can be hidden; "
+            + _remedy(int(several), lower, relevant, unjudged, params.context)
+        )
+
+
+def _remedy(several: int, lower: int, relevant: int, unjudged: str, context: int | None) -> str:
+    """What would give queries with two positives and a negative; see `visible_positives`."""
+    if several and unjudged == "skip":
+        return (
+            f"{several} have two positives and no judged negative: count candidates without a judgement as negatives "
+            "(--unjudged negative), or give judgements of negatives"
+        )
+    if several:
+        return f"{several} have positives alone: give more candidates (--context, --run)"
+    if lower:
+        return f"{lower} have two of grades 1 to {relevant - 1}: give a lower --relevant than {relevant}"
+    first = "" if context is None else f" within the first {context}"
+    return f"none has two positives{first}: give more candidates (--context, --run), or more judgements"
 
 
 def _of_query(

@@ -49,8 +49,8 @@ def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recover
     kept = list(cases)
     if not kept:
         raise InputError(
-            "no query has two positives and a judged negative among its candidates: nothing can be hidden; "
-            "give more candidates, or a lower --relevant"
+            "no query has two positives and a judged negative among its candidates: nothing can be hidden; give "
+            "judgements with several positives and negatives of a query"
         )
     of_query: dict[str, list[dict[tuple[str, str], float]]] = {}
     for case in kept:
