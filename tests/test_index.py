@@ -194,7 +194,7 @@ def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path
 
 def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
-    monkeypatch.setattr(build, "_hold", lambda file, partial: True)
+    monkeypatch.setattr(build, "hold", lambda file, partial: True)
     second = LetterEncoder()
     built = build_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
     assert (second.calls, built.documents) == (0, 25)

@@ -125,6 +125,40 @@ def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
 
 
+def test_two_processes_on_one_output(folder: Path, tmp_path: Path) -> None:
+    """The second waits, says so, and takes what the first has made; one with other settings makes its own."""
+    out = tmp_path / "both.parquet"
+    code = SLOW.format(tests=str(ROOT / "tests"), out=str(out), folder=str(folder))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    first = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    while count(tmp_path) < 2 and first.poll() is None:
+        time.sleep(0.005)
+    second = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
+    said = second.communicate()[1]
+    assert (first.wait(), second.returncode) == (0, 0)
+    if "waiting" in said:  # where the second starts only after the first has ended, it makes them again
+        assert said.strip() == f"{out}: another process is making these labels; waiting for it"
+    assert out.read_bytes() == undisturbed(folder, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["both.parquet", "whole.parquet"]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
+    work, run, judged, queries = job(folder)
+    out = tmp_path / "x.parquet"
+    other = work if same else Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
+    make_labels(out, other, run, judged, queries)
+    made: list[Path] = []
+    monkeypatch.setattr("rnnreranker.locks.hold", lambda *_: True)
+    monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
+    if same:
+        assert make_labels(out, work, run, judged, queries)["queries"] == QUERIES
+    else:
+        with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
+            make_labels(out, work, run, judged, queries)
+    assert len(made) == (0 if same else 1)
+
+
 @pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rnnreranker[cluster]'")

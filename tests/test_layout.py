@@ -23,7 +23,7 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
-    *("interrupts", "errors", "files", "contents", "json_files", "yaml_files", "settings", "method", "command", "record", "tables", "pages", "java", "blas"),
+    *("interrupts", "errors", "files", "contents", "json_files", "yaml_files", "settings", "method", "command", "locks", "record", "tables", "pages", "java", "blas"),
     *(
         "rnn",
         "runs",

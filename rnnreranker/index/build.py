@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import __version__
-from rnnreranker.command import progress, say
+from rnnreranker.command import progress
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, write_json
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
 from rnnreranker.json_files import read_json
+from rnnreranker.locks import hold, is_at
 
 DESCRIPTION = "rnnreranker.json"
 BLOCK = 1024  # documents that pass through together
@@ -202,12 +203,9 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
                 f"{partial}: cannot be written ({error.strerror or error}); choose a folder that is yours"
             ) from None
         with lock:
-            waited = _hold(lock.fileno(), partial) or waited
-            try:
-                same = os.stat(partial / "lock").st_ino == os.fstat(lock.fileno()).st_ino
-            except FileNotFoundError:
-                same = False  # the one that held it has finished and removed the folder
-            if not same:
+            waiting = f"{partial}: another process is building this index; waiting for it"
+            waited = hold(lock.fileno(), waiting) or waited
+            if not is_at(lock.fileno(), partial / "lock"):  # who held it has finished and removed the folder
                 continue
             try:
                 yield partial, waited
@@ -217,21 +215,6 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
                     shutil.rmtree(partial, ignore_errors=True)
                 raise
             return
-
-
-def _hold(file: int, partial: Path) -> bool:
-    """Lock an open file until it is closed, and say whether that took waiting; without fcntl (Windows) no lock."""
-    try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say(f"{partial}: another process is building this index; waiting for it")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        return True
-    return False
 
 
 def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) -> tuple[int, str]:

@@ -26,6 +26,7 @@ from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.methods.base import Labeler, make_labeler, with_teacher
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import described, write_joined
+from rnnreranker.locks import alone
 from rnnreranker.method import Inputs
 from rnnreranker.settings import Params
 
@@ -77,7 +78,8 @@ def make_labels(
 ) -> dict[str, Any]:
     """The metadata of the labels of the run's queries that have positives, after writing the labels to `output`.
 
-    Memory holds a shard for every job, and one row group while the file is put together, however many queries there
+    One process at a time writes an output: another waits, and takes what is there when it is the same. Memory holds a
+    shard for every job, and one row group while the file is put together, however many queries there
     are; `SoftLabels.read(output)` reads the labels.
 
     Args:
@@ -107,23 +109,26 @@ def make_labels(
         )
     base = _describe(job)
     name = fingerprint(base, *_contents(run, judged, queries, topics))
-    folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
-    folder.mkdir(parents=True, exist_ok=True)
-    shards = [
-        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries, topics)
-        for number, first in enumerate(range(0, len(chosen), shard_size))
-    ]
-    missing = [shard for shard in shards if not shard.path.is_file()]
-    try:
-        if missing:
-            make_shard(job, missing[0])  # compiles, and shows bad input before workers start
-            _make(job, missing[1:], backend, jobs or cores(), cluster)
-    finally:
-        if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
-            shutil.rmtree(folder, ignore_errors=True)
-    _assemble(output, [shard.path for shard in shards], base | {"input": name})
-    shutil.rmtree(folder)
-    return described(output)
+    with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
+        if waited and output.is_file() and described(output).get("input") == name:
+            return described(output)  # the other has made the same
+        folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
+        folder.mkdir(parents=True, exist_ok=True)
+        shards = [
+            _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries, topics)
+            for number, first in enumerate(range(0, len(chosen), shard_size))
+        ]
+        missing = [shard for shard in shards if not shard.path.is_file()]
+        try:
+            if missing:
+                make_shard(job, missing[0])  # compiles, and shows bad input before workers start
+                _make(job, missing[1:], backend, jobs or cores(), cluster)
+        finally:
+            if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
+                shutil.rmtree(folder, ignore_errors=True)
+        _assemble(output, [shard.path for shard in shards], base | {"input": name})
+        shutil.rmtree(folder)
+        return described(output)
 
 
 def make_shard(job: Job, shard: Shard) -> int:
