@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rnnreranker import interrupts
+from rnnreranker import interrupts, phases
 from rnnreranker.errors import (
     InputError,
     MissingDependencyError,
@@ -30,6 +30,7 @@ P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for who sets this in the environment:
 STEP = "RNNRERANKER_STEP"  # so that a plan tells what is lacking from a mistake
+LEAST_MEMORY = 3 << 29  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take 1 GiB of it
 TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
 
 
@@ -52,7 +53,10 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
     try:
-        code = main(sys.argv[1:])
+        _check_memory(sys.argv[1:])
+        phases.start()
+        with phases.phase("starting"):
+            code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
     except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
@@ -63,16 +67,36 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
             raise KeyboardInterrupt from None
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
+        phases.clear()
         print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
         return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
 
 
-def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterable[T]:
+def _check_memory(argv: Sequence[str]) -> None:
+    """Refuse a limit of memory under which libraries fail to load, or wait for ever while they do."""
+    if os.name != "posix" or not argv or {"-h", "--help"} & set(argv):
+        return
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
+        raise InputError(
+            f"address space limited to {limit >> 10} KiB: the libraries need {LEAST_MEMORY >> 10} KiB at least; "
+            f"raise the limit, as by ulimit -v {LEAST_MEMORY >> 10} or ulimit -v unlimited"
+        )
+
+
+def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
     """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe."""
     from tqdm import tqdm
 
-    return tqdm(iterable, total=total, unit=f" {unit}", desc=what or None, disable=None, file=sys.stderr, leave=False)
+    shown_as: dict[str, Any] = {"unit": f" {unit}", "desc": what or None, "leave": False}
+    if sys.stderr.isatty() and not os.get_terminal_size(sys.stderr.fileno()).columns:
+        shown_as |= {"ncols": 80, "nrows": 24}  # on a terminal that does not know its size tqdm shows nothing
+    bar = tqdm(iterable, total=total, disable=None, file=sys.stderr, **shown_as)
+    with phases.shown_by_itself():
+        yield from bar
 
 
 def cores() -> int:
@@ -84,7 +108,14 @@ def cores() -> int:
 
 def say(message: str) -> None:
     """One line for a person, on stderr: results alone go to stdout."""
+    phases.clear()
     print(shown(message), file=sys.stderr)
+
+
+def put(result: object) -> None:
+    """One line of results, on stdout."""
+    phases.clear()
+    print(shown(str(result)))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -92,7 +92,7 @@ def _make(args: argparse.Namespace) -> int:
     for number, path in enumerate(paths):
         part = qids[number * size : (number + 1) * size]
         write_sheet(path, {qid: pooled[qid] for qid in part}, topics, narratives, texts)
-        print(path)
+        command.put(path)
     documents = sum(map(len, pooled.values()))
     command.say(
         f"{command.counted(len(pooled), 'topic')}, {command.counted(documents, 'document')} to judge, "

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from rnnreranker import phases
 from rnnreranker.errors import shown
 
 NUMBER = re.compile(r"[+\-−±]?(\d[\d,]*(\.\d*)?|\.\d+|inf|nan)([eE][+-]?\d+)?%?")
@@ -23,6 +24,7 @@ def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stre
     """
     stream = sys.stdout if stream is None else stream
     cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
+    phases.clear()
     if stream.isatty():
         for line in aligned(cells):
             print(line, file=stream)

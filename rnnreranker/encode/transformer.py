@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError, require
+from rnnreranker.phases import phase
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 
@@ -22,17 +23,20 @@ class TransformerModel:
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self._torch = require("torch", "encoding text", "torch")
-        transformers = require("transformers", "encoding text", "transformers")
+        with phase("importing torch and transformers"):
+            self._torch = require("torch", "encoding text", "torch")
+            transformers = require("transformers", "encoding text", "transformers")
+            transformers.AutoModel, transformers.AutoTokenizer  # noqa: B018  imported when they are asked for
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.is_encoder_decoder:
             raise InputError(f"{folder}: an encoder-decoder model; expected an encoder with its pooling")
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        dtype = getattr(self._torch, settings["dtype"])
-        model = transformers.AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
-        self._model = model.eval()
+        with phase("loading the model"):
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            dtype = getattr(self._torch, settings["dtype"])
+            model = transformers.AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
+            self._model = model.eval()
         limits = [getattr(config, "max_position_embeddings", None), self._tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
         if settings["max_length"] is None:

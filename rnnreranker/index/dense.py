@@ -58,7 +58,7 @@ class DensePart(Part):
         if file.is_file():
             self.reused += len(documents)
         else:
-            vectors = self._encoder.encode(texts, threads=self._threads, what="documents")
+            vectors = self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
             with write_atomically(file) as stream:
                 np.save(stream, vectors)
                 stream.flush()

@@ -192,12 +192,12 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
         path = Path(args.audit_output or f"{args.output}.audit.html")
         write_audit(path, found, topics, texts_for(wanted, index, args.documents), labels.metadata)
-        print(path)
+        command.put(path)
     if args.plots:
         from rnnreranker.labels.plots import write_plots
 
         for path in write_plots(labels, args.plots):
-            print(path)
+            command.put(path)
 
 
 def texts_for(docids: Iterable[str], index: Index | None, documents: str | None) -> dict[str, str]:

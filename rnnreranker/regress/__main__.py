@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         return _published(folder, args)
     if papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
-            print("\n".join(plan.lines()))
+            command.put("\n".join(plan.lines()))
         return 0
     if args.matrix or papers:
         listing.print_matrix(folder, args.names, args.table, cells=not args.matrix)
@@ -111,7 +111,7 @@ def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, S
     published = first_stages(Path(args.runs), asked) if args.runs else {}
     plans = [chosen_plan(spec, query_sets, args.only, work, published) for spec, query_sets in asked]
     if args.dry_run:
-        print("\n".join(line for plan in plans for line in plan.lines()))
+        command.put("\n".join(line for plan in plans for line in plan.lines()))
         return 0
     codes = [_run(plan, folder, args) for plan in plans]
     if args.docs:

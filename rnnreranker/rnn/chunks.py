@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores
+from rnnreranker.phases import phase
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 
@@ -52,7 +53,8 @@ def engine() -> Engine:
         import numba
 
         if not getattr(numba.config, "DISABLE_JIT", 0):
-            from rnnreranker.rnn.kernel import score_contexts
+            with phase("loading the kernel"):
+                from rnnreranker.rnn.kernel import score_contexts
 
             return score_contexts
         reason = "numba is switched off by NUMBA_DISABLE_JIT"

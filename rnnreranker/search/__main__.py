@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command
+from rnnreranker import command, phases
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.feedback.base import check_feedback
 from rnnreranker.files import check_writable
 from rnnreranker.method import find, methods
+from rnnreranker.phases import phase
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search import flags
 from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
@@ -43,6 +42,7 @@ EPILOG = """examples:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
+    phases.spent.clear()
     args = _parser().parse_args(argv)
     params = _check(args)
     topics = _topics(args)
@@ -54,23 +54,24 @@ def main(argv: Sequence[str]) -> int:
         check_query(args.explain, topics, args.topics or "--query, which is called `query`", given)
     from rnnreranker.search.pipeline import open_pipeline
 
-    work = open_pipeline(args, params, topics, qrels, given)
+    with phase("opening the index"):
+        work = open_pipeline(args, params, topics, qrels, given)
 
-    spent: dict[str, float] = {}  # step to seconds, each with the loading of what it needs
-    with _timed(spent, "query vectors"):
+    with phase("query vectors"):
         if "query vectors" in work.needs:
             work.inputs.query_vectors  # noqa: B018  loaded now
-    with _timed(spent, "retrieval"):
+    with phase("retrieval"):
         stages = [work.retrieve() if given is None else given]
     if work.expander is not None:
-        with _timed(spent, f"expanding by {work.expander.name}"):
+        with phase(f"expanding by {work.expander.name}"):
             stages.append(work.expander.expand(stages[0]))
     for reranker in work.rerankers:
         step = "reranking" if len(work.rerankers) == 1 else f"reranking by {reranker.name}"
-        with _timed(spent, f"{step} on {args.device}" if reranker.device else step):
+        with phase(f"{step} on {args.device}" if reranker.device else step):
             stages.append(reranker.rerank(stages[-1]))
-    _show(args, work, topics, qrels, stages)
-    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in spent.items())
+    with phase("writing and showing"):
+        _show(args, work, topics, qrels, stages)
+    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in phases.spent.items())
     joined = f"; {_joined(stages[0], stages[1])}" if args.expand else ""
     command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {steps}{joined}")
     return 0
@@ -80,13 +81,6 @@ def _joined(before: Run, after: Run) -> str:
     """How many candidates an expansion added, over all queries and to each."""
     new = sum(len(set(after.ranked(qid)) - set(before.ranked(qid))) for qid in after)
     return f"{command.counted(new, 'candidate')} joined, {new / max(len(after), 1):.1f} a query"
-
-
-@contextlib.contextmanager
-def _timed(spent: dict[str, float], step: str) -> Iterator[None]:
-    begun = time.perf_counter()
-    yield
-    spent[step] = spent.get(step, 0.0) + time.perf_counter() - begun
 
 
 def _show(

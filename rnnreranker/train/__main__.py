@@ -10,6 +10,7 @@ from pathlib import Path
 from rnnreranker import command
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
+from rnnreranker.phases import phase
 from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.settings import choices, flag, hints_of
 from rnnreranker.train.params import TrainParams, training_settings
@@ -32,36 +33,39 @@ def main(argv: Sequence[str]) -> int:
         params, loss = training_settings(typed, args.preset)
     _check(args)
     scorer = _scorer(args)
-    from rnnreranker.train.fairness import read_neutrality
-    from rnnreranker.train.inputs import load_inputs
-    from rnnreranker.train.training import train_encoder
+    with phase("importing torch and transformers"):
+        from rnnreranker.train.fairness import read_neutrality
+        from rnnreranker.train.inputs import load_inputs
+        from rnnreranker.train.training import train_encoder
 
-    found = load_inputs(args, params)
-    trained = train_encoder(
-        found.labels,
-        found.source,
-        found.topics,
-        args.encoder,
-        args.output,
-        params,
-        validation=found.validation,
-        pooling=args.pooling,
-        normalize=args.l2_norm,
-        neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
-        loss=loss,
-        scorer=scorer,
-        other_index=args.other_index,
-        checkpoints=args.checkpoints,
-        device=_device(args.device),
-    )
+    with phase("reading labels and vectors"):
+        found = load_inputs(args, params)
+    with phase("training"):
+        trained = train_encoder(
+            found.labels,
+            found.source,
+            found.topics,
+            args.encoder,
+            args.output,
+            params,
+            validation=found.validation,
+            pooling=args.pooling,
+            normalize=args.l2_norm,
+            neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
+            loss=loss,
+            scorer=scorer,
+            other_index=args.other_index,
+            checkpoints=args.checkpoints,
+            device=_device(args.device),
+        )
     if args.plots:
         from rnnreranker.train.plots import write_plots
 
         for path in write_plots(args.plots, {Path(args.output).name: trained.record}):
-            print(path)
+            command.put(path)
     before = trained.history[0]
     for name in ("loss", "kl", "RR@10", "nDCG@10"):
-        print(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
+        command.put(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
     command.say(
         f"{args.output}: step {trained.best_step} of {trained.steps} is best on validation "
         f"{params.key_measure} ({trained.record['validation_queries']} queries); trained "

