@@ -23,7 +23,18 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
-    *("interrupts", "errors", "phases", "files", "contents", "json_files", "yaml_files", "settings", "method", "command"),
+    *(
+        "interrupts",
+        "errors",
+        "phases",
+        "files",
+        "contents",
+        "json_files",
+        "yaml_files",
+        "settings",
+        "method",
+        "command",
+    ),
     *("locks", "record", "tables", "pages", "java", "blas"),
     *(
         "rnn",
