@@ -13,7 +13,6 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rnnreranker import interrupts, phases
 from rnnreranker.errors import (
     InputError,
     MissingDependencyError,
@@ -23,6 +22,7 @@ from rnnreranker.errors import (
     shown,
 )
 from rnnreranker.method import defaults_of, fields_of, find, make_params, methods, names
+from rnnreranker.process import interrupts, phases
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 
 T = TypeVar("T")

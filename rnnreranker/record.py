@@ -18,7 +18,7 @@ from rnnreranker import __version__
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_json
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 
 SCHEMA = 3
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk

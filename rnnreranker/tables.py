@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from rnnreranker import phases
 from rnnreranker.errors import shown
+from rnnreranker.process import phases
 
 NUMBER = re.compile(r"[+\-−±]?(\d[\d,]*(\.\d*)?|\.\d+|inf|nan)([eE][+-]?\d+)?%?")
 NOTHING = ("", "-")  # cells that say "no value": they take the side of the numbers around them

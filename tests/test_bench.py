@@ -285,4 +285,4 @@ def test_the_most_memory_while_something_runs() -> None:
 
 def test_a_process_that_fails() -> None:
     with pytest.raises(UnavailableError, match=r"bench\.process\.nothing failed .* AttributeError: .*'nothing'"):
-        process.in_fresh_process("rnnreranker.bench.process", "nothing")
+        process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")

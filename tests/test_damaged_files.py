@@ -18,13 +18,13 @@ from rnnreranker.data.reading_files import read as read_paragraphs
 from rnnreranker.data.topics import load_topics
 from rnnreranker.errors import InputError
 from rnnreranker.files import first_line, read_lines
-from rnnreranker.json_files import parse_json, read_json
+from rnnreranker.files.json_files import parse_json, read_json
+from rnnreranker.files.yaml_files import read_yaml
 from rnnreranker.regress.reading import Document
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.tune.leave_out import read_collections
 from rnnreranker.tune.space import Space
 from rnnreranker.vectors.ids import read_ids
-from rnnreranker.yaml_files import read_yaml
 
 Reader = Callable[[Path], Any]
 

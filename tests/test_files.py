@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker import files
 from rnnreranker.errors import InputError
-from rnnreranker.files import check_writable, first_line, folder_written_whole, write_atomically
+from rnnreranker.files import atomic, check_writable, first_line, folder_written_whole, write_atomically
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_no_moment_of_a_kill_loses_the_old_folder(
                 (path / "file").unlink(missing_ok=True)
             raise Killed
 
-    where = files.shutil if at == "rmtree" else files.os
+    where = atomic.shutil if at == "rmtree" else atomic.os
     plain = getattr(where, at)
     monkeypatch.setattr(where, at, kill)
     with contextlib.suppress(Killed):

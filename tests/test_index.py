@@ -44,7 +44,9 @@ class LetterEncoder:
         self._fail_after = fail_after
         self._seconds = seconds
 
-    def encode(self, texts: Sequence[str], *, threads: int | None = None, what: str = "queries") -> np.ndarray:
+    def encode(
+        self, texts: Sequence[str], *, threads: int | None = None, what: str = "queries", progress: bool = False
+    ) -> np.ndarray:
         assert what == "documents"
         if self._fail_after is not None and self.calls >= self._fail_after:
             raise KeyboardInterrupt

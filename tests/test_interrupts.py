@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker import interrupts
+from rnnreranker.process import interrupts
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = f"{interrupts.SAID}\n"

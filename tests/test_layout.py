@@ -23,19 +23,7 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
-    *(
-        "interrupts",
-        "errors",
-        "phases",
-        "files",
-        "contents",
-        "json_files",
-        "yaml_files",
-        "settings",
-        "method",
-        "command",
-    ),
-    *("locks", "record", "tables", "pages", "java", "blas"),
+    *("errors", "process", "files", "settings", "method", "command", "locks", "record", "tables", "pages", "java"),
     *(
         "rnn",
         "runs",

@@ -22,10 +22,10 @@ from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
 from rnnreranker.errors import InputError
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
+from rnnreranker.files.yaml_files import read_yaml
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.vectors.ids import read_ids
-from rnnreranker.yaml_files import read_yaml
 
 MANY = int(os.environ.get("RNNRERANKER_MUTATIONS", "300"))
 

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker.blas import one_blas_thread
 from rnnreranker.errors import InputError
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
 from rnnreranker.runs import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_atomically
-from rnnreranker.json_files import parse_json, read_json
+from rnnreranker.files.json_files import parse_json, read_json
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.process import in_fresh_process, most_anonymous
+from rnnreranker.bench.fresh_process import in_fresh_process, most_anonymous
 from rnnreranker.bench.summaries import judged
 from rnnreranker.bench.synthetic import contexts
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.bench.summaries import Ratio, cells, in_pairs, judged, slope
 from rnnreranker.bench.synthetic import contexts
-from rnnreranker.blas import one_blas_thread
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 
 ELEMENTS = 16_000  # candidates of a batch

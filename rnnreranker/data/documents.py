@@ -10,7 +10,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.data.names import is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_lines
-from rnnreranker.json_files import parse_record
+from rnnreranker.files.json_files import parse_record
 from rnnreranker.runs.words import check_id
 
 

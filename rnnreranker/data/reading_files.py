@@ -11,7 +11,7 @@ from typing import Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_lines, read_text
-from rnnreranker.json_files import parse_record, read_json
+from rnnreranker.files.json_files import parse_record, read_json
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")

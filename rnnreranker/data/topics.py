@@ -11,7 +11,7 @@ from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
-from rnnreranker.json_files import parse_record
+from rnnreranker.files.json_files import parse_record
 from rnnreranker.runs.words import check_id, columns_of
 
 

@@ -9,9 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.contents import file_digest, files_digest
 from rnnreranker.encode.models.base import KnownModel
 from rnnreranker.errors import InputError, UnavailableError, nearest, require
+from rnnreranker.files import file_digest, files_digest
 from rnnreranker.method import methods, names
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote

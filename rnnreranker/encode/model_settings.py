@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnreranker.encode.params import POOLINGS
 from rnnreranker.errors import InputError
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for

@@ -20,7 +20,7 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.errors import InputError, UnavailableError, require
 from rnnreranker.files import fingerprint
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

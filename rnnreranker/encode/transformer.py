@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.phases import phase
+from rnnreranker.process.phases import phase
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 

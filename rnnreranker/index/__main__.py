@@ -15,7 +15,7 @@ from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
-from rnnreranker.phases import phase
+from rnnreranker.process.phases import phase
 
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and

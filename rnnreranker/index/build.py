@@ -25,9 +25,9 @@ from rnnreranker.command import progress
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
-from rnnreranker.json_files import read_json
 from rnnreranker.locks import hold, is_at
 
 DESCRIPTION = "rnnreranker.json"

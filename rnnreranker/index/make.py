@@ -64,8 +64,8 @@ class Recipe:
 
 def _fingerprint_of(documents: str) -> str:
     """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
-    from rnnreranker.contents import file_digest, files_digest
     from rnnreranker.data import local, pydoc, tripclick
+    from rnnreranker.files import file_digest, files_digest
 
     if documents == "pydoc":
         return pydoc.fingerprint()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.blas import one_blas_thread
 from rnnreranker.errors import InputError
 from rnnreranker.labels import targets
 from rnnreranker.labels.params import LabelParams
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rnn import RnnParams, jaccard_similarity
 
 OUTWEIGHED = 8.0  # times the range of a row: beyond that float32 products lose the differences, float64 is taken

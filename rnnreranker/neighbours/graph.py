@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.neighbours.graph_files import EDGES, META, VERSION, WEIGHTS, docids_mark
 from rnnreranker.vectors import VectorSource
 from rnnreranker.vectors.flex import docnos_of

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores, counted, progress
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, folder_written_whole, write_atomically, write_json
 from rnnreranker.neighbours.docnos import write_docnos
 from rnnreranker.neighbours.nearest import nearest_of
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors import VectorSource
 
 EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rnnreranker.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.files import read_text
-from rnnreranker.yaml_files import Place, parse_yaml
+from rnnreranker.files.yaml_files import Place, parse_yaml
 
 T = TypeVar("T")
 

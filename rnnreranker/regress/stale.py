@@ -8,9 +8,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.contents import file_digest, files_digest
 from rnnreranker.data.names import COLLECTIONS, collections_home
-from rnnreranker.files import fingerprint, read_text, write_json
+from rnnreranker.files import file_digest, files_digest, fingerprint, read_text, write_json
 from rnnreranker.regress.source_code import code_of
 
 if TYPE_CHECKING:

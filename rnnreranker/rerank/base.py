@@ -129,7 +129,7 @@ class Reranker(ABC):
             InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors
                 of another dimension than the queries', NaN or infinite vectors or scores.
         """
-        from rnnreranker.blas import one_blas_thread
+        from rnnreranker.process.blas import one_blas_thread
 
         texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
         rows, usable = self._usable(run)

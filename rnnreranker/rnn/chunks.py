@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores
-from rnnreranker.phases import phase
+from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.process.phases import phase
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 

@@ -14,7 +14,7 @@ from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
 from rnnreranker.encode.query_encoder import QueryEncoder, Tokens, load_query_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.files import folder_written_whole, write_json
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.scorer.params import ScorerParams
 

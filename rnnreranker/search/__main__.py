@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command, phases
+from rnnreranker import command
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.feedback.base import check_feedback
 from rnnreranker.files import check_writable
 from rnnreranker.method import find, methods
-from rnnreranker.phases import phase
+from rnnreranker.process import phases
+from rnnreranker.process.phases import phase
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search import flags
 from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates

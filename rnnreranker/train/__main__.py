@@ -10,7 +10,7 @@ from pathlib import Path
 from rnnreranker import command
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
-from rnnreranker.phases import phase
+from rnnreranker.process.phases import phase
 from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.settings import choices, flag, hints_of
 from rnnreranker.train.params import TrainParams, training_settings

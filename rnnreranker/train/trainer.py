@@ -14,10 +14,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from rnnreranker import phases
 from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.errors import ParameterError
 from rnnreranker.files import write_json
+from rnnreranker.process import phases
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.train.batches import Collator, add_negatives, score
 from rnnreranker.train.dynamic import DynamicContext

@@ -17,7 +17,7 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
-from rnnreranker.phases import phase
+from rnnreranker.process.phases import phase
 from rnnreranker.train.checkpoints import resume_from, training_arguments, weights_of
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.samples import check_index, renumber, training_and_validation

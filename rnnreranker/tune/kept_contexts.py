@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.blas import one_blas_thread
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rnn import chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.runs import Run

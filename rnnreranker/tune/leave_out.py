@@ -17,12 +17,12 @@ from rnnreranker import command
 from rnnreranker.errors import InputError, nearest, require
 from rnnreranker.evaluate.comparison import bootstrap_intervals
 from rnnreranker.files import fingerprint
+from rnnreranker.files.yaml_files import read_yaml
 from rnnreranker.rnn import RnnParams
 from rnnreranker.tune.choice_rules import RULES
 from rnnreranker.tune.objective import Objective
 from rnnreranker.tune.space import Space
 from rnnreranker.tune.trials import each_kept
-from rnnreranker.yaml_files import read_yaml
 
 KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder", "collection")
 NEEDED = ("index", "topics", "qrels")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.files.yaml_files import read_yaml
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import hints_of, member
-from rnnreranker.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     import optuna

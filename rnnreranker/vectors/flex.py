@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.json_files import read_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows
 from rnnreranker.vectors.matrix_files import MatrixVectors

@@ -13,8 +13,8 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
-from rnnreranker.java import LuceneReader
 from rnnreranker.vectors.exact import SPARE, best_first, inner_products
+from rnnreranker.vectors.lucene_reader import LuceneReader
 from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")

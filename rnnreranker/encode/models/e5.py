@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rnnreranker import settings
-from rnnreranker.contents import file_digest
 from rnnreranker.encode.models.base import TextModel
 from rnnreranker.errors import InputError, MissingDependencyError, require
+from rnnreranker.files import file_digest
 
 PURPOSE, INSTALL = "the encoder e5", "'rnnreranker[e5]'"
 PROMPTS = ("query: ", "passage: ")  # the engine puts one of the two before every text itself

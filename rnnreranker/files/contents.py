@@ -7,11 +7,26 @@ import json
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import cache_home, write_json
+from rnnreranker.files.atomic import cache_home, write_json
 
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
+
+
+def fingerprint(*parts: Any) -> str:
+    """16 hexadecimal digits that name the given values (JSON-serialisable, or bytes); equal values, equal name.
+
+    >>> fingerprint("a", 1) == fingerprint("a", 1), fingerprint("a", 1) == fingerprint("a", 2)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()[:16]
 
 
 def file_digest(path: Path) -> str:

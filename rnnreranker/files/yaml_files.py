@@ -16,7 +16,7 @@ import yaml
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
-from rnnreranker.json_files import LONGEST
+from rnnreranker.files.json_files import LONGEST
 
 Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 

@@ -1,0 +1,1 @@
+"""The process that a command is: its signals, what it is at, its threads of BLAS."""
