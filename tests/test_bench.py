@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import corpus, process, tensors
+from rnnreranker.bench import corpus, fresh_process, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
@@ -87,7 +87,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     def without_compiling(module: str, function: str, environment: dict[str, str] | None = None, **values: Any) -> Any:
         return process_of_its_own(module, function, {**(environment or {}), "NUMBA_DISABLE_JIT": "1"}, **values)
 
-    process_of_its_own = process.in_fresh_process
+    process_of_its_own = fresh_process.in_fresh_process
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench, "QUICK", TINY)
         for room in (process, corpus):
@@ -277,7 +277,7 @@ def test_the_most_memory_while_something_runs() -> None:
         sum(float(held[start : start + 1000].sum()) for start in range(0, held.size, 1000))
 
     try:
-        before, most = process.most_anonymous(work)
+        before, most = fresh_process.most_anonymous(work)
     except UnavailableError as error:
         pytest.skip(str(error))
     assert 25 < most - before < 60
@@ -285,4 +285,4 @@ def test_the_most_memory_while_something_runs() -> None:
 
 def test_a_process_that_fails() -> None:
     with pytest.raises(UnavailableError, match=r"bench\.process\.nothing failed .* AttributeError: .*'nothing'"):
-        process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")
+        fresh_process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")
