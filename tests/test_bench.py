@@ -90,7 +90,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     process_of_its_own = fresh_process.in_fresh_process
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench, "QUICK", TINY)
-        for room in (process, corpus):
+        for room in (fresh_process, corpus):
             patch.setattr(room, "in_fresh_process", without_compiling)
         assert main(["--quick", "--output", str(path)]) == 0
     (made,) = read_records(path)
