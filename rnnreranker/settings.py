@@ -170,7 +170,7 @@ def expected(field: dataclasses.Field[Any], hint: Any) -> str:
 
 def _fits(value: Any) -> bool:
     """Whether a number is finite and, an integer, one of 64 bits."""
-    return -(2**63) <= value < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
+    return -(2**63) <= int(value) < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
 
 
 def _within(

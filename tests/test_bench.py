@@ -284,5 +284,5 @@ def test_the_most_memory_while_something_runs() -> None:
 
 
 def test_a_process_that_fails() -> None:
-    with pytest.raises(UnavailableError, match=r"bench\.process\.nothing failed .* AttributeError: .*'nothing'"):
+    with pytest.raises(UnavailableError, match=r"bench\.fresh_process\.nothing failed .* AttributeError: .*'nothing'"):
         fresh_process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")

@@ -101,14 +101,14 @@ PARTS = {
         "The first call",
         "Elapsed seconds of `import rnnreranker.rnn` and of a first `rnn_similarity` in a fresh process, with an empty "
         "numba cache and with one that an earlier process filled; and the processor seconds of that call.",
-        "process.compiling",
+        "fresh_process.compiling",
         lambda sizes: (sizes.times,),
     ),
     "memory": Part(
         "Memory of a worker",
         "Anonymous memory (RssAnon) of a fresh process before `jaccard_similarity` of a batch and at most during it; "
         "what is added, divided by the threads. Input vectors are there before.",
-        "process.memory",
+        "fresh_process.memory",
         lambda sizes: (sizes.contexts[-1], sizes.dimension),
     ),
     "files": Part(
