@@ -21,7 +21,7 @@ from rnnreranker.files.json_files import LONGEST
 Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 
 DEEPEST = 100  # mappings and lists in one another
-MOST = 1_000_000  # values of a document, those of an alias counted every time it stands there
+MOST = 100_000  # values of a document, those of an alias counted every time it stands there
 
 
 def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
@@ -140,7 +140,7 @@ def _strange(node: yaml.ScalarNode, line: int) -> list[tuple[str, int]]:
     if node.style:
         return []
     if _OCTAL.fullmatch(value):
-        return [(f"{value}: a number does not begin with 0; expected a text in quotes", line)]
+        return [(f"{value}: a number does not begin with 0; expected it without the 0, or a text in quotes", line)]
     plain = {
         "bool": value.lower() in ("true", "false"),
         "int": bool(_INTEGER.fullmatch(value)),
