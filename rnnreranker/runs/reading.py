@@ -11,6 +11,7 @@ import numpy as np
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import check_no_nul, read_bytes
 from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
+from rnnreranker.runs.words import are_words, check_id
 
 if TYPE_CHECKING:
     import pyarrow
@@ -91,6 +92,8 @@ def _from_table(table: pyarrow.Table, number: str) -> Columns | None:
         return None
     qids, queries = dictionary_of(table.column("qid"))
     docids, rows = dictionary_of(table.column("docid"))
+    if not (are_words(qids) and are_words(docids)):
+        return None
     try:
         return from_codes(tuple(qids), queries, docids, rows, values if number == "score" else 1 / values)
     except RepeatedEntryError:
@@ -115,6 +118,8 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
             docids.append(columns[2 if format == "trec" else 1].decode())
         except UnicodeDecodeError:
             raise InputError(f"{where}: not UTF-8 text; expected a run file in UTF-8") from None
+        check_id(qids[-1], "query id", where)
+        check_id(docids[-1], "docid", where)
         scores.append(_score(columns[4], where) if format == "trec" else 1 / _rank(columns[2], where))
         lines.append(line)
     if not lines:
