@@ -286,7 +286,7 @@ def test_the_command_makes_an_index_once(
         command.main([*arguments, "--max-length", "7"])
     assert command.main([*arguments, "--max-length", "7", "--overwrite"]) == 0
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')
-    with pytest.raises(InputError, match=r"holds an index of other documents \(.*docs\.jsonl\); give"):
+    with pytest.raises(InputError, match=r"documents that are no longer those of .*docs\.jsonl; give"):
         command.main([*arguments, "--max-length", "7"])
 
 

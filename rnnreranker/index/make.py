@@ -169,8 +169,10 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
     described = describe(output)
     parts = described.get("parts", {})
     dense, impact = parts.get("dense", {}), parts.get("impact", {})
+    named = described.get("documents", "unknown")
+    changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
     others = {
-        "documents": f"other documents ({described.get('documents', 'unknown')})",
+        "documents": f"{changed} {named}",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
     }
