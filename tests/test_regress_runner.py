@@ -186,6 +186,21 @@ class TestWhatIsStale:
         assert (keys[0] != keys[1]) == read
         assert Keys(plan).of(step) == keys[1]
 
+    @pytest.mark.parametrize("name", ["beir", "beir:dev", "collections/beir", "collections/beir:dev", "reqa:beir"])
+    def test_whatever_a_name_stands_for_is_in_the_key(
+        self, place: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(place))
+        monkeypatch.chdir(place)
+        (place / "beir" / "qrels").mkdir(parents=True)
+        step = Step("search", ("--topics", name), place / "work" / "out")
+        plan = Plan(small(place), place / "work", (), (), (), (step,))
+        keys = []
+        for judged in ("d1", "d22", "d22"):
+            (place / "beir" / "qrels" / "dev.tsv").write_text(f"q\t{judged}\t1\n")
+            keys.append(Keys(plan).of(step))
+        assert keys[0] != keys[1] == keys[2]
+
     def test_the_code_of_a_command_makes_its_steps_stale_and_what_follows(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

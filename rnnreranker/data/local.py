@@ -8,6 +8,7 @@ of SQuAD.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rnnreranker.data import reqa, tripclick
@@ -52,6 +53,21 @@ def judged_file(name: str) -> Path | None:
     if found is None or not (found[0] / "qrels").is_dir():
         return None
     return _qrels_file(*found)
+
+
+def kept_at(name: str) -> Path | None:
+    """The file or folder that a name is read from, neither opened nor made; None where there is none, and of an id."""
+    if tripclick.is_name(name):
+        return next(iter(tripclick.folders()), None)
+    name = name.removeprefix(reqa.MADE_FROM)
+    for text in (name, name.rpartition(":")[0]):
+        places = [Path(text).expanduser()]
+        if text.startswith(COLLECTIONS) or text in reqa.NAMES:
+            places.append(collections_home() / text.removeprefix(COLLECTIONS))
+        for place in places if text else ():
+            if os.path.exists(place):
+                return place
+    return None
 
 
 def _folder(name: str) -> tuple[Path, str] | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.data.names import COLLECTIONS, collections_home
+from rnnreranker.data.local import kept_at
 from rnnreranker.files import file_digest, files_digest, fingerprint, read_text, write_json
 from rnnreranker.regress.source_code import code_of
 
@@ -108,14 +107,12 @@ def _others(step: Step) -> list[str]:
 
 def _content(name: str, folder: Path) -> str:
     """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
-    path = Path(name).expanduser()
-    if name.startswith(COLLECTIONS) and not path.exists():
-        path = collections_home() / name.removeprefix(COLLECTIONS).partition(":")[0]
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
         return pydoc.fingerprint()
-    if not name or path.is_relative_to(folder) or not os.path.exists(path):
+    path = kept_at(name)
+    if path is None or path.is_relative_to(folder):
         return ""
     return file_digest(path) if path.is_file() else files_digest(filter(Path.is_file, path.rglob("*")), path)
 
