@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.encode.model_folder import ModelFolder, content_of
+from rnnreranker.encode.model_folder import content_of
 from rnnreranker.errors import InputError
 from rnnreranker.files import contents, file_digest, files_digest
 from rnnreranker.index.make import Recipe
@@ -84,9 +84,8 @@ def test_a_model_is_all_of_its_files_that_are_read(tmp_path: Path) -> None:
     (tmp_path / "1_Pooling").mkdir()
     for name in ("config.json", "model.safetensors", "1_Pooling/config.json", "README.md"):
         (tmp_path / name).write_text("{}")
-    folder = ModelFolder("mine", tmp_path, "of weights and tokenizer")
-    first = content_of(folder)
+    first = content_of(tmp_path)
     (tmp_path / "README.md").write_text("other")
-    assert content_of(folder) == first
+    assert content_of(tmp_path) == first
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    assert content_of(folder) != first
+    assert content_of(tmp_path) != first

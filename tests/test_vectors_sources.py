@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -283,6 +284,20 @@ def test_fingerprints_follow_content(tmp_path: Path) -> None:
     assert (
         open_vectors(faiss_folder(tmp_path / "c", docids=[f"x{row}" for row in range(COUNT)])).fingerprint not in same
     )
+
+
+@pytest.mark.parametrize("rows", [10, 1_200_000])
+def test_one_byte_of_a_large_matrix_is_in_its_fingerprint(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "vectors.npy"
+    np.save(path, np.zeros((rows, 1), np.float32))
+    (tmp_path / "docid").write_text("".join(f"{row}\n" for row in range(rows)))
+    before = open_vectors(tmp_path).fingerprint
+    time = path.stat().st_mtime_ns
+    with path.open("r+b") as stream:
+        stream.seek(-4 * rows // 2 - 1000 * (rows > 1000), 2)
+        stream.write(b"\1")
+    os.utime(path, ns=(time, time))
+    assert open_vectors(tmp_path).fingerprint != before
 
 
 def test_encoded_queries(tmp_path: Path) -> None:

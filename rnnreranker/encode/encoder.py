@@ -170,7 +170,7 @@ def digest_of(name: str) -> str:
         InputError, UnavailableError: as `load_encoder`.
     """
     of = _own_code(name)
-    return content_of(find_model(name)) if of is None else of.digest()
+    return content_of(find_model(name).path) if of is None else of.digest()
 
 
 def _own_code(name: str) -> type[TextModel] | None:

@@ -94,13 +94,14 @@ def is_scorer(folder: Path) -> bool:
     return isinstance(config, dict) and config.get("model_type") == SCORER_TYPE
 
 
-def content_of(folder: ModelFolder) -> str:
+def content_of(folder: Path) -> str:
     """What tells a model's folder from others, whatever of it settings take the place of: all files that are read.
 
-    Besides what `digest` is of these are the modules of sentence-transformers: pooling, prompts, longest text.
+    Besides what `digest` of a `ModelFolder` is of, these are the modules of sentence-transformers: pooling, prompts,
+    longest text.
     """
-    wanted = {file for pattern in WANTED for file in folder.path.rglob(pattern) if file.is_file()}
-    return files_digest(wanted, folder.path)
+    wanted = {file for pattern in WANTED for file in folder.rglob(pattern) if file.is_file()}
+    return files_digest(wanted, folder)
 
 
 def _digest(folder: Path) -> str:

@@ -186,7 +186,7 @@ def sparse_digest_of(name: str) -> str:
     Raises:
         InputError, UnavailableError: as `load_sparse_encoder`.
     """
-    return content_of(find_model(name, KIND))
+    return content_of(find_model(name, KIND).path)
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:

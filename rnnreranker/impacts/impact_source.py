@@ -11,12 +11,11 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, map_impacts
 from rnnreranker.impacts.whole import whole
 from rnnreranker.vectors.ids import read_ids
-from rnnreranker.vectors.validity import sample
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -64,7 +63,7 @@ class ImpactSource:
     @cached_property
     def fingerprint(self) -> str:
         """What tells these impacts from others."""
-        return fingerprint("impacts", *(sample(path) for path in sorted(self._folder.glob("*.npy"))), self.words)
+        return fingerprint("impacts", *(file_digest(path) for path in sorted(self._folder.glob("*.npy"))), self.words)
 
     @property
     def postings(self) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.files.json_files import read_json
 from rnnreranker.neighbours.graph_files import EDGES, META, VERSION, WEIGHTS, docids_mark
 from rnnreranker.vectors import VectorSource
 from rnnreranker.vectors.flex import docnos_of
 from rnnreranker.vectors.ids import Ids, read_ids
-from rnnreranker.vectors.validity import sample
 
 PART = "neighbours"  # the folder inside an index
 REPAIR = "make it again with index --parts neighbours"
@@ -37,7 +37,11 @@ class NeighbourGraph:
     def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, vectors: str) -> None:
         self.path, self._ids, self.edges, self.weights, self.vectors = path, ids, edges, weights, vectors
         self.docids: Sequence[str] = ids.names
-        self.fingerprint = fingerprint("graph", *(sample(path / name) for name in (EDGES, WEIGHTS)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this graph from others."""
+        return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
 
     @property
     def k(self) -> int:

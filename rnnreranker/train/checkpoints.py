@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files import write_json
 from rnnreranker.train.params import TrainParams
-from rnnreranker.vectors.validity import sample
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 
@@ -44,12 +43,6 @@ def training_arguments(params: TrainParams, place: Path, checkpoints: bool, devi
         use_cpu=device == "cpu",
         log_level="error",
     )
-
-
-def weights_of(folder: Path) -> str:
-    """16 hexadecimal digits that change with the weights of a model folder."""
-    files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
-    return fingerprint(*(part for file in files for part in (file.name, sample(file))))
 
 
 def resume_from(place: Path, belongs: str) -> Path | None:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.command import say
+from rnnreranker.encode.model_folder import content_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
 from rnnreranker.process.phases import phase
-from rnnreranker.train.checkpoints import resume_from, training_arguments, weights_of
+from rnnreranker.train.checkpoints import resume_from, training_arguments
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.samples import check_index, renumber, training_and_validation
 from rnnreranker.train.table import load_table
@@ -143,7 +144,7 @@ def train_encoder(
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
-        *(settings, weights_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
+        *(settings, content_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
         torch.get_num_threads(),
         *(
             [[s.qid, topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in chosen]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import fingerprint
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import LARGE, PART, READERS, MappedRows
-from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
+from rnnreranker.vectors.validity import check_fetch, check_finite, check_search
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file
@@ -56,7 +56,11 @@ class FaissFolder:
         self.exact = self.kind in EXACT
         self._many = self._path.stat().st_size >= LARGE
         self._warned = self.exact
-        self.fingerprint = fingerprint("faiss", sample(self._path), sample(folder / "docid"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others."""
+        return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""

@@ -11,7 +11,6 @@ from rnnreranker.files.json_files import read_json
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows
 from rnnreranker.vectors.matrix_files import MatrixVectors
-from rnnreranker.vectors.validity import sample
 
 
 class FlexVectors(MatrixVectors):
@@ -37,7 +36,7 @@ class FlexVectors(MatrixVectors):
         if expected != len(matrix):
             raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
         ids, origin = docnos_of(folder)
-        self._use(MappedRows([matrix]), path, ids, origin, [sample(path)])
+        self._use(MappedRows([matrix]), path, ids, [path, origin])
 
 
 def _meta(folder: Path) -> dict[str, int]:

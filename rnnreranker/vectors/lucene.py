@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.vectors.exact import SPARE, best_first, inner_products
 from rnnreranker.vectors.lucene_reader import LuceneReader
-from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
+from rnnreranker.vectors.validity import check_fetch, check_finite, check_search
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
 
@@ -49,7 +49,7 @@ class LuceneVectors:
             f"{self._path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
             "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
         )
-        newest = max(self._path.glob("segments_*"), key=lambda file: file.stat().st_mtime_ns, default=None)
+        newest = max(self._path.glob("segments_*"), key=lambda file: (len(file.name), file.name), default=None)
         if newest is None:
             raise InputError(f"{self._path}: no Lucene index in this folder (no file segments_*)")
         if any(self._path.glob("*.si")) and not has_vectors(self._path):  # said without Java
@@ -63,7 +63,7 @@ class LuceneVectors:
         self.docids: Sequence[str] = _Docids(self._reader)
         self._lock = threading.Lock()  # Lucene's iterators are one thread's at a time
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
-        self.fingerprint = fingerprint("lucene", sample(newest), len(self.docids), self.dimension)
+        self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""

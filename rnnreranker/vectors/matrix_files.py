@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.vectors.exact import exact_search
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows, map_matrix
-from rnnreranker.vectors.validity import check_fetch, check_finite, check_search, sample
+from rnnreranker.vectors.validity import check_fetch, check_finite, check_search
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
@@ -44,17 +45,21 @@ class MatrixVectors:
         rows = MappedRows(matrices)
         if not ids.is_file():
             raise InputError(f"{ids}: no such file; {whole} needs its {len(rows)} docids there, one a line")
-        self._use(rows, whole, read_ids(ids), ids, [sample(path) for path in paths])
+        self._use(rows, whole, read_ids(ids), [*paths, ids])
 
-    def _use(self, rows: MappedRows, path: Path, ids: Ids, origin: Path, samples: Sequence[bytes]) -> None:
-        self._matrix, self._path, self._ids = rows, path, ids
+    def _use(self, rows: MappedRows, path: Path, ids: Ids, files: Sequence[Path]) -> None:
+        self._matrix, self._path, self._ids, self._files = rows, path, ids, files
         self.docids: Sequence[str] = ids.names
         self.dimension = rows.dimension
         if len(self.docids) != len(rows):
             raise InputError(
-                f"{origin}: has {len(self.docids)} docids but {path} has {len(rows)} rows; expected as many"
+                f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(rows)} rows; expected as many"
             )
-        self.fingerprint = fingerprint("matrix", *samples, sample(origin))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others."""
+        return fingerprint("matrix", *map(file_digest, self._files))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""

@@ -20,7 +20,11 @@ class VectorSource(Protocol):
     docids: Sequence[str]  # row number -> docid
     dimension: int
     exact: bool  # False where the stored vectors are lossy (PQ, SQ8)
-    fingerprint: str
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others; of files, their whole content."""
+        ...
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""

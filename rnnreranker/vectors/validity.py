@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from rnnreranker.errors import InputError
-
-SAMPLE = 2**16  # bytes
-SAMPLES = 64
 
 
 def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,16 +57,3 @@ def check_search(queries: np.ndarray, hits: int, dimension: int) -> np.ndarray:
     if not finite.all():
         raise InputError(f"query vector {int(np.flatnonzero(~finite)[0])} has NaN or infinite values; encode it again")
     return queries
-
-
-def sample(path: Path) -> bytes:
-    """Bytes that stand for a file's content: its size and, where it is larger than 4 MiB, 64 stretches of it."""
-    size = path.stat().st_size
-    with open(path, "rb") as stream:
-        if size <= SAMPLE * SAMPLES:
-            return stream.read()
-        parts = [str(size).encode()]
-        for i in range(SAMPLES):
-            stream.seek((size - SAMPLE) * i // (SAMPLES - 1))
-            parts.append(stream.read(SAMPLE))
-    return b"".join(parts)
