@@ -5,6 +5,9 @@ VENV ?= .venv
 # be allowed to keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
+# PyPI's torch for Linux brings CUDA, some gigabytes: where there is no NVIDIA GPU, and nobody asks for another by
+# TORCH_FLAGS, the build for processors is tried first; where it cannot be had, PyPI's does as well
+CPU_TORCH ?= --index-url https://download.pytorch.org/whl/cpu
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
 .PHONY: demo test test-slow lint docs clean
@@ -29,6 +32,10 @@ docs: $(VENV)/dev.stamp
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:
 	$(PYTHON) -m venv $(VENV)
+	if [ -z "$(TORCH_FLAGS)" ] && [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null; then \
+	  $(PIP) --no-deps --retries 0 --timeout 20 torch $(CPU_TORCH) 2>/dev/null \
+	    || echo "PyTorch's build for processors cannot be had from here: taking PyPI's, which may be gigabytes larger"; \
+	fi
 	$(PIP) torch $(TORCH_FLAGS)
 	touch $@
 

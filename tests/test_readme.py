@@ -138,3 +138,8 @@ def leads_somewhere(page: Path, link: str) -> bool:
         return target.exists()
     headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
     return heading in [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
+
+
+def test_the_readme_and_make_take_the_same_build_of_torch() -> None:
+    (index_url,) = re.findall(r"^CPU_TORCH \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"pip install --no-deps -c constraints.txt torch {index_url} " in README
