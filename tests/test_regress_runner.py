@@ -20,6 +20,7 @@ import pytest
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.process import interrupts
 from rnnreranker.record import read_records
 from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
@@ -645,7 +646,7 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
     lacking = ["--documents", "tripclick", "--no-dense", "--bm25", "--output", str(place / "x")]
     monkeypatch.setattr(sys, "argv", ["index", *lacking])
     assert command.run(index) == command.BAD_INPUT
-    monkeypatch.setenv(command.STEP, "1")
+    monkeypatch.setenv(interrupts.STEP, "1")
     assert command.run(index) == command.UNAVAILABLE
     assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
     monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])

@@ -28,6 +28,7 @@ from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.locks import alone
 from rnnreranker.method import Inputs
+from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: s
         return
     import joblib
 
-    with _backend(backend, cluster) as name, joblib.parallel_config(backend=name, n_jobs=jobs):
+    with left_to_this_process(), _backend(backend, cluster) as name, joblib.parallel_config(backend=name, n_jobs=jobs):
         calls = (joblib.delayed(make_shard)(job, shard) for shard in shards)
         if backend in ("threads", "loky"):
             done = joblib.Parallel(return_as="generator_unordered")(calls)

@@ -7,23 +7,28 @@ when it has not ended by itself. Before and after the work the process ends at o
 
 from __future__ import annotations
 
+import _signal  # `signal` makes enumerations first, and until the handlers stand every millisecond counts
+import _thread
+import contextlib
 import os
-import shutil
-import signal
 import sys
-import threading
 import time
-from pathlib import Path
-from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 0.6  # seconds that the main thread has for its own way out
+TYPE_CHECKING = False  # as type checkers understand it, without the import of `typing`
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
+PATIENCE = 0.4  # seconds that the main thread has for its own way out
 SAID = "interrupted: nothing half-written; run the same command again to go on"
+STEP = "RNNRERANKER_STEP"  # set in the environment: the command is a step of another one, which says that line itself
 
 received = 0  # the number of the signal
 unfinished: set[Path] = set()  # temporary files and folders that whoever ends the process removes
 _installed = _working = False
-_ending = threading.Lock()
+_ending = _thread.allocate_lock()
 _stderr = 2  # a file descriptor of this module's own, where the other one may be turned elsewhere for a while
 
 
@@ -37,12 +42,15 @@ def install_for(package: str) -> None:
 def _install() -> None:
     global _installed, _stderr
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
-            signal.signal(number, _handle)
+        if _signal.getsignal(number) is not _signal.SIG_IGN:  # as nohup asks
+            _signal.signal(number, _handle)
     _installed = True
+    import shutil  # noqa: F401  while there is time: `_finish` has none
+    import threading
+
     read, write = os.pipe()
     os.set_blocking(write, False)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     try:
         _stderr = os.dup(2)
     except OSError:  # closed by whoever started the command
@@ -55,9 +63,9 @@ def _leave() -> None:
     """A forked process is not the command: it has Python's own handlers, and does not wake the parent's thread."""
     global _installed
     _installed = False
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
 
 
 def begin() -> None:
@@ -74,7 +82,7 @@ def end() -> None:
 
 def finish() -> int:
     """The exit code of an interrupted command, of which its line has been said; of a process of its own, no return."""
-    number = received or signal.SIGINT
+    number = received or _signal.SIGINT
     if _installed:
         _finish(number)
     print(SAID, file=sys.stderr)
@@ -87,6 +95,8 @@ def _handle(number: int, frame: FrameType | None) -> None:
         _finish(number)
     received = number
     sys.unraisablehook = lambda _: None  # where it is raised in a finaliser, Python would show it
+    import threading
+
     threading.excepthook = lambda _: None
     raise KeyboardInterrupt
 
@@ -95,20 +105,57 @@ def _watch(pipe: int) -> None:
     """Wait for one of the signals, then for the main thread, then no longer."""
     while (number := os.read(pipe, 1)[0]) not in SIGNALS:
         pass
+    _end_children()
     time.sleep(PATIENCE)
     _finish(number)
+
+
+def _end_children() -> None:
+    """Pass the signal on to the processes that this one has started, where the system tells which they are (Linux)."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as stream:
+                children = [int(child) for child in stream.read().split()]
+            for child in children:
+                with contextlib.suppress(OSError):  # ended meanwhile
+                    os.kill(child, _signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def left_to_this_process() -> Iterator[None]:
+    """Processes of libraries that are started in the block are not woken by Ctrl-C: this one ends them, in silence."""
+    if os.name != "posix":
+        yield
+        return
+    warnings = os.environ.get("PYTHONWARNINGS")
+    ignored = "ignore:resource_tracker"  # that of joblib says what it clears away where a signal has left it
+    os.environ["PYTHONWARNINGS"] = f"{warnings},{ignored}" if warnings else ignored
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])  # other threads still take the signal
+    try:
+        yield
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        if warnings is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = warnings
 
 
 def _finish(number: int) -> None:
     if not _ending.acquire(blocking=False):  # another thread, or the same one before a second signal, is at it
         return
-    for path in list(unfinished):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    _end_children()
+    if unfinished:
+        import shutil
+
+        for path in list(unfinished):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
     clear = "\r\x1b[K" if os.isatty(_stderr) else ""
     try:
-        os.write(_stderr, f"{clear}{SAID}\n".encode())
+        if STEP not in os.environ:
+            os.write(_stderr, f"{clear}{SAID}\n".encode())
     finally:
         os._exit(128 + number)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rnnreranker import command
 from rnnreranker.command import say
+from rnnreranker.process import interrupts
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.measure import Key, measure
 from rnnreranker.regress.obstacles import memory_gb, obstacles
@@ -201,7 +202,7 @@ def _process(step: Step) -> tuple[int, str]:
     """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    environment = {**os.environ, command.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, interrupts.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         tails = {"out": b"", "err": b""}
 
@@ -215,11 +216,7 @@ def _process(step: Step) -> tuple[int, str]:
         threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
         for thread in threads:
             thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:  # SIGTERM comes to this process alone
-            process.terminate()
-            raise
+        for thread in threads:
+            thread.join()
     lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.command import progress
+from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.study.arms import Arm, Side
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.trial import Setting, run_trial
@@ -40,8 +41,9 @@ def run_arms(
         return [_alone(setting, task, arm, folder) for task, arm in progress(work, unit="trials", what="train")]
     _ = setting.identity  # once, before the setting goes to every process
     pool = Parallel(n_jobs=jobs, return_as="generator")
-    found = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
-    return list(progress(found, unit="trials", total=len(work), what="train"))
+    with left_to_this_process():
+        found = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
+        return list(progress(found, unit="trials", total=len(work), what="train"))
 
 
 def choose_rates(
