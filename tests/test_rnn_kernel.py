@@ -226,3 +226,13 @@ def test_numpys_blas_has_one_thread_while_contexts_are_scored(threads: int) -> N
     if not seen:
         pytest.skip("numpy does not bring a BLAS of its own here")
     assert set(seen) == {1}
+
+
+def test_the_kernel_is_compiled_when_it_is_loaded() -> None:
+    chunks.engine.cache_clear()
+    chunks.engine()
+    before = list(kernel._score_chunk.signatures)
+    vectors = context("close", 9)[None]
+    rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams(), lengths=[5])
+    jaccard_similarity(vectors, RnnParams(k=3, weight="exp", scale="none"), probes=(0, 2))
+    assert kernel._score_chunk.signatures == before != []

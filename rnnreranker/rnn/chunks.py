@@ -16,6 +16,7 @@ from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.process.phases import phase
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn.params import RnnParams
 
 CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in the second-level cache
 
@@ -56,6 +57,13 @@ def engine() -> Engine:
             with phase("loading the kernel"):
                 from rnnreranker.rnn.kernel import score_contexts
 
+                size = np.array([2])  # one small context: compiled, or read from numba's cache, before the work begins
+                gram, probes, out = (
+                    np.eye(2, dtype=np.float32).reshape(1, 4),
+                    np.zeros((1, 1), int),
+                    np.zeros((1, 1, 2)),
+                )
+                score_contexts(gram, size, EngineSetting.of(RnnParams(), size), probes, out, np.zeros(1))
             return score_contexts
         reason = "numba is switched off by NUMBA_DISABLE_JIT"
     except ImportError as error:
