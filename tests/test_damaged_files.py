@@ -130,7 +130,7 @@ AMBIGUOUS = {
     "a: &a [1,1,1,1,1,1,1,1]\n"
     + "".join(
         f"{new}: &{new} [{','.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
-    ): "not YAML .more than 1000000 values",
+    ): "not YAML .more than 100000 values",
     "k: !!int x": "not YAML .a value that its tag does not fit",
     "? [a]\n: b": "not YAML .a key that is no text",
     "k: \x07": "not YAML ",
