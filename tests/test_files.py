@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -156,3 +158,71 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     write_folder(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "file").read_text() == "new"
+
+
+def held(path: Path) -> IO[bytes]:
+    """An open file or folder as its writer holds it."""
+    stream = os.fdopen(os.open(path, os.O_RDONLY), "rb") if path.is_file() else None
+    assert stream is not None
+    fcntl.flock(stream, fcntl.LOCK_EX)
+    return stream
+
+
+def test_what_killed_processes_left_goes_with_the_next_write(tmp_path: Path) -> None:
+    left, others = tmp_path / ".out.txt.123.tmp", tmp_path / ".out.txt.gz.123.tmp"
+    for write in (write_atomically, check_writable):
+        for path in (left, others):
+            path.write_text("half")
+        with contextlib.ExitStack() as stack:
+            if write is write_atomically:
+                stack.enter_context(write(tmp_path / "out.txt"))
+            else:
+                write(tmp_path / "out.txt")
+            assert not left.exists()
+        assert others.exists()
+    left.write_text("half")
+    with held(left), write_atomically(tmp_path / "out.txt") as stream:  # its writer is at work
+        stream.write(b"whole")
+    assert left.read_text() == "half"
+    (tmp_path / ".out.7.tmp").mkdir()
+    (tmp_path / ".out.7.tmp" / "file").write_text("half")
+    write_folder(tmp_path / "out", "whole")
+    assert sorted(os.listdir(tmp_path)) == [left.name, others.name, "out", "out.txt"]
+
+
+def test_nobody_takes_away_what_is_being_written(tmp_path: Path) -> None:
+    with folder_written_whole(tmp_path / "out") as first:
+        (first / "file").write_text("first")
+        done = []
+
+        def other() -> None:
+            write_folder(tmp_path / "out", "second")
+            done.append((tmp_path / "out" / "file").read_text())
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert done == ["second"]
+    assert (tmp_path / "out" / "file").read_text() == "first"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_an_interrupted_exchange_of_folders_leaves_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """The signal comes right after the nth rename has been made."""
+    out, renamed, plain = tmp_path / "out", [], os.replace
+    write_folder(out, "old")
+
+    def interrupted(old: Path, new: Path) -> None:
+        plain(old, new)
+        renamed.append(new)
+        if len(renamed) == nth:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(out, "new")
+    assert (out / "file").read_text() == ("old", "new")[nth - 1]
+    assert os.listdir(tmp_path) == ["out"]

@@ -1,6 +1,13 @@
 """Files as every room reads and writes them: whole or not at all, and one line for what keeps them from it."""
 
-from rnnreranker.files.atomic import cache_home, check_writable, folder_written_whole, write_atomically, write_json
+from rnnreranker.files.atomic import (
+    cache_home,
+    check_writable,
+    folder_written_whole,
+    put_folder,
+    write_atomically,
+    write_json,
+)
 from rnnreranker.files.contents import file_digest, files_digest, fingerprint
 from rnnreranker.files.reading import check_no_nul, first_line, open_bytes, read_bytes, read_lines, read_text
 
@@ -14,6 +21,7 @@ __all__ = [
     "first_line",
     "folder_written_whole",
     "open_bytes",
+    "put_folder",
     "read_bytes",
     "read_lines",
     "read_text",

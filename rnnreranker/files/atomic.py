@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rnnreranker.errors import InputError, no_space
+from rnnreranker.files.leftovers import temporary
 from rnnreranker.process import interrupts
 
 
@@ -37,32 +38,30 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     path = _behind_links(Path(path))
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
-    in_place = _is_device(path)
-    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        if not in_place:
-            interrupts.unfinished.add(temporary)
-        raw = open(temporary, "wb")  # noqa: SIM115  closed below
-    except OSError as error:
-        interrupts.unfinished.discard(temporary)
-        raise _unwritable(path, error) from None
-    try:
-        with raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
-                    yield stream  # type: ignore[misc]
-            else:
-                yield raw
-        if not in_place:
-            os.replace(temporary, path)
+        if _is_device(path):
+            with _opened(path, path) as stream:
+                yield stream
+        else:
+            with temporary(path, Path.touch) as name:
+                with _opened(name, path) as stream:
+                    yield stream
+                os.replace(name, path)
     except BrokenPipeError:  # a reader that has gone is no fault of the path
         raise
     except OSError as error:
         raise _unwritable(path, error) from None
-    finally:
-        if not in_place:
-            temporary.unlink(missing_ok=True)
-            interrupts.unfinished.discard(temporary)
+
+
+@contextlib.contextmanager
+def _opened(name: Path, path: Path) -> Iterator[IO[bytes]]:
+    """A stream to the file `name`, which compresses when that is to be `path` and ends in .gz."""
+    with open(name, "wb") as raw:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                yield stream  # type: ignore[misc]
+        else:
+            yield raw
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -82,10 +81,9 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             raise InputError(f"{path}: is a folder, expected the name of a file to write")
         if _is_device(path):
             continue
-        probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
         try:
-            probe.touch()
-            probe.unlink()
+            with temporary(path, Path.touch):
+                pass
         except OSError as error:
             raise _unwritable(path, error) from None
 
@@ -103,45 +101,48 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = _behind_links(Path(path))
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file, expected the name of a folder to write")
-    aside = path.with_name(f".{path.name}.old")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    aside = _aside(path)
+    begun = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if aside.exists() and not path.exists():  # a write was killed between its two renames
             os.replace(aside, path)
-        shutil.rmtree(temporary, ignore_errors=True)
-        interrupts.unfinished.add(temporary)
-        temporary.mkdir()
+        with temporary(path, Path.mkdir) as name:
+            begun = True
+            yield name
+            put_folder(name, path)
     except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        yield temporary
-        _swap(temporary, path, aside)
-    except OSError as error:
-        if no_space(error):
+        if no_space(error) or not begun:
             raise _unwritable(path, error) from None
         raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        interrupts.unfinished.discard(temporary)
 
 
-def _swap(new: Path, path: Path, aside: Path) -> None:
-    """Give the new folder its name; at every moment the old one or the new one is there whole, here or aside."""
+def put_folder(new: Path, path: Path) -> None:
+    """Give a whole new folder its name; at every moment the old one or the new one is there whole, here or aside.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    aside = _aside(path)
     try:
         if path.exists():
             if aside.exists():
                 shutil.rmtree(aside)  # of a write that was killed after its renames
             os.replace(path, aside)
-        try:
-            os.replace(new, path)
-        except OSError:
-            if aside.exists():
-                os.replace(aside, path)
-            raise
+        os.replace(new, path)
     except OSError as error:
         raise _unwritable(path, error) from None
-    shutil.rmtree(aside, ignore_errors=True)
+    finally:
+        if path.exists():
+            interrupts.unfinished.add(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+            interrupts.unfinished.discard(aside)
+        elif aside.exists():
+            os.replace(aside, path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
 
 
 def _behind_links(path: Path) -> Path:

@@ -24,7 +24,7 @@ from rnnreranker import __version__
 from rnnreranker.command import progress
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files import fingerprint, put_folder, write_json
 from rnnreranker.files.json_files import read_json
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
@@ -96,9 +96,7 @@ def build_index(
             "versions": _versions(parts),
         }
         write_json(result / DESCRIPTION, described)
-        if output.exists():
-            shutil.rmtree(output)
-        os.replace(result, output)
+        put_folder(result, output)
         shutil.rmtree(partial)
     return Built(output, count, min(count, max(part.reused for part in parts)))
 
@@ -130,9 +128,7 @@ def add_parts(
         for part in parts:
             described["parts"][part.name] = part.write(result, output / FOLDER, count)
         for made in list(result.iterdir()):
-            if (output / made.name).is_dir():
-                shutil.rmtree(output / made.name)
-            os.replace(made, output / made.name)
+            (put_folder if made.is_dir() else os.replace)(made, output / made.name)
         marks = [mark for part in parts for mark in part.marks]
         described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
         described["versions"] |= _versions(parts)
