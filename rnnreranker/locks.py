@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from rnnreranker.command import say
@@ -37,8 +37,7 @@ def is_at(file: int, path: Path) -> bool:
         return False
 
 
-@contextmanager
-def alone(output: Path, waiting: str) -> Iterator[bool]:
+def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
     """A block that one process at a time is in for an output, and whether it had to wait; it keeps `.NAME.lock`.
 
     A process that is killed holds nothing: the file it leaves is taken by the next.
@@ -46,21 +45,49 @@ def alone(output: Path, waiting: str) -> Iterator[bool]:
     Raises:
         InputError: a folder that cannot be written.
     """
+    return _alone(output, lambda file: hold(file, waiting))
+
+
+def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
+    """As `alone`, but where another process is at it this one does not wait.
+
+    Raises:
+        InputError: another process is at it, `doing` says what it does; a folder that cannot be written.
+    """
+
+    def take(file: int) -> bool:
+        try:
+            import fcntl
+        except ImportError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{output}: another process is {doing}; wait for it, or give another --output") from None
+        return False
+
+    return _alone(output, take)
+
+
+@contextmanager
+def _alone(output: Path, take: Callable[[int], bool]) -> Iterator[bool]:
     path = output.with_name(f".{output.name}.lock")
     waited = False
     while True:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             lock = open(path, "w")  # noqa: SIM115  closed below
         except OSError as error:
             raise InputError(
                 f"{output}: cannot be written ({error.strerror or error}); choose a folder that exists and is yours"
             ) from None
         with lock:
-            waited = hold(lock.fileno(), waiting) or waited
+            waited = take(lock.fileno()) or waited
             if not is_at(lock.fileno(), path):
                 continue
             try:
                 yield waited
             finally:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # whoever comes next takes the file as it is
+                    path.unlink()
             return

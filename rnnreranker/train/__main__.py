@@ -10,6 +10,7 @@ from pathlib import Path
 from rnnreranker import command
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
+from rnnreranker.locks import sole
 from rnnreranker.process.phases import phase
 from rnnreranker.scorer.params import ScorerParams
 from rnnreranker.settings import choices, flag, hints_of
@@ -40,13 +41,14 @@ def main(argv: Sequence[str]) -> int:
 
     with phase("reading labels and vectors"):
         found = load_inputs(args, params)
-    with phase("training"):
+    output = Path(args.output)
+    with phase("training"), sole(output, "training to it"):
         trained = train_encoder(
             found.labels,
             found.source,
             found.topics,
             args.encoder,
-            args.output,
+            output,
             params,
             validation=found.validation,
             pooling=args.pooling,
@@ -61,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
     if args.plots:
         from rnnreranker.train.plots import write_plots
 
-        for path in write_plots(args.plots, {Path(args.output).name: trained.record}):
+        for path in write_plots(args.plots, {output.name: trained.record}):
             command.put(path)
     before = trained.history[0]
     for name in ("loss", "kl", "RR@10", "nDCG@10"):

@@ -1,0 +1,85 @@
+"""Trainings of every kind that are killed and begun again: all files of their folders are those of no kill."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_encoder import DOCUMENTS, files_of, make_encoder, make_qrels, make_run, make_source, make_topics
+
+from rnnreranker.errors import InputError
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.locks import sole
+from rnnreranker.method import Inputs
+from rnnreranker.scorer.params import ScorerParams
+from rnnreranker.train import trainer
+from rnnreranker.train.params import training_settings
+from rnnreranker.train.training import train_encoder
+
+BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2, "candidates": 8}
+KINDS: dict[str, dict[str, Any]] = {
+    "passes averaged, dropout": {"accumulate": 2, "dropout": 0.3, "epochs": 3},
+    "stopped early": {"patience": 2, "learning_rate": 1e-9, "key_measure": "RR@10", "warmup": 0.5},
+    "neutral documents": {"neutrality_weight": 2.0},
+    "margins, layers frozen": {"loss": "margin", "frozen_layers": 1, "random_negatives": 2},
+    "a projection": {"dimension": 20},
+    "a scorer of candidates alone": {"scorer": "feed-forward"},
+    "a scorer of all candidates, renewed": {"scorer": "encoder", "refresh_every": 3},
+}
+QUICK = ("passes averaged, dropout", "stopped early")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.mark.parametrize(
+    "kind", [*list(KINDS)[:2], *(pytest.param(kind, marks=pytest.mark.slow) for kind in list(KINDS)[2:])]
+)
+def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = dict(KINDS[kind])
+    scorer = ScorerParams(chosen.pop("scorer"), blocks=1, heads=2, width=8) if "scorer" in chosen else None
+    source = make_source(tmp_path, chosen.pop("dimension", 32))
+    params, loss = training_settings(BASE | chosen)
+    labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
+    neutral = {f"d{n}": n % 2 for n in range(DOCUMENTS)} if params.neutrality_weight else None
+
+    def trained(name: str) -> dict[str, bytes]:
+        train_encoder(
+            labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean", loss=loss,
+            scorer=scorer, neutrality=neutral,
+        )  # fmt: skip
+        return files_of(tmp_path / name)
+
+    compute = trainer.CoderTrainer.compute_loss
+
+    def killed(self: trainer.CoderTrainer, *args: Any, **kwargs: Any) -> Any:
+        if self.state.global_step == 3:
+            raise KeyboardInterrupt
+        return compute(self, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trained("again")
+    assert sorted(path.name for path in (tmp_path / "again.checkpoints").glob("checkpoint-*")) == ["checkpoint-2"]
+    again, whole = trained("again"), trained("whole")
+    assert {name for name in whole.keys() | again.keys() if whole.get(name) != again.get(name)} == set()
+
+
+def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:
+    with (
+        sole(tmp_path / "model", "training to it"),
+        pytest.raises(InputError, match=r"model: another process is training to it; wait for it, or give another"),
+        sole(tmp_path / "model", "training to it"),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with open(tmp_path / ".model.lock", "w") as left:  # a killed process leaves the file and no lock
+        fcntl.flock(left, fcntl.LOCK_EX)
+    with sole(tmp_path / "model", "training to it"):
+        pass
+    assert list(tmp_path.iterdir()) == []
