@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -231,6 +234,36 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     assert search(_toy, SMALL, 30, seed=4) != whole
     with pytest.raises(InputError, match="the storage holds trials of another seed"):
         search(_toy, SMALL, 30, seed=4, storage=parts)
+
+
+@pytest.mark.parametrize("cut", [1, 30, None])
+def test_a_journal_whose_last_line_is_cut_goes_on_to_the_same_trials(tmp_path: Path, cut: int | None) -> None:
+    """A disk that is full, or a kill, cuts a line in two; None: the first one."""
+    whole = search(_toy, SMALL, 4, seed=3, random_trials=2)
+    journal = tmp_path / "trials"
+    search(_toy, SMALL, 2, seed=3, storage=journal, random_trials=2)
+    content = journal.read_bytes()
+    journal.write_bytes(content[:-cut] if cut else content[:40])
+    assert search(_toy, SMALL, 4, seed=3, storage=journal, random_trials=2) == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["trials"]
+
+
+def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("a line\nhalf a line")
+    with pytest.raises(InputError, match=r"thesis\.tex: not a journal of trials"):
+        search(_toy, SMALL, 2, storage=tmp_path / "thesis.tex")
+    assert (tmp_path / "thesis.tex").read_text() == "a line\nhalf a line"
+
+
+def test_an_interrupted_trial_is_no_news(tmp_path: Path) -> None:
+    code = (
+        "from rnnreranker.tune.trials import search\nfrom rnnreranker.tune.space import Space\n"
+        "def interrupted(params, report): raise KeyboardInterrupt\n"
+        "try: search(interrupted, Space(), 2, storage='trials')\nexcept KeyboardInterrupt: pass"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == ("", "")
 
 
 def test_the_default_is_tried_after_a_kill_in_the_first_trial(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rnnreranker.command import progress, say
 from rnnreranker.errors import InputError, ParameterError, require
+from rnnreranker.tune.journal import journal
 
 if TYPE_CHECKING:
     import optuna
@@ -95,38 +95,40 @@ def search(
     if trials < 1:
         raise InputError(f"trials={trials}: expected an integer >= 1")
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = _opened(optuna, storage, name, random_trials)
-    _check_same(study, {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})})
-    _end_killed(optuna, study)
-    done = len(_finished(optuna, study))
-    if start := space.as_trial(space.fixed):
-        _enqueue_default(optuna, study, start)
+    with journal(storage) as kept:
+        study = _study(optuna, kept, name, random_trials)
+        _check_same(
+            study, {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
+        )
+        _end_killed(optuna, study)
+        done = len(_finished(optuna, study))
+        if start := space.as_trial(space.fixed):
+            _enqueue_default(optuna, study, start)
 
-    def evaluated(trial: Any) -> float:
-        def report(step: int, value: float) -> None:
-            trial.report(value, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
+        def evaluated(trial: Any) -> float:
+            def report(step: int, value: float) -> None:
+                trial.report(value, step)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
 
-        params = space.suggest(trial)
-        try:
-            return objective(params, report)
-        except ParameterError as error:  # an exponential weight that overflows on these scores
-            say(f"trial {trial.number} left out: {error}")
-            raise optuna.TrialPruned from None
+            params = space.suggest(trial)
+            try:
+                return objective(params, report)
+            except ParameterError as error:  # an exponential weight that overflows on these scores
+                say(f"trial {trial.number} left out: {error}")
+                raise optuna.TrialPruned from None
 
-    for number in progress(range(done, trials), unit="trials", what=name):
-        study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
-        study.optimize(evaluated, n_trials=1)
-    finished = _finished(optuna, study)[:trials]
-    history = tuple(trial.value if trial.state.name == "COMPLETE" else None for trial in finished)
-    complete = [trial for trial in finished if trial.state.name == "COMPLETE"]
-    if not complete:
-        raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
-    best = max(complete, key=lambda trial: (trial.value, -trial.number))
-    found = space.suggest(optuna.trial.FixedTrial(best.params))
-    return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
+        for number in progress(range(done, trials), unit="trials", what=name):
+            study.sampler = optuna.samplers.TPESampler(seed=seed + number, n_startup_trials=random_trials)
+            study.optimize(evaluated, n_trials=1)
+        finished = _finished(optuna, study)[:trials]
+        history = tuple(trial.value if trial.state.name == "COMPLETE" else None for trial in finished)
+        complete = [trial for trial in finished if trial.state.name == "COMPLETE"]
+        if not complete:
+            raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
+        best = max(complete, key=lambda trial: (trial.value, -trial.number))
+        found = space.suggest(optuna.trial.FixedTrial(best.params))
+        return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
 
 
 def each_kept(
@@ -149,28 +151,18 @@ def each_kept(
         MissingDependencyError: without optuna.
     """
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = _opened(optuna, storage, name, RANDOM_TRIALS)
-    _check_same(study, about)
-    _end_killed(optuna, study)
-    for number in progress(range(len(_finished(optuna, study)), count), unit="settings", what=name):
-        trial = study.ask()
-        study.tell(trial, value(number))
-    return [float(trial.value) for trial in _finished(optuna, study)[:count]]
+    with journal(storage) as kept:
+        study = _study(optuna, kept, name, RANDOM_TRIALS)
+        _check_same(study, about)
+        _end_killed(optuna, study)
+        for number in progress(range(len(_finished(optuna, study)), count), unit="settings", what=name):
+            trial = study.ask()
+            study.tell(trial, value(number))
+        return [float(trial.value) for trial in _finished(optuna, study)[:count]]
 
 
-def _opened(optuna: Any, storage: str | Path | None, name: str, random_trials: int) -> optuna.Study:
-    kept = None
-    if storage is not None:
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-
-        try:
-            Path(storage).parent.mkdir(parents=True, exist_ok=True)
-            kept = JournalStorage(JournalFileBackend(str(storage)))
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{storage}: not a journal of trials ({error}); give another --storage") from None
-    logging.getLogger("optuna").setLevel(logging.WARNING)
+def _study(optuna: Any, kept: Any, name: str, random_trials: int) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of every trial that an error or a signal ends
     pruner = optuna.pruners.MedianPruner(n_startup_trials=random_trials, n_warmup_steps=1)
     return optuna.create_study(storage=kept, study_name=name, direction="maximize", pruner=pruner, load_if_exists=True)
 
