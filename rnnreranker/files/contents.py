@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -11,7 +12,9 @@ from typing import Any
 
 from rnnreranker.errors import InputError
 from rnnreranker.files.atomic import cache_home, write_json
+from rnnreranker.process.phases import phase
 
+LARGE = 2**28  # bytes that take so long that a terminal is told
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
 
 
@@ -43,7 +46,8 @@ def file_digest(path: Path) -> str:
         stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         if known := _known(remembered, stamp):
             return known
-        with open(path, "rb") as stream:
+        slow = phase(f"digest of {path.name}") if stat.st_size >= LARGE else contextlib.nullcontext()
+        with open(path, "rb") as stream, slow:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; it was there or should be: get it again") from None
