@@ -48,14 +48,16 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
             interrupts.end()
     except KeyboardInterrupt:
         return interrupts.finish()
-    return interrupts.finish() if interrupts.received else code  # some library has kept the signal to itself
+    if interrupts.received:  # some library has kept the signal to itself
+        return interrupts.finish()
+    return interrupts.leave(code)
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
     try:
         _check_memory(sys.argv[1:])
         phases.start()
-        with phases.phase("starting"):
+        with phases.phase(phases.STARTING):
             code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
@@ -95,7 +97,7 @@ def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what
     if sys.stderr.isatty() and not os.get_terminal_size(sys.stderr.fileno()).columns:
         shown_as |= {"ncols": 80, "nrows": 24}  # on a terminal that does not know its size tqdm shows nothing
     bar = tqdm(iterable, total=total, disable=None, file=sys.stderr, **shown_as)
-    with phases.shown_by_itself():
+    with phases.shown_by_itself(bar.refresh):
         yield from bar
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.process.phases import phase
 
 OLDEST = 21
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
@@ -41,6 +42,7 @@ rootLogger.appenderRef.err.ref = err
 
 
 @functools.cache
+@phase("starting Java")
 def start_java() -> None:
     """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
 

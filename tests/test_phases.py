@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from test_negatives import small
 
 from rnnreranker.process import phases
 
@@ -72,6 +73,43 @@ def test_a_pipe_gets_nothing_of_it() -> None:
     argv = [sys.executable, "-c", WORK.format(first=0)]
     done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("a result\n", "the end\n")
+
+
+RERANK = "--run run.txt --index v.npy --encoded-queries q.npy"
+JUDGED = "--qrels qrels.txt --topics topics.tsv"
+AT = {  # a command on tiny inputs → what it says that it is at
+    f"search {RERANK} --topics topics.tsv --output out.txt": ["reading topics", "opening the index", "reranking"],
+    "evaluate run.txt --qrels qrels.txt": ["reading judgements", "reading runs", "evaluating"],
+    f"labels {RERANK} {JUDGED} --output out.parquet": ["reading judgements", "reading runs", "making labels"],
+}
+AT_LENGTH = {
+    f"negatives {RERANK} {JUDGED} --documents docs.tsv --output out.jsonl": ["reading runs", "choosing negatives"],
+    f"diagnose {RERANK} --topics topics.tsv": ["reading runs", "opening the index", "diagnosing"],
+    f"recover {RERANK} {JUDGED}": ["reading judgements", "ranking by the positives"],
+    f"tune {RERANK} {JUDGED} --trials 2 --output out.yaml": ["opening the index", "reading what to tune on"],
+    "fuse run.txt copy.txt --output out.txt": ["reading runs", "fusing"],
+    "regress --list": ["starting"],
+    "bench --quick --only kernel": ["kernel"],
+}
+
+
+@pytest.mark.parametrize("line", [*AT, *(pytest.param(line, marks=pytest.mark.slow) for line in AT_LENGTH)])
+def test_a_command_says_at_once_what_it_is_at(line: str, tmp_path: Path) -> None:
+    """Of `index`, `train` and `study` the tests with models tell."""
+    small(tmp_path)
+    entries = (tmp_path / "run.txt").read_text()
+    (tmp_path / "copy.txt").write_text(entries)
+    if line.startswith("recover"):
+        rows = [entry.split() for entry in entries.splitlines()]
+        (tmp_path / "qrels.txt").write_text("".join(f"{row[0]} 0 {row[2]} {int(int(row[3]) < 4)}\n" for row in rows))
+    pieces = on_terminal([sys.executable, "-m", *f"rnnreranker.{line}".split()], tmp_path)
+    text = "".join(piece for _, piece in pieces)
+    assert [one for one in ("starting", *(AT | AT_LENGTH)[line]) if one not in text] == [], text
+    times = [at for at, _ in pieces]
+    busy = max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert times[0] < 0.5 * busy
+    assert max(after - before for before, after in itertools.pairwise(times)) < 1.5 * busy
+    assert not re.search(r"\d s$", text.split("\r")[-1]), "the line is taken away at the end"
 
 
 def test_seconds_are_those_of_a_phase_alone() -> None:

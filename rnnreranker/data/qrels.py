@@ -11,6 +11,7 @@ from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.process.phases import phase
 from rnnreranker.runs.words import columns_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits
 _GRADE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+@phase("reading judgements")
 def load_qrels(name: str | Path) -> pandas.DataFrame:
     """Judgements: columns query_id (str), doc_id (str), relevance (int), one row each, in the order of the source.
 

@@ -12,9 +12,11 @@ from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
 from rnnreranker.files.json_files import parse_record
+from rnnreranker.process.phases import phase
 from rnnreranker.runs.words import check_id, columns_of
 
 
+@phase("reading topics")
 def load_topics(name: str | Path) -> dict[str, str]:
     """Query id to query text, in the order of the source.
 

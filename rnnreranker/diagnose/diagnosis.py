@@ -14,6 +14,7 @@ from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
 from rnnreranker.diagnose.terms import NEAR, effects, mean_effects, terms
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
+from rnnreranker.process.phases import phase
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
 from rnnreranker.runs.head import order_by_score
 from rnnreranker.runs.score_use import why_useless
@@ -41,6 +42,7 @@ def sampled(run: Run, count: int = QUERIES) -> Run:
     return run.of_queries(sorted(by_hash[:count]))
 
 
+@phase("diagnosing")
 def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sample: int = QUERIES) -> dict[str, Any]:
     """Everything measured and the verdict, as plain values for JSON (docs/diagnose.md explains each).
 

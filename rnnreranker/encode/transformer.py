@@ -23,7 +23,7 @@ class TransformerModel:
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        with phase("importing torch and transformers"):
+        with phase("importing torch and transformers", "imports"):
             self._torch = require("torch", "encoding text", "torch")
             transformers = require("transformers", "encoding text", "transformers")
             transformers.AutoModel, transformers.AutoTokenizer  # noqa: B018  imported when they are asked for

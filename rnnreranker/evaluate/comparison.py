@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.scores import Scores
+from rnnreranker.process.phases import phase
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
@@ -48,6 +49,7 @@ class Comparison:
     baseline_judged: float
 
 
+@phase("comparing")
 def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[Comparison]:
     """Every run after the first against the first, in every measure.
 

@@ -18,6 +18,7 @@ from rnnreranker.evaluate.measures import (
     topics_that_count,
 )
 from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
+from rnnreranker.process.phases import phase
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Scores:
         return self.measures.index(measure)
 
 
+@phase("evaluating")
 def evaluate(
     runs: Run | Mapping[str, Run] | Sequence[Run],
     qrels: pandas.DataFrame,

@@ -15,7 +15,6 @@ from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
-from rnnreranker.process.phases import phase
 
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
@@ -48,8 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
     started = time.perf_counter()
-    with phase("making the index"):
-        built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
+    built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
     documents = command.counted(built.documents, "document")
     if not made:
         command.say(f"{output}: already complete, {documents}; --overwrite makes it again")

@@ -10,6 +10,7 @@ from rnnreranker.errors import InputError, UnavailableError, no_space
 from rnnreranker.files import folder_written_whole
 from rnnreranker.index.part import Part
 from rnnreranker.java import java_output, start_java
+from rnnreranker.process.phases import phase
 
 
 class Bm25Part(Part):
@@ -32,6 +33,7 @@ class Bm25Part(Part):
         return {}
 
 
+@phase("making the index of words")
 def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -> Path:
     """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
 

@@ -14,6 +14,7 @@ from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
 from rnnreranker.index.part import Part
+from rnnreranker.process.phases import phase
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neigh
 FROM_VECTORS = ("neighbours",)  # made once the dense part stands in the index
 
 
+@phase("making the index")
 def make_index(
     recipe: Recipe, output: Path, *, threads: int | None = None, overwrite: bool = False
 ) -> tuple[Built, list[str]]:

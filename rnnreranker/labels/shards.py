@@ -29,6 +29,7 @@ from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.locks import alone
 from rnnreranker.method import Inputs
 from rnnreranker.process.interrupts import left_to_this_process
+from rnnreranker.process.phases import phase
 from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Shard:
     topics: Mapping[str, str] | None = None
 
 
+@phase("making labels")
 def make_labels(
     output: str | Path,
     job: Job,

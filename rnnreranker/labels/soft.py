@@ -16,6 +16,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
 from rnnreranker.labels.invariants import check_columns, check_labels
+from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     import pyarrow
@@ -103,6 +104,7 @@ class SoftLabels:
         )
 
     @classmethod
+    @phase("reading labels")
     def read(cls, path: str | os.PathLike[str]) -> SoftLabels:
         """The labels of a parquet file written by `write`.
 

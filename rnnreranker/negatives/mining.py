@@ -15,6 +15,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
 from rnnreranker.negatives.filters import Pool, discarded
 from rnnreranker.negatives.params import NegativeParams
+from rnnreranker.process.phases import phase
 
 SUFFIXES = (".parquet", ".jsonl", ".tsv")
 
@@ -28,6 +29,7 @@ class Mined:
     negatives: tuple[str, ...]
 
 
+@phase("choosing negatives")
 def mine(found: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
     """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels.smooth import geometric, jaccard
+from rnnreranker.process.phases import phase
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Visible:
     raw: np.ndarray
 
 
+@phase("ranking by the positives")
 def visible_positives(
     run: Run,
     qrels: pandas.DataFrame,

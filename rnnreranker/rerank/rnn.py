@@ -13,6 +13,7 @@ from rnnreranker.command import progress
 from rnnreranker.errors import InputError
 from rnnreranker.rerank.base import Candidates, Query, Reranker
 from rnnreranker.rnn import RnnParams, rnn_similarity
+from rnnreranker.rnn.chunks import engine
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
 
@@ -60,6 +61,8 @@ class RnnReranker(Reranker):
     def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """As `Reranker.rerank`, many queries at a time; scores of reranked entries are s*."""
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
+        if self.device is None:
+            engine()
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         base = self.run_scores(run)[context]

@@ -9,6 +9,7 @@ from rnnreranker import settings
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import start_java
+from rnnreranker.process.phases import phase
 from rnnreranker.retrieve.base import Retriever
 from rnnreranker.settings import setting
 
@@ -48,7 +49,8 @@ class Bm25Retriever(Retriever):
 
         index, topics = self.inputs.words, self.inputs.topics
         start_java()
-        from pyserini.search.lucene import LuceneSearcher
+        with phase("importing pyserini", "imports"):
+            from pyserini.search.lucene import LuceneSearcher
 
         try:
             searcher = LuceneSearcher(str(index))

@@ -54,16 +54,10 @@ def engine() -> Engine:
         import numba
 
         if not getattr(numba.config, "DISABLE_JIT", 0):
-            with phase("loading the kernel"):
+            with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
                 from rnnreranker.rnn.kernel import score_contexts
 
-                size = np.array([2])  # one small context: compiled, or read from numba's cache, before the work begins
-                gram, probes, out = (
-                    np.eye(2, dtype=np.float32).reshape(1, 4),
-                    np.zeros((1, 1), int),
-                    np.zeros((1, 1, 2)),
-                )
-                score_contexts(gram, size, EngineSetting.of(RnnParams(), size), probes, out, np.zeros(1))
+                _use_once(score_contexts)
             return score_contexts
         reason = "numba is switched off by NUMBA_DISABLE_JIT"
     except ImportError as error:
@@ -72,6 +66,14 @@ def engine() -> Engine:
     from rnnreranker.rnn.fallback import score_contexts as with_numpy
 
     return with_numpy
+
+
+def _use_once(run: Engine) -> None:
+    """Let numba find its machine code or make it now, not within the first work."""
+    sizes = np.full(1, 2)
+    setting = EngineSetting.of(RnnParams(), sizes)
+    probes = np.zeros((1, 1), dtype=np.int64)
+    run(np.eye(2, dtype=np.float32).reshape(1, 4), sizes, setting, probes, np.zeros((1, 1, 2)), np.zeros(1))
 
 
 def score(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.process.phases import phase
 from rnnreranker.runs.run import Run
 from rnnreranker.settings import Params, choices, hints_of, setting
 
@@ -48,6 +49,7 @@ class FuseParams(Params):
 METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
 
 
+@phase("fusing")
 def fuse(
     runs: Sequence[Run],
     method: str = "rrf",

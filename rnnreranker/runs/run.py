@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.process.phases import phase
 from rnnreranker.runs.columns import Columns, encode, from_codes
 
 
@@ -28,6 +29,7 @@ class Run(Columns):
     """
 
     @classmethod
+    @phase("reading runs")
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Run:
         """The run of a file, plain or .gz.
 

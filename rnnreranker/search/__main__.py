@@ -70,11 +70,10 @@ def main(argv: Sequence[str]) -> int:
         step = "reranking" if len(work.rerankers) == 1 else f"reranking by {reranker.name}"
         with phase(f"{step} on {args.device}" if reranker.device else step):
             stages.append(reranker.rerank(stages[-1]))
-    with phase("writing and showing"):
+    with phase("writing"):
         _show(args, work, topics, qrels, stages)
-    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in phases.spent.items())
     joined = f"; {_joined(stages[0], stages[1])}" if args.expand else ""
-    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {steps}{joined}")
+    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {phases.summary()}{joined}")
     return 0
 
 

@@ -18,6 +18,7 @@ from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home
 from rnnreranker.java import prebuilt_index_names, start_java
+from rnnreranker.process.phases import phase
 from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class Index:
         return open_neighbours(self.neighbours, None if self.dense is None else self.vectors)
 
 
+@phase("opening the index")
 def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
 

@@ -10,6 +10,7 @@ from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs
+from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     import pandas
@@ -36,6 +37,7 @@ def open_inputs(
     )
 
 
+@phase("query vectors")
 def query_vectors(
     args: argparse.Namespace,
     index: Index,

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         params, loss = training_settings(typed, args.preset)
     _check(args)
     scorer = _scorer(args)
-    with phase("importing torch and transformers"):
+    with phase("importing torch and transformers", "imports"):
         from rnnreranker.train.fairness import read_neutrality
         from rnnreranker.train.inputs import load_inputs
         from rnnreranker.train.training import train_encoder

@@ -102,7 +102,7 @@ def train_encoder(
         MissingDependencyError: without transformers or accelerate.
     """
     params = params or TrainParams()
-    with phase("importing torch and transformers"):
+    with phase("importing torch and transformers", "imports"):
         require("accelerate", "training", "'rnnreranker[train]'")
         import torch
         import transformers

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.process.phases import phase
 from rnnreranker.tune.kept_contexts import Contexts
 from rnnreranker.tune.objective import Objective
 
@@ -31,6 +32,7 @@ def judged_topics(topics: str, qrels: str) -> dict[str, str]:
     return chosen
 
 
+@phase("reading what to tune on")
 def load_objective(
     args: argparse.Namespace, index: Index, topics: str, qrels: str, run: str | None, encoded: str | None = None
 ) -> Objective:
