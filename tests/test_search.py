@@ -304,10 +304,9 @@ def test_judgements_give_before_after_and_difference(
         r"5 queries on cpu: (?:[a-z ]+ [\d.]+ s(?:, |\n))+",
         printed.err,
     )
-    places = [
-        printed.err.index(f"{step} ") for step in ("opening the index", "query vectors", "retrieval", "reranking")
-    ]
-    assert places == sorted(places)
+    steps = ("opening the index", "query vectors", "retrieval", "reranking")  # those of some milliseconds are left out
+    places = [printed.err.index(f"{step} ") for step in steps if step in printed.err]
+    assert places and places == sorted(places)
     header, *rows = [line.split("\t") for line in printed.out.splitlines()]
     table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
     assert list(table) == ["nDCG@10", "RR@10"]

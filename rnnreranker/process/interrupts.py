@@ -148,6 +148,10 @@ def left_to_this_process() -> Iterator[None]:
     warnings = os.environ.get("PYTHONWARNINGS")
     ignored = "ignore:resource_tracker"  # that of joblib says what it clears away where a signal has left it
     os.environ["PYTHONWARNINGS"] = f"{warnings},{ignored}" if warnings else ignored
+    with contextlib.suppress(ImportError):
+        from joblib.externals.loky.backend import resource_tracker
+
+        resource_tracker.ensure_running()  # now: where it starts it takes the mask away
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])  # other threads still take the signal
     try:
         yield

@@ -151,8 +151,8 @@ class _Imports:
         if name not in LIBRARIES or name in self._seen:
             return None
         self._seen.add(name)
-        found = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
-        spec = next((one for one in found if one), None)
+        others = [finder.find_spec for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        spec = next(filter(None, (find(name, path, target) for find in others)), None)
         loader = getattr(spec, "loader", None)
         if loader is not None:
             load = loader.exec_module
