@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import statistics
 import subprocess
@@ -178,6 +179,7 @@ def main() -> int:
     parser.add_argument("--record", metavar="FILE", help="records to add what is found to")
     parser.add_argument("--only", action="append", choices=["first instants", *COMMANDS])
     args = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what they put in the background ignore it
     begun, load = time.perf_counter(), os.getloadavg()[0]
     outcome: dict[str, Any] = {}
     with place() as folder:
@@ -197,7 +199,8 @@ def main() -> int:
         from rnnreranker.record import add_records, made_here
 
         seconds = round(time.perf_counter() - begun, 2)
-        command = {"command": "python -m tests.interruptions", "seconds": seconds}
+        only = "".join(f" --only {shlex.quote(name)}" for name in args.only or [])
+        command = {"command": f"python -m tests.interruptions{only}", "seconds": seconds}
         outcome = {"load": round(load, 2), "at_most": AT_MOST, "commands": outcome}
         made = made_here("reliability", "", "interruptions", outcome, commands=[command], seconds=seconds)
         add_records(Path(args.record), [made])

@@ -85,7 +85,8 @@ def start() -> None:
     """Begin to show phases, where standard error is a terminal."""
     global _terminal
     spent.clear()
-    sys.meta_path.insert(0, _Imports())
+    if not any(isinstance(finder, _Imports) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Imports())
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
         threading.Thread(target=_tick, daemon=True, name="phases").start()
@@ -143,22 +144,19 @@ def _tick() -> None:
 class _Imports:
     """Stands before Python's own finders: the import of a library is a phase, whoever imports it."""
 
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         """What the other finders find, with a loader that says what it is at."""
-        if name not in LIBRARIES or name in self._seen:
+        if name not in LIBRARIES:
             return None
-        self._seen.add(name)
-        others = [finder.find_spec for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        spec = next(filter(None, (find(name, path, target) for find in others)), None)
+        others = [finder for finder in sys.meta_path if not isinstance(finder, _Imports)]
+        asked = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
+        spec = next(filter(None, asked), None)
         loader = getattr(spec, "loader", None)
         if loader is not None:
             load = loader.exec_module
 
             def timed(module: Any) -> None:
-                del loader.exec_module
+                vars(loader).pop("exec_module", None)
                 with phase(f"importing {name}", "imports"):
                     load(module)
 
