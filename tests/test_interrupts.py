@@ -172,7 +172,8 @@ CHILDREN = """
 def test_processes_that_it_started_end_with_it_and_say_nothing(number: signal.Signals, tmp_path: Path) -> None:
     pytest.importorskip("joblib", reason="joblib is not installed")
     (tmp_path / "work.py").write_text(COMMAND.format(body=f"import time\n{CHILDREN}", before=""))
-    end = interrupted([sys.executable, "work.py"], tmp_path, 2.5, number, fresh())
+    moment = 2 + 2.5 * patience()  # all have started
+    end = interrupted([sys.executable, "work.py"], tmp_path, moment, number, fresh())
     assert (end.code, end.said) == (128 + number, SAID)
     assert end.last < interrupts.PATIENCE + 2 * patience()
 
