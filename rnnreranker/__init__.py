@@ -9,6 +9,10 @@ from rnnreranker.process import interrupts
 
 interrupts.install_for(__name__)  # before all else, so that a command can be interrupted while it starts
 
+from rnnreranker.process import memory  # noqa: E402
+
+memory.check_for(__name__)
+
 import importlib  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 

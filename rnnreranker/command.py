@@ -30,7 +30,6 @@ P = TypeVar("P", bound=Params)
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
 # a plan tells what is lacking from a mistake
-LEAST_MEMORY = 3 << 29  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take 1 GiB of it
 TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
 
 
@@ -55,7 +54,6 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
     try:
-        _check_memory(sys.argv[1:])
         phases.start()
         with phases.phase(phases.STARTING):
             code = main(sys.argv[1:])
@@ -73,20 +71,6 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
         print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
         return UNAVAILABLE if lacking and os.environ.get(interrupts.STEP) else BAD_INPUT
-
-
-def _check_memory(argv: Sequence[str]) -> None:
-    """Refuse a limit of memory under which libraries fail to load, or wait for ever while they do."""
-    if os.name != "posix" or not argv or {"-h", "--help"} & set(argv):
-        return
-    import resource
-
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
-        raise InputError(
-            f"address space limited to {limit >> 10} KiB: the libraries need {LEAST_MEMORY >> 10} KiB at least; "
-            f"raise the limit, as by ulimit -v {LEAST_MEMORY >> 10} or ulimit -v unlimited"
-        )
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:

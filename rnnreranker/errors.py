@@ -103,7 +103,7 @@ def said_of(error: Exception) -> str:
     of_file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
     if reason := no_space(error):
         return f"{of_file}cannot be written ({reason}); make room or choose another disk, then run the command again"
-    if isinstance(error, MemoryError) or "cannot allocate memory" in str(error).lower():
+    if isinstance(error, MemoryError) or re.search("(?i)cannot allocate memory|failed to map segment", str(error)):
         return f"not enough memory ({error or 'no more to be had'}); free some, or ask for less at a time"
     if isinstance(error, OSError):
         return f"{of_file}{error.strerror or error}; check the path and its permissions"

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 STARTING = "starting"
 FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
-SLOW = 0.005  # seconds that a phase takes at least to be named in a summary
+SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
 NAMES = """accelerate datasets faiss ir_datasets ir_measures jinja2 jnius joblib matplotlib numba onnxruntime optuna
 pandas pyarrow pyserini scipy sentence_transformers sklearn torch transformers"""
 LIBRARIES = frozenset(NAMES.split())  # of which some take seconds to import
@@ -73,7 +73,7 @@ def tell(detail: str) -> None:
 def summary() -> str:
     """The phases so far and the seconds of each.
 
-    >>> spent.update({"imports": 1.25, "retrieval": 0.001})
+    >>> spent.update({"imports": 1.25, "retrieval": 0.0001})
     >>> summary()
     'imports 1.25 s'
     """
