@@ -73,6 +73,7 @@ def tell(detail: str) -> None:
 def summary() -> str:
     """The phases so far and the seconds of each.
 
+    >>> spent.clear()
     >>> spent.update({"imports": 1.25, "retrieval": 0.0001})
     >>> summary()
     'imports 1.25 s'
