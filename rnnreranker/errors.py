@@ -138,7 +138,7 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
     >>> nearest("zzz", map(str, range(100)))
     'known: 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 88 more'
     """
-    names = sorted(set(known))
+    names = sorted(set(map(str, known)))
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.55)
     if close:
         return f"did you mean {' or '.join(close)}?"

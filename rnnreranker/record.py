@@ -70,6 +70,14 @@ class Record:
             raise InputError(f"record kind {self.kind!r}: expected one of {', '.join(KINDS)}")
 
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "spec", "name", "commit", "date", "machine"), (str,)),
+    **dict.fromkeys(("outcome", "inputs", "versions"), (dict,)),
+    "commands": (list,),
+    "seconds": (float, int),
+}
+
+
 def made_here(
     kind: str,
     spec: str,
@@ -149,10 +157,17 @@ def read_records(path: str | Path) -> list[Record]:
         raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
     known = {entry.name for entry in fields(Record)}
     found = []
-    for number, entry in enumerate(content.get("records", ())):
+    if not isinstance(entries := content.get("records", []), list):
+        raise InputError(f"{path}: records: expected a list; record it again")
+    for number, entry in enumerate(entries):
         if not isinstance(entry, dict) or not set(NEEDED) <= set(entry) <= known:
             raise InputError(f"{path}: record {number + 1} is not one; expected the keys {', '.join(sorted(known))}")
-        found.append(Record(**entry))
+        if wrong := [key for key, value in entry.items() if not isinstance(value, _TYPES[key])]:
+            raise InputError(f"{path}: record {number + 1}: {wrong[0]} is no {_TYPES[wrong[0]][0].__name__}")
+        try:
+            found.append(Record(**entry))
+        except InputError as error:
+            raise InputError(f"{path}: record {number + 1}: {error}") from None
     return found
 
 

@@ -153,7 +153,13 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
         value = (operator.index(value) if kind is int else float(value)) if good else value
     else:
         good = isinstance(value, str)
-    return value, "" if good else f"{field.name}={value!r}: expected {expected(field, hint)}"
+    return value, "" if good else f"{field.name}={_shown(value)}: expected {expected(field, hint)}"
+
+
+def _shown(value: Any) -> str:
+    """A value as messages show it: the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}... of {len(text)} characters"
 
 
 def expected(field: dataclasses.Field[Any], hint: Any) -> str:

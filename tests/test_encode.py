@@ -295,7 +295,7 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     kept_queries.encoded_queries(str(plain), settings, texts[::-1], 1)
     kept_queries.encoded_queries(str(plain), {"pooling": "cls"}, texts, 1)
     assert len(loaded) == 3
-    for path in (home / "queries").glob("*.npy"):
+    for path in (home / "queries").glob("*.npz"):
         path.write_bytes(path.read_bytes()[:-8])  # as a damaged disk leaves it
     np.testing.assert_array_equal(kept_queries.encoded_queries(str(plain), settings, texts, 1), first)
     assert len(loaded) == 4

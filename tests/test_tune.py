@@ -232,7 +232,7 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
         search(dies, SMALL, 30, seed=3, storage=parts)
     assert search(_toy, SMALL, 30, seed=3, storage=parts) == whole
     assert search(_toy, SMALL, 30, seed=4) != whole
-    with pytest.raises(InputError, match="the storage holds trials of another seed"):
+    with pytest.raises(InputError, match="holds trials of another seed"):
         search(_toy, SMALL, 30, seed=4, storage=parts)
 
 
@@ -458,7 +458,7 @@ def test_gains_kept_in_a_storage_are_not_computed_again(made: QuerySet, tmp_path
     again = leave_one_out({**objectives, "b": broken}, space, 4, storage=kept)
     assert again.to_dict() == whole.to_dict()
     assert len(reranked) == 3 + 2 + 2  # the two that were missing, and default and chosen for their intervals
-    with pytest.raises(InputError, match="the storage holds trials of another settings"):
+    with pytest.raises(InputError, match="holds trials of another settings"):
         leave_one_out(objectives, space, 4, seed=1, storage=kept)
 
 

@@ -12,7 +12,7 @@ from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
 from rnnreranker.process.phases import phase
-from rnnreranker.runs.words import columns_of
+from rnnreranker.runs.words import columns_of, shown_word
 
 if TYPE_CHECKING:
     import pandas
@@ -60,17 +60,13 @@ def _parse(text: str, source: str) -> list[tuple[str, str, int]]:
         qid, docid = columns[0], columns[-2]
         grade = float(columns[-1]) if _GRADE.fullmatch(columns[-1]) else 0.5
         if not (grade.is_integer() and abs(grade) <= LARGEST):
-            raise InputError(f"{where}: grade {_shown(columns[-1])}; expected a whole number in the last column")
+            raise InputError(f"{where}: grade {shown_word(columns[-1])}; expected a whole number in the last column")
         if (qid, docid) in first_seen:
             before = first_seen[qid, docid]
             raise InputError(f"{where}: {docid} is judged for query {qid} a second time (first on line {before})")
         first_seen[qid, docid] = number
         judgements.append((qid, docid, int(grade)))
     return judgements
-
-
-def _shown(word: str) -> str:
-    return repr(word) if len(word) <= 40 else f"{word[:40]!r}... of {len(word)} characters"
 
 
 def _frame(judgements: list[tuple[str, str, int]], source: str) -> pandas.DataFrame:

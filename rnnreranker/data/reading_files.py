@@ -25,6 +25,9 @@ class Question:
     text: str
     answers: list[tuple[int, int]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        _check_strings(question=self.text)
+
 
 @dataclass(frozen=True)
 class Paragraph:
@@ -35,6 +38,9 @@ class Paragraph:
     text: str
     questions: list[Question]
     where: str
+
+    def __post_init__(self) -> None:
+        _check_strings(title=self.title, paragraph=self.text)
 
 
 def paths(files: Path) -> list[Path]:
@@ -202,6 +208,12 @@ def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
             place = min(places, key=lambda place: abs(place - start))
             spans.append((place, place + len(words)))
     return sorted(set(spans))
+
+
+def _check_strings(**values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a {type(value).__name__}, not a string")
 
 
 @contextlib.contextmanager

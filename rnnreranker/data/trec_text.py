@@ -63,14 +63,20 @@ def topics(text: str, source: str) -> Iterator[tuple[str, str, str, str]]:
     """(file:line, qid, title, narrative) of every <top>; fields may go on over lines.
 
     Raises:
-        InputError: a topic without <num> or <title>, or without </top> (with file:line).
+        InputError: a topic without <num> or <title>, with one twice, or without </top>, text outside <top> (with
+            file:line).
     """
     started, fields, field = 0, dict[str, str](), ""
     patterns = {"num": _NUM, "title": _TITLE, "narr": _NARRATIVE}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if line.startswith("<top>"):
+            if started:
+                raise InputError(f"{source}:{number}: <top> inside the topic of line {started}; expected </top>")
             started, fields, field = number, {}, ""
+        elif not started:
+            if line:
+                raise InputError(f"{source}:{number}: text outside <top>; expected topics as TREC writes them")
         elif line.startswith("</top>"):
             where = f"{source}:{started}"
             if not fields.get("num") or not fields.get("title"):
@@ -81,8 +87,10 @@ def topics(text: str, source: str) -> Iterator[tuple[str, str, str, str]]:
             field = ""
             for name, pattern in patterns.items():
                 if match := pattern.match(line):
+                    if name in fields:
+                        raise InputError(f"{source}:{number}: <{name}> a second time in the topic of line {started}")
                     field, fields[name] = name, match.group(1)
-        elif started and field and line:
+        elif field and line:
             fields[field] = f"{fields[field]} {line}".strip()
     if started:
         raise InputError(f"{source}:{started}: this topic has no </top>; the file is cut off, get it again")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -32,15 +31,12 @@ def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], t
     """
     from rnnreranker.encode.encoder import digest_of, load_encoder
 
-    path = _path(digest_of(name), settings, texts, "npy")
-    kept = _read(path)
-    if kept is not None and kept.ndim == 2 and len(kept) == len(texts) and kept.dtype == np.float32:
-        return kept
+    path = _path("vectors", digest_of(name), settings, texts)
+    if (kept := read_kept(path, {"vectors"})) is not None:
+        return kept["vectors"]
     vectors = load_encoder(name, **settings).encode(texts, threads=threads, what="queries")
     if vectors.nbytes <= LARGEST:
-        content = io.BytesIO()
-        np.save(content, vectors)
-        _keep(path, content)
+        _keep(path, vectors=vectors)
     return vectors
 
 
@@ -59,40 +55,43 @@ def encoded_sparse_queries(
 
     from rnnreranker.encode.sparse import load_sparse_encoder, sparse_digest_of
 
-    path = _path(sparse_digest_of(name), settings, texts, "npz")
-    if (kept := _read(path)) is not None and set(kept) == {"weights", "terms", "offsets", "size", "words"}:
+    path = _path("weights", sparse_digest_of(name), settings, texts)
+    if (kept := read_kept(path, {"weights", "terms", "offsets", "size", "words"})) is not None:
         shape = (len(texts), int(kept["size"]))
         return csr_matrix((kept["weights"], kept["terms"], kept["offsets"]), shape), str(kept["words"])
     encoder = load_sparse_encoder(name, **settings)
     found = encoder.encode_queries(texts, threads=threads)
     if found.data.nbytes <= LARGEST:
-        content = io.BytesIO()
         described = {"size": found.shape[1], "words": encoder.words}
-        np.savez(content, weights=found.data, terms=found.indices, offsets=found.indptr, **described)
-        _keep(path, content)
+        _keep(path, weights=found.data, terms=found.indices, offsets=found.indptr, **described)
     return found, encoder.words
 
 
-def _path(digest: str, settings: dict[str, Any], texts: Sequence[str], ending: str) -> Path:
+def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
+    """The arrays of these names in an .npz file, None where it is not there, not whole, or not of these.
+
+    Such a file has a checksum of every array: what is damaged is not taken for vectors, but made again.
+    """
+    try:
+        found = dict(np.load(path, allow_pickle=False))
+    except Exception:  # numpy and zipfile raise whatever their parsers do
+        return None
+    return found if set(found) == names else None
+
+
+def _path(kind: str, digest: str, settings: dict[str, Any], texts: Sequence[str]) -> Path:
     versions = [metadata.version(library) for library in LIBRARIES]
-    key = fingerprint("queries", digest, settings, list(texts), versions)
-    return cache_home() / "queries" / f"{key}.{ending}"
+    key = fingerprint("queries", kind, digest, settings, list(texts), versions)
+    return cache_home() / "queries" / f"{key}.npz"
 
 
-def _keep(path: Path, content: io.BytesIO) -> None:
+def _keep(path: Path, **arrays: Any) -> None:
     """Write a file of the cache; one that cannot be written costs time, not correctness."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
             stream.write(content.getvalue())
     except (OSError, InputError):
         return
-
-
-def _read(path: Path) -> Any:
-    """What a file of numpy holds, None where it is not there or not whole."""
-    try:
-        found = np.load(path, allow_pickle=False)
-        return dict(found) if path.suffix == ".npz" else found
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        return None

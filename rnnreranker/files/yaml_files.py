@@ -58,6 +58,7 @@ _OPENERS = "[{-?:"  # every mapping and every list of YAML has one
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+)")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")  # YAML 1.1 makes 15 of 017, and a text of 018
+_RARE = re.compile(r"[^\n -~]|[!&*%`]|\?\s")  # what libyaml and the parser in Python may differ on
 _AMBIGUOUS = {
     "bool": "true or false to some readers of YAML and a text to others; expected true, false, or a text in quotes",
     "int": "a number to some readers of YAML and a text to others; expected digits, or a text in quotes",
@@ -78,7 +79,10 @@ def _parsed(text: str) -> tuple[Any, dict[Place, int], list[tuple[str, int]]]:
         strange: list[tuple[str, int]] = []
         if root is not None:
             _note_lines(root, (), lines, strange, [0])
-        return (None if root is None else _constructed(loader, root)), lines, strange
+        content = None if root is None else _constructed(loader, root)
+        if _RARE.search(text):
+            _check_agreed(text, content)
+        return content, lines, strange
     finally:
         loader.dispose()
 
@@ -90,6 +94,17 @@ def _constructed(loader: Any, root: yaml.Node) -> Any:
         raise
     except Exception as error:  # `!!int x` and its like fail in as many ways as there are tags
         raise _fault(f"a value that its tag does not fit: {error}", root) from None
+
+
+def _check_agreed(text: str, content: Any) -> None:
+    """Look that the parser in Python finds the same: it is stricter about tabs, tags and odd characters."""
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        if root is not None and repr(_constructed(loader, root)) != repr(content):
+            raise _fault("readers of YAML differ on what it says", root)
+    finally:
+        loader.dispose()
 
 
 def _check_depth(text: str) -> None:

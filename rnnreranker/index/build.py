@@ -151,7 +151,7 @@ def describe(index: Path) -> dict[str, Any]:
     `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1.
 
     Raises:
-        InputError: a file that is not a JSON object.
+        InputError: a file that is not a JSON object, or one of another schema or form.
     """
     path = index / DESCRIPTION
     if not path.is_file():
@@ -163,9 +163,14 @@ def describe(index: Path) -> dict[str, Any]:
         raise InputError(f"{path}: schema {described['schema']!r} is not known; this version reads schemas 1 and 2")
     if "parts" not in described:
         dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
-        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) else {}
+        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) is True else {}
         described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
-    return {"inputs": {}, "versions": {}, **described}
+    parts, found = described["parts"], {"inputs": {}, "versions": {}, **described}
+    if not all(isinstance(one, dict) for one in (parts, found["inputs"], found["versions"])) or not all(
+        isinstance(one, dict) for one in parts.values()
+    ):
+        raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
+    return found
 
 
 def check_replaceable(output: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
+from rnnreranker.files.json_files import parse_record
 from rnnreranker.vectors.npy_files import map_array
 
 FOLDER = "corpus"
@@ -86,6 +87,9 @@ class Texts(Mapping[str, str]):
                 f"{folder / 'offsets.npy'}: has shape {self._table.shape} and type {self._table.dtype}; "
                 "build the index again"
             )
+        hashes = self._table["hash"]
+        if (hashes[1:] < hashes[:-1]).any():
+            raise InputError(f"{folder / 'offsets.npy'}: its hashes do not ascend; build the index again")
         weakref.finalize(self, self._stream.close)
 
     def __getitem__(self, docid: str) -> str:
@@ -132,14 +136,20 @@ def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, 
 
 
 def _read(stream: IO[bytes], offset: int) -> dict[str, str]:
+    where = f"{stream.name}: no document at byte {offset}"
+    if offset < 0:
+        raise InputError(f"{where} where offsets.npy has one; build the index again")
     stream.seek(offset)
     try:
-        record = json.loads(stream.readline())
-        return {"id": record["id"], "contents": record["contents"]}
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{stream.name}: no document at byte {offset} where offsets.npy has one; build the index again"
-        ) from None
+        line = stream.readline()
+        if offset and not line.startswith(b"{"):  # in the middle of a line may stand what looks like a document
+            raise ValueError("no beginning of a line")
+        record = parse_record(line.decode(), where)
+    except ValueError:
+        raise InputError(f"{where} where offsets.npy has one; build the index again") from None
+    if not isinstance(record.get("id"), str) or not isinstance(record.get("contents"), str):
+        raise InputError(f"{where}, but an object without the texts id and contents; build the index again")
+    return {"id": record["id"], "contents": record["contents"]}
 
 
 def _hash(docid: str) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_atomically
+from rnnreranker.files.json_files import parse_json
 from rnnreranker.labels.invariants import check_columns, check_labels
 from rnnreranker.process.phases import phase
 
@@ -264,9 +265,11 @@ def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
     if described is None:
         raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {expected}")
     try:
-        found = json.loads(described)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: its metadata is no JSON ({str(error)[:80]}); {expected}") from None
+        found = parse_json(described.decode(), f"{path}: its metadata")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: its metadata is no UTF-8; {expected}") from None
+    except InputError as error:
+        raise InputError(f"{error}; {expected}") from None
     if not isinstance(found, dict):
         kind = {list: "a list", type(None): "null", str: "a string"}.get(type(found), "a number")
         raise InputError(f"{path}: its metadata is {kind}, not a JSON object; {expected}")

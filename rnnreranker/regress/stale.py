@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.data.local import kept_at
-from rnnreranker.files import file_digest, files_digest, fingerprint, read_text, write_json
+from rnnreranker.errors import InputError
+from rnnreranker.files import file_digest, files_digest, fingerprint, write_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.regress.source_code import code_of
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def read_stamp(step: Step) -> dict[str, Any]:
     """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
     path = _stamp(step)
     try:
-        found = json.loads(read_text(path)) if path.is_file() else None
-    except json.JSONDecodeError:
+        found = read_json(path) if path.is_file() else None
+    except InputError:  # one that is damaged says nothing: the step is taken again
         return {}
     return found if isinstance(found, dict) else {}
 

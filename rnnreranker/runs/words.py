@@ -21,7 +21,8 @@ def check_id(text: str, what: str, where: str) -> None:
     """
     if not text or _NO_WORD.search(text):
         raise InputError(
-            f"{where}: {what} {text!r}; expected one that is not empty and has no white space or control character"
+            f"{where}: {what} {shown_word(text)}; expected one that is not empty and has no white space or control "
+            "character"
         )
 
 
@@ -29,6 +30,15 @@ def are_words(ids: Iterable[str]) -> bool:
     """Whether `check_id` lets all of these ids pass that are not empty; quick where there are millions."""
     joined = "".join(ids)
     return (joined.isprintable() and " " not in joined) or not _NO_WORD.search(joined)
+
+
+def shown_word(text: str) -> str:
+    """A word in quotes as messages show it: the beginning of a long one.
+
+    >>> shown_word("x" * 50)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... of 50 characters"
+    """
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r}... of {len(text)} characters"
 
 
 def columns_of(line: str, where: str) -> list[str]:

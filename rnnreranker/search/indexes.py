@@ -76,7 +76,11 @@ class Index:
         """
         described = self.settings.get("parts", {}).get("dense", {}).get("encoder", {})
         settings = described.get("settings", {}) if isinstance(described, dict) else None
-        if not isinstance(settings, dict) or not set(settings) <= set(hints_of(EncoderParams)):
+        if (
+            not isinstance(settings, dict)
+            or not isinstance(described.get("name", ""), str)
+            or not set(settings) <= set(hints_of(EncoderParams))
+        ):
             raise InputError(
                 f"{self.name}: rnnreranker.json does not describe an encoder as this version does; "
                 "make the index again, or give --encoder"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -13,7 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.method import Inputs
 from rnnreranker.study.arms import Arm
 from rnnreranker.study.tasks import Task
@@ -90,8 +91,7 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
     name = fingerprint(setting.identity, task.topics, positives, sorted(task.validation), task.test, described)
     path = folder / f"{name}.json"
     if path.is_file():
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return record | {"arm": record["arm"] and arm and arm.name}
+        return read_trial(path) | {"arm": arm and arm.name}
     begun = time.perf_counter()
     found: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
     if arm is None:
@@ -101,6 +101,23 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
     found["seconds"] = round(time.perf_counter() - begun, 2)
     write_json(path, found)
     return found
+
+
+def read_trial(path: Path) -> dict[str, Any]:
+    """The record of a trial that was taken before.
+
+    Raises:
+        InputError: a file that is not such a record.
+    """
+    repair = "delete it, and the trial is taken again"
+    record = read_json(path, "record of a trial", repair)
+    values = record.get("values") if isinstance(record, dict) else None
+    of_topics = list(values.values()) if isinstance(values, dict) else []
+    if not of_topics or not all(
+        isinstance(found, dict) and all(type(value) is float for value in found.values()) for found in of_topics
+    ):
+        raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {repair}")
+    return record
 
 
 def _trained(setting: Setting, task: Task, arm: Arm) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import write_json
+from rnnreranker.files import file_digest, fingerprint, write_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.train.params import TrainParams
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
+MARK = "best.json"  # in a checkpoint, written last: one with it is whole
 
 
 def training_arguments(params: TrainParams, place: Path, checkpoints: bool, device: str) -> Any:
@@ -46,11 +47,14 @@ def training_arguments(params: TrainParams, place: Path, checkpoints: bool, devi
 
 
 def resume_from(place: Path, belongs: str) -> Path | None:
-    """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none."""
-    from rnnreranker.train.trainer import last_checkpoint
+    """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none.
 
+    Raises:
+        InputError: checkpoints of another training, or damaged ones.
+    """
     if place.is_dir() and (place / WORK).is_file():
-        if json.loads((place / WORK).read_text()).get("belongs") != belongs:
+        claimed = read_json(place / WORK, "mark of a training", "delete the folder, and the training begins again")
+        if not isinstance(claimed, dict) or claimed.get("belongs") != belongs:
             raise InputError(
                 f"{place}: has checkpoints of a training with other inputs or settings; give another --output, "
                 "or delete this folder"
@@ -62,3 +66,38 @@ def resume_from(place: Path, belongs: str) -> Path | None:
         raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another --output") from None
     write_json(place / WORK, {"belongs": belongs})
     return None
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The whole checkpoint with the most steps in a folder, or None."""
+    whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
+    return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+
+
+def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
+    """Mark a checkpoint as whole: with what is to be kept in the mark, and the digests of all its files."""
+    body = {**kept, "files": _digests(checkpoint)}
+    write_json(checkpoint / MARK, {**body, "check": fingerprint(body)})
+
+
+def read_mark(checkpoint: Path) -> dict[str, Any]:
+    """What the mark of a checkpoint keeps; all files are looked at, as libraries take damaged ones for good.
+
+    Raises:
+        InputError: a mark or another file that is not as it was written.
+    """
+    repair = f"delete {checkpoint}, and the training goes on from the one before"
+    mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
+    if not isinstance(mark, dict) or mark.pop("check", None) != fingerprint(mark):
+        raise InputError(f"{checkpoint / MARK}: not as it was written; {repair}")
+    found = _digests(checkpoint)
+    for name in sorted(mark["files"].keys() | found.keys()):
+        if mark["files"].get(name) != found.get(name):
+            raise InputError(f"{checkpoint / name}: not as it was written; {repair}")
+    return {key: value for key, value in mark.items() if key != "files"}
+
+
+def _digests(checkpoint: Path) -> dict[str, str]:
+    """Name of a file of a checkpoint, but for its mark -> SHA-256."""
+    files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
+    return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError, refuse
-from rnnreranker.files import read_text
+from rnnreranker.files import read_lines
+from rnnreranker.runs.words import check_id, shown_word
 from rnnreranker.train.losses.base import divergence, log_shares
 
 if TYPE_CHECKING:
     import torch
 
 CUTOFFS = (5, 10, 20, 50)
+_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 THRESHOLD = 1  # gendered words that a text may have and still count as neutral
 # Titles of rulers are left out: the published neutralities do not count king and queen.
 FEMALE = frozenset(
@@ -98,19 +101,23 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
     """Neutrality by docid from lines docid<TAB>value.
 
     Raises:
-        InputError: a line of another form, a value outside [0, 1]; all of them in one message.
+        InputError: a line of another form, a value outside [0, 1], a docid twice; several of them in one message.
+            Also no lines at all.
     """
     found: dict[str, float] = {}
     problems = []
-    for number, line in enumerate(read_text(path, "file of neutralities").splitlines(), start=1):
-        docid, _, written = line.partition("\t")
-        try:
-            value = float(written)
-        except ValueError:
-            value = -1.0
-        if not docid or not 0 <= value <= 1:
+    for number, line in read_lines(path, "file of neutralities"):
+        docid, _, written = line.removesuffix("\r").partition("\t")
+        value = float(written) if _NUMBER.fullmatch(written) else -1.0
+        if not 0 <= value <= 1:
             problems.append(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1]")
+            continue
+        check_id(docid, "docid", f"{path}:{number}")
+        if docid in found:
+            problems.append(f"{path}:{number}: {shown_word(docid)} is there a second time, expected every docid once")
         found[docid] = value
+    if not found and not problems:
+        raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
     if problems:
         raise InputError("; ".join(problems[:5]))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -16,10 +15,10 @@ from safetensors.torch import load_file, save_file
 
 from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.errors import ParameterError
-from rnnreranker.files import write_json
 from rnnreranker.process import phases
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.train.batches import Collator, add_negatives, score
+from rnnreranker.train.checkpoints import read_mark, write_mark
 from rnnreranker.train.dynamic import DynamicContext
 from rnnreranker.train.fairness import neutrality_divergence
 from rnnreranker.train.losses.base import Loss
@@ -29,7 +28,6 @@ from rnnreranker.train.table import VectorTable
 from rnnreranker.train.validation import Validation, validate
 
 BEST = "best.safetensors"  # in a checkpoint: the best weights so far
-MARK = "best.json"  # written last: a checkpoint with it is whole
 
 
 class CoderTrainer(transformers.Trainer):
@@ -179,11 +177,15 @@ class Best(transformers.TrainerCallback):
         if self._trainer.dynamic is not None:
             self._trainer.dynamic.save(folder)
         ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
-        write_json(folder / MARK, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
+        write_mark(folder, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
 
     def load(self, checkpoint: Path) -> None:
-        """Take up where a checkpoint was written."""
-        kept = json.loads((checkpoint / MARK).read_text())
+        """Take up where a checkpoint was written.
+
+        Raises:
+            InputError: a file of it that is not as it was written.
+        """
+        kept = read_mark(checkpoint)
         self.value, self.step, self.stale, self.ended = kept["value"], kept["step"], kept["stale"], kept["ended"]
         self.weights = load_file(str(checkpoint / BEST))
         if self._trainer.dynamic is not None:
@@ -207,9 +209,3 @@ class Observer(transformers.TrainerCallback):
         """Pass the measures on."""
         measures = {name.removeprefix("eval_"): value for name, value in others["metrics"].items()}
         self._tell(int(state.global_step), measures)
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """The whole checkpoint with the most steps in a folder, or None."""
-    whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
-    return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import InputError, no_space
+from rnnreranker.files import read_lines
+from rnnreranker.files.json_files import parse_record
 from rnnreranker.locks import alone
 
 BEGINNING = b'{"op_code"'  # of every journal
@@ -47,12 +49,35 @@ def _opened(path: Path) -> Any:
     try:
         if path.exists():
             _cut(path)
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))  # type: ignore[arg-type]
+            _check_lines(path)
+        kept = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))  # type: ignore[arg-type]
+        kept.get_all_studies()
+        return kept
+    except InputError:
+        raise
     except OSError as error:
         remedy = "make room, then run the command again" if no_space(error) else "give another --storage"
         raise InputError(f"{path}: cannot be used ({error.strerror or error}); {remedy}") from None
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{path}: not a journal of trials ({error}); give another --storage") from None
+    except Exception as error:  # optuna replays the lines as they come, and lets through what that raises
+        said = " ".join(str(error).split())[:80]
+        raise InputError(f"{path}: not a journal of trials ({said}); give another --storage") from None
+
+
+def _check_lines(path: Path) -> None:
+    """Look at what optuna takes as it stands: every line an object with a number, values that are finite.
+
+    Raises:
+        InputError: with the line.
+    """
+    for number, line in read_lines(path, "journal of trials"):
+        entry = parse_record(line, f"{path}:{number}", "an entry of a journal of trials")
+        values = entry.get("values")
+        if type(entry.get("op_code")) is not int or not (values is None or _finite(values)):
+            raise InputError(f"{path}:{number}: not a journal of trials, or a damaged one; give another --storage")
+
+
+def _finite(values: Any) -> bool:
+    return isinstance(values, list) and all(type(one) in (int, float) and abs(one) < float("inf") for one in values)
 
 
 def _cut(path: Path) -> None:

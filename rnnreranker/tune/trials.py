@@ -97,9 +97,8 @@ def search(
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     with journal(storage) as kept:
         study = _study(optuna, kept, name, random_trials)
-        _check_same(
-            study, {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
-        )
+        described = {"space": repr(dict(space.ranges)), "fixed": repr(space.fixed), "seed": seed, **(about or {})}
+        _check_same(study, described, storage)
         _end_killed(optuna, study)
         done = len(_finished(optuna, study))
         if start := space.as_trial(space.fixed):
@@ -153,7 +152,7 @@ def each_kept(
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     with journal(storage) as kept:
         study = _study(optuna, kept, name, RANDOM_TRIALS)
-        _check_same(study, about)
+        _check_same(study, about, storage)
         _end_killed(optuna, study)
         for number in progress(range(len(_finished(optuna, study)), count), unit="settings", what=name):
             trial = study.ask()
@@ -167,12 +166,12 @@ def _study(optuna: Any, kept: Any, name: str, random_trials: int) -> optuna.Stud
     return optuna.create_study(storage=kept, study_name=name, direction="maximize", pruner=pruner, load_if_exists=True)
 
 
-def _check_same(study: optuna.Study, described: Mapping[str, Any]) -> None:
+def _check_same(study: optuna.Study, described: Mapping[str, Any], storage: str | Path | None) -> None:
     """A journal remembers what it was made for; going on with anything else would mix two searches."""
     kept = study.user_attrs
     for key, value in described.items():
         if key in kept and kept[key] != value:
-            raise InputError(f"the storage holds trials of another {key} ({kept[key]}); give another --storage")
+            raise InputError(f"{storage}: holds trials of another {key} ({kept[key]}); give another --storage")
     for key in described.keys() - kept.keys():
         study.set_user_attr(key, described[key])
 

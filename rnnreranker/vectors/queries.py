@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from rnnreranker.errors import InputError
 from rnnreranker.vectors.ids import read_ids
 from rnnreranker.vectors.mapped import map_matrix
@@ -33,7 +35,7 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
                 f"{beside}: has {len(ids.names)} query ids but {path} has {len(matrix)} rows; expected as many"
             )
         if qids is None:
-            return QueryVectors(tuple(ids.names), matrix)
+            return _of(path, ids.names, matrix)
         rows = ids.rows(qids)
         lost = [qid for qid, row in zip(qids, rows, strict=True) if row < 0]
         if lost:
@@ -41,7 +43,7 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
                 f"{beside}: {len(lost)} of the {len(qids)} topics have no vector (first: {', '.join(lost[:3])}); "
                 "encode these topics too"
             )
-        return QueryVectors(tuple(qids), matrix[rows])
+        return _of(path, qids, matrix[rows])
     if qids is None:
         raise InputError(
             f"{path}: which query is which row? write the query ids to {beside}, one a line, or give the topics"
@@ -51,4 +53,11 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
             f"{path}: has {len(matrix)} rows for {len(qids)} topics; expected one row per topic in their order, "
             f"or the query ids in {beside}, one a line"
         )
-    return QueryVectors(tuple(qids), matrix)
+    return _of(path, qids, matrix)
+
+
+def _of(path: Path, qids: Sequence[str], vectors: np.ndarray) -> QueryVectors:
+    try:
+        return QueryVectors(tuple(qids), vectors)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
