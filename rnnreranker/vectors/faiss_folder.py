@@ -185,11 +185,27 @@ class FaissFolder:
                 )
         try:
             mapped = flat or size >= MAPPED
-            return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if mapped else 0)
+            with self._no_more_than(size):
+                return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if mapped else 0)
         except (RuntimeError, MemoryError) as error:
             raise InputError(
                 f"{self._path}: not a whole Faiss index ({_reason(error)}); copy or build it again"
             ) from None
+
+    @contextmanager
+    def _no_more_than(self, size: int) -> Iterator[None]:
+        """Faiss refuses lists of more bytes or rounds than the file has, where it would allocate what a file claims."""
+        if not hasattr(self._faiss, "set_deserialization_loop_limit"):  # older versions
+            yield
+            return
+        before = self._faiss.get_deserialization_vector_byte_limit(), self._faiss.get_deserialization_loop_limit()
+        self._faiss.set_deserialization_vector_byte_limit(size)
+        self._faiss.set_deserialization_loop_limit(size)
+        try:
+            yield
+        finally:
+            self._faiss.set_deserialization_vector_byte_limit(before[0])
+            self._faiss.set_deserialization_loop_limit(before[1])
 
     def _check(self, folder: Path) -> None:
         index = self._index
@@ -204,6 +220,8 @@ class FaissFolder:
                 f"{self._path}: its metric is {metric}; expected inner product: build it with METRIC_INNER_PRODUCT "
                 "(with vectors of length 1 for cosine)"
             )
+        if not (index.is_trained and self._inner.is_trained):
+            raise InputError(f"{self._path}: was not trained before it was written; build it again")
         if index.ntotal == 0:
             raise InputError(f"{self._path}: the index is empty; expected at least one vector")
         if index.ntotal != len(self.docids):

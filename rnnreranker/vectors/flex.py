@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +63,10 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
         raise InputError(f"{packed}: no such file; expected its docids there")
     npids = require("npids", f"reading {packed}", "npids")
     try:
-        with npids.Lookup(str(packed)) as lookup:
-            names = [str(name) for name in lookup.fwd]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it may be of a format before the first
+            with npids.Lookup(str(packed)) as lookup:
+                names = [str(name) for name in lookup.fwd]
     except Exception as error:  # npids does not say what it raises on a file that is not its own
         raise InputError(
             f"{packed}: npids cannot read it ({' '.join(str(error).split())[:80]}); copy it again"
