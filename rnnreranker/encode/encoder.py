@@ -13,7 +13,7 @@ from rnnreranker.encode.model_folder import content_of, find_model
 from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.errors import InputError, RnnrerankerError
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find, names
 from rnnreranker.settings import hints_of
@@ -150,10 +150,11 @@ def load_encoder(name: str, **given: Any) -> Encoder:
                     f"{folder.path}: its files do not say how token vectors become one; give --pooling mean or cls"
                 )
             model = TransformerModel(folder.path / own.transformer, settings)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        if isinstance(error, (InputError, UnavailableError)):
-            raise
-        reason = str(error).strip().split("\n")[0][:200]
+        model.forward(model.tokenize(["a"]))
+    except RnnrerankerError:
+        raise
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
     return Encoder(folder.name, model, settings, folder.digest)
 

@@ -10,6 +10,7 @@ from rnnreranker.encode.params import POOLINGS
 from rnnreranker.errors import InputError
 from rnnreranker.files.json_files import read_json
 
+AGAIN = "get the model again"
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
 
@@ -37,6 +38,8 @@ def read_settings(folder: Path) -> ModelSettings:
     if not (folder / "modules.json").is_file():
         return ModelSettings()
     modules = _json(folder / "modules.json", list)
+    if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
+        raise InputError(f"{folder / 'modules.json'}: expected an array of objects with path and type; {AGAIN}")
     pooling, normalize, beyond, transformer = None, False, "", None
     for module in modules:
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
@@ -54,12 +57,17 @@ def read_settings(folder: Path) -> ModelSettings:
         beyond = beyond or "no Transformer with Pooling"
     text = _json(folder / (transformer or "") / "sentence_bert_config.json", dict, missing={})
     prompts = _json(folder / "config_sentence_transformers.json", dict, missing={})
+    longest = text.get("max_seq_length")
+    if longest is not None and (type(longest) is not int or longest < 1):
+        raise InputError(f"{folder / 'sentence_bert_config.json'}: max_seq_length is no integer >= 1; {AGAIN}")
     named = prompts.get("prompts") or {}
-    default = named.get(prompts.get("default_prompt_name") or "", "")
+    if not isinstance(named, dict) or not all(isinstance(one, str) for one in named.values()):
+        raise InputError(f"{folder / 'config_sentence_transformers.json'}: prompts are no object of texts; {AGAIN}")
+    default = named.get(str(prompts.get("default_prompt_name") or ""), "")
     return ModelSettings(
         pooling=pooling,
         normalize=normalize,
-        max_length=text.get("max_seq_length"),
+        max_length=longest,
         lowercase=bool(text.get("do_lower_case", False)),
         query_prompt=next((named[name] for name in QUERY_PROMPTS if named.get(name)), default),
         document_prompt=next((named[name] for name in DOCUMENT_PROMPTS if named.get(name)), default),
@@ -86,7 +94,7 @@ def _pooling(path: Path) -> str | None:
 def _json(path: Path, form: type, missing: Any = None) -> Any:
     if missing is not None and not path.is_file():
         return missing
-    value = read_json(path, "settings file of the model", "get the model again")
+    value = read_json(path, "settings file of the model", AGAIN)
     if not isinstance(value, form):
-        raise InputError(f"{path}: expected a JSON {'object' if form is dict else 'array'}; get the model again")
+        raise InputError(f"{path}: expected a JSON {'object' if form is dict else 'array'}; {AGAIN}")
     return value

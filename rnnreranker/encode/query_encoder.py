@@ -12,7 +12,8 @@ from torch import nn
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import TRAINED_POOLINGS
-from rnnreranker.errors import InputError, require
+from rnnreranker.encode.transformer import check_vocabulary, load_whole
+from rnnreranker.errors import InputError, RnnrerankerError, require
 
 COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
 
@@ -143,13 +144,12 @@ def load_query_encoder(
         if config.is_encoder_decoder:
             raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
-        model = transformers.AutoModel.from_pretrained(
-            place, config=_with_dropout(config, dropout), dtype=torch.float32, local_files_only=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error).strip().split("\n")[0][:200]
+        model = load_whole(place, config=_with_dropout(config, dropout), dtype=torch.float32)
+        check_vocabulary(place, tokenizer, model)
+    except RnnrerankerError:
+        raise
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{place}: cannot be loaded as an encoder ({reason}); get the model again") from None
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)

@@ -14,6 +14,37 @@ from rnnreranker.process.phases import phase
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 
 
+def load_whole(folder: Path, **options: Any) -> Any:
+    """The model of a folder (AutoModel), every weight of it from its files.
+
+    Raises:
+        InputError: weights that the files lack, which transformers would draw at random without a word. Those of a
+            pooler may be missing: it plays no part in the vectors.
+    """
+    transformers = require("transformers", "encoding text", "transformers")
+    transformers.logging.set_verbosity_error()
+    model, found = transformers.AutoModel.from_pretrained(
+        folder, local_files_only=True, output_loading_info=True, **options
+    )
+    if lost := sorted(name for name in found["missing_keys"] if "pooler" not in name):
+        raise InputError(f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); get the model again")
+    return model
+
+
+def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
+    """Look that every token has a row among the embeddings.
+
+    Raises:
+        InputError: a token number beyond them.
+    """
+    words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
+    if not words or max(words.values()) >= rows:
+        raise InputError(
+            f"{folder}: its tokenizer has token {max(words.values(), default=0)}, its model {rows} embeddings; get it "
+            "again"
+        )
+
+
 class TransformerModel:
     """An encoder of transformers (AutoModel) with pooling.
 
@@ -35,8 +66,8 @@ class TransformerModel:
         with phase("loading the model"):
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             dtype = getattr(self._torch, settings["dtype"])
-            model = transformers.AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
-            self._model = model.eval()
+            self._model = load_whole(folder, dtype=dtype).eval()
+        check_vocabulary(folder, self._tokenizer, self._model)
         limits = [getattr(config, "max_position_embeddings", None), self._tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
         if settings["max_length"] is None:

@@ -105,7 +105,6 @@ def write_scorer(
 
 def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
     """The model of a folder, without dropout, and what makes tokens of queries."""
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     if not is_scorer(folder):
@@ -119,10 +118,11 @@ def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
         model = CandidateScorer(encoder, dimension, params)
         state = load_file(str(folder / WEIGHTS))
         found = model.load_state_dict(state, strict=False)
-    except (KeyError, TypeError, ValueError, OSError, RuntimeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error).strip().split("\n")[0][:200]
+    except InputError as error:
+        said = str(error) if str(folder) in str(error) else f"{folder / 'config.json'}: {error}"
+        raise InputError(said) from None
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder}: cannot be loaded as a scorer ({reason}); train it again") from None
     lost = [name for name in found.missing_keys if not name.startswith(INNER)]
     if lost or found.unexpected_keys:

@@ -230,8 +230,8 @@ def _from_memory(content: bytes, docids: list[str]) -> np.ndarray:
 
 FORMATS = [
     Format(
-        "texts of an index", _make_texts, ("corpus/documents.jsonl", "corpus/offsets.npy"), _read_texts, _slow_texts, 1.0,
-        (bad_header, overwritten),
+        "texts of an index", _make_texts, ("corpus/documents.jsonl", "corpus/offsets.npy"), _read_texts, _slow_texts,
+        1.0, (bad_header, overwritten),
     ),
     Format(
         "impacts", _make_impacts, ("impacts/offsets.npy", "impacts/terms.npy", "impacts/weights.npy", "docid"),

@@ -82,7 +82,7 @@ def _shares(names: Sequence[str], cases: int) -> tuple[dict[str, int], dict[str,
 
 def _run(shares: dict[str, int], seed: int, workers: int) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     batches: Queue[tuple[str, range]] = Queue()
-    for name, cases in shares.items():
+    for name, cases in reversed(shares.items()):  # those that take long stand last
         size = max(BATCH, cases // 4)
         for first in range(1, cases + 1, size):
             batches.put((name, range(first, min(first + size, cases + 1))))
@@ -94,7 +94,10 @@ def _run(shares: dict[str, int], seed: int, workers: int) -> dict[str, list[tupl
             while True:
                 name, numbers = batches.get_nowait()
                 for number in numbers:
-                    results[name].append((number, worker.run(name, number)))
+                    found = worker.run(name, number)
+                    results[name].append((number, found))
+                    if found["state"] == "failed":
+                        print(f"FAILED {name} case {number}: {found['said']}", file=sys.stderr, flush=True)
                 print(f"{name} {numbers.stop - 1}", file=sys.stderr, flush=True)
         except Empty:
             pass

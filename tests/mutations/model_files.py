@@ -89,9 +89,7 @@ def _make_encoder(folder: Path) -> None:
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(POOLING))
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": false}')
-    (folder / "config_sentence_transformers.json").write_text(
-        '{"prompts": {"query": "w3 "}, "default_prompt_name": null}'
-    )
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "w3 "}}')
 
 
 def _read_encoder(folder: Path) -> Any:
