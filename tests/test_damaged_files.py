@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +21,11 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import first_line, read_lines
 from rnnreranker.files.json_files import parse_json, read_json
 from rnnreranker.files.yaml_files import read_yaml
+from rnnreranker.record import read_records
 from rnnreranker.regress.reading import Document
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.study.trial import read_trial
+from rnnreranker.train.fairness import read_neutrality
 from rnnreranker.tune.leave_out import read_collections
 from rnnreranker.tune.space import Space
 from rnnreranker.vectors.ids import read_ids
@@ -216,3 +220,54 @@ def test_a_damaged_copy_of_ir_datasets_is_said_to_be_one(error: Exception) -> No
     ):
         raise error
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("text", ["a\\ta: 1", "k: [t? rue]", "k: !x 3", "!"])
+def test_yaml_that_libyaml_takes_and_the_parser_in_python_does_not(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.yaml").write_text(text.replace("\\t", "\t"))
+    with pytest.raises(InputError, match=r"x\.yaml:?\d*: "):
+        read_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<top>\n<num> 1\n<title> a\n<top>\n<num> 2\n<title> b\n</top>\n", ":4: <top> inside the topic of line 1"),
+        ("<top>\n<num> 1\n<title> a\n</top>\n<title> b\n", ":5: text outside <top>"),
+        ("<top>\n<num> 1\n<title> a\n<title> b\n</top>\n", ":4: <title> a second time"),
+    ],
+)
+def test_topics_of_trec_that_lose_a_field(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "topics.txt").write_text(text)
+    with pytest.raises(InputError, match=rf"topics\.txt{said}"):
+        load_topics(tmp_path / "topics.txt")
+
+
+def test_paragraphs_whose_texts_are_no_strings(tmp_path: Path) -> None:
+    asked = {"id": 1, "question": ["x"], "answers": []}
+    (tmp_path / "x.json").write_text(json.dumps([{"paragraphs": [{"context": "a", "qas": [asked]}]}]))
+    with pytest.raises(InputError, match=r"x\.json: article 0: TypeError question is a list"):
+        list(read_paragraphs(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize("text", ["", "a\t1_0\n", "a\t0.5\na\t0.6\n", "a b\t0.5\n", "a\t-0\n"])
+def test_neutralities_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "neutral.tsv").write_text(text)
+    with pytest.raises(InputError, match=r"neutral\.tsv:"):
+        read_neutrality(tmp_path / "neutral.tsv")
+
+
+def test_records_of_another_form(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    good = {"kind": "run", "spec": "s", "name": "n", "outcome": {}}
+    for records in (None, 3, [{**good, "outcome": []}], [{**good, "kind": "x"}], [{**good, "seconds": "1"}]):
+        path.write_text(json.dumps({"schema": 3, "records": records}))
+        with pytest.raises(InputError, match=r"x\.json: record"):
+            read_records(path)
+
+
+def test_a_trial_of_another_form(tmp_path: Path) -> None:
+    for content in ("[]", "{}", '{"values": {"m": 3}}', '{"values": {"m": {"q": "1"}}}'):
+        (tmp_path / "x.json").write_text(content)
+        with pytest.raises(InputError, match=r"x\.json: no record of a trial"):
+            read_trial(tmp_path / "x.json")

@@ -303,3 +303,16 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
     kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
     assert len(loaded) == 6
+
+
+def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> None:
+    """transformers fills them with random numbers, and says so in a warning alone."""
+    from safetensors.numpy import load_file, save_file
+    from tiny_encoder import make_encoder
+
+    make_encoder(tmp_path)
+    weights = load_file(str(tmp_path / "model.safetensors"))
+    weights["encoder.layer.0.attention.self.query.weighs"] = weights.pop("encoder.layer.0.attention.self.query.weight")
+    save_file(weights, str(tmp_path / "model.safetensors"), {"format": "pt"})
+    with pytest.raises(InputError, match=r"its weights lack encoder\.layer\.0.attention.self.query.weight .1 missing"):
+        load_encoder(str(tmp_path), pooling="mean")

@@ -16,6 +16,7 @@ from rnnreranker.errors import InputError, MissingDependencyError, UnavailableEr
 from rnnreranker.java import start_java
 from rnnreranker.labels import SoftLabels
 from rnnreranker.train.batches import Collator, add_negatives, score
+from rnnreranker.train.checkpoints import read_mark, resume_from, write_mark
 from rnnreranker.train.losses.kl import KlLoss
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.samples import Sample, read_samples, renumber
@@ -460,3 +461,24 @@ def test_distinct_rows_of_long_and_short_tables() -> None:
             assert places.shape == rows.shape
             assert (vectors[places][rows != PAD] == table.vectors[rows[rows != PAD]]).all()
             assert (places[rows == PAD] == 0).all()
+
+
+def test_a_checkpoint_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
+    """torch and safetensors take a changed number for a good one: every file of a checkpoint has its digest."""
+    place = tmp_path / "checkpoint-4"
+    place.mkdir()
+    (place / "optimizer.pt").write_bytes(b"numbers")
+    write_mark(place, {"value": 0.5, "step": 4})
+    assert read_mark(place) == {"value": 0.5, "step": 4}
+    mark = (place / "best.json").read_text()
+    (place / "best.json").write_text(mark.replace("0.5", "0.6"))
+    with pytest.raises(InputError, match=r"best\.json: not as it was written; delete .*checkpoint-4"):
+        read_mark(place)
+    (place / "best.json").write_text(mark)
+    (place / "optimizer.pt").write_bytes(b"Numbers")
+    with pytest.raises(InputError, match=r"optimizer\.pt: not as it was written"):
+        read_mark(place)
+    for content in ("[]", "{", "3"):
+        (tmp_path / "work.json").write_text(content)
+        with pytest.raises(InputError, match=str(tmp_path)):
+            resume_from(tmp_path, "this")

@@ -150,3 +150,16 @@ def test_a_list_with_an_id_twice_is_an_error_where_the_other_is_wanted(tmp_path:
 def test_an_id_outside_docid_is_refused_before_any_fetch(tmp_path: Path, first: int) -> None:
     with pytest.raises(InputError, match=r"its own ids are not the numbers 0\.\.399"):
         open_vectors(write(tmp_path, made("IDMap2,Flat", np.arange(COUNT) + first)))
+
+
+def test_a_size_that_a_damaged_file_claims_is_not_allocated(tmp_path: Path) -> None:
+    """Faiss would make room for 2**40 bytes before it looks whether the file has them."""
+    index = faiss.IndexIDMap(faiss.IndexFlatIP(3))
+    index.add_with_ids(np.eye(3, dtype=np.float32), np.arange(3))
+    content = bytearray(faiss.serialize_index(index).tobytes())
+    content[-32:-24] = (2**36).to_bytes(8, "little")
+    (tmp_path / "index").write_bytes(bytes(content))
+    (tmp_path / "docid").write_text("a\nb\nc\n")
+    with pytest.raises(InputError, match="not a whole Faiss index"):
+        FaissFolder(tmp_path)
+    assert faiss.get_deserialization_loop_limit() == 0

@@ -317,3 +317,13 @@ def test_tables_of_texts_that_are_none(tmp_path: Path) -> None:
 def test_query_vectors_check_themselves() -> None:
     with pytest.raises(InputError, match="query id a is given twice"):
         QueryVectors(("a", "a"), MATRIX[:2])
+
+
+def test_a_shape_that_is_not_of_integers(tmp_path: Path) -> None:
+    """numpy takes True for the length 1."""
+    np.save(tmp_path / "vectors.npy", np.ones((1, 3), dtype=np.float32))
+    content = (tmp_path / "vectors.npy").read_bytes()
+    (tmp_path / "vectors.npy").write_bytes(content.replace(b"(1, 3), }   ", b"(True, 3), }"))
+    (tmp_path / "docid").write_text("a\n")
+    with pytest.raises(InputError, match="its header: a shape that is not of integers"):
+        open_vectors(tmp_path)

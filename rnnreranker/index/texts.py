@@ -139,13 +139,13 @@ def _read(stream: IO[bytes], offset: int) -> dict[str, str]:
     where = f"{stream.name}: no document at byte {offset}"
     if offset < 0:
         raise InputError(f"{where} where offsets.npy has one; build the index again")
-    stream.seek(offset)
     try:
+        stream.seek(offset)
         line = stream.readline()
         if offset and not line.startswith(b"{"):  # in the middle of a line may stand what looks like a document
             raise ValueError("no beginning of a line")
         record = parse_record(line.decode(), where)
-    except ValueError:
+    except (ValueError, OSError):  # none where no file can have a byte either
         raise InputError(f"{where} where offsets.npy has one; build the index again") from None
     if not isinstance(record.get("id"), str) or not isinstance(record.get("contents"), str):
         raise InputError(f"{where}, but an object without the texts id and contents; build the index again")

@@ -107,9 +107,12 @@ def geometric(vectors: np.ndarray, probes: np.ndarray, params: RnnParams, length
     """s(p, c): (B, R, N) float32, mapped over the candidates or divided as `params` says; 0 for padding.
 
     probes: row numbers of `vectors` (0 = the query).
+
+    Raises:
+        InputError: inner products beyond the range of float32.
     """
     out = np.zeros((len(vectors), len(probes), vectors.shape[1] - 1), dtype=np.float32)
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what overflows is looked for in the result
         for b, length in enumerate(lengths.tolist()):
             context = vectors[b, : length + 1]
             rows = context[probes] @ context.T  # (R, m)
@@ -122,6 +125,8 @@ def geometric(vectors: np.ndarray, probes: np.ndarray, params: RnnParams, length
             elif params.normalize is not None:
                 rows = rows / _divisor(rows, params.normalize)
             out[b, :, :length] = rows[:, 1:]
+            if not np.isfinite(out[b, :, :length]).all():
+                raise InputError("inner products beyond the range of float32; scale the vectors down")
     return out
 
 

@@ -143,19 +143,26 @@ class FaissFolder:
         return MappedRows([np.memmap(self._path, dtype=np.uint8, mode="r", offset=FLAT_HEADER, shape=shape)])
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        scores, rows = self._index.search(queries, count)
+        scores, rows = self._searched(queries, count)
         if (rows < 0).any():  # Faiss leaves places empty where a score is not a number
             raise InputError(f"{self._path}: has vectors with NaN or infinite values; build the index again")
         return scores, rows
 
     def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
-        scores, rows = self._index.search(query[None], hits)
+        scores, rows = self._searched(query[None], hits)
         found = rows[0] >= 0
         kept, true = rows[0][found], scores[0][found].astype(np.float64)
         if self.exact:
             true = inner_products(query, self.fetch(kept))
         order = best_first(true, kept, self.docids)
         return true[order], kept[order]
+
+    def _searched(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            found: tuple[np.ndarray, np.ndarray] = self._index.search(queries, count)
+        except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
+            raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
+        return found
 
     @contextmanager
     def _threads(self, threads: int | None) -> Iterator[None]:

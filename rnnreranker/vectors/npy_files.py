@@ -66,7 +66,9 @@ def _header(stream: BinaryIO, path: Path, repair: str) -> tuple[tuple[int, ...],
             if version not in HEADERS:
                 raise ValueError(f"version {version[0]}.{version[1]}")
             shape, by_columns, dtype = HEADERS[version](stream)
-        return tuple(int(length) for length in shape), bool(by_columns), dtype
+        if not all(type(length) is int for length in shape):  # numpy takes True for 1
+            raise ValueError("a shape that is not of integers")
+        return shape, bool(by_columns), dtype
     except Exception as error:  # numpy parses it as Python, and lets through what the parser raises
         said = " ".join(str(error).split())[:80]
         raise InputError(f"{path}: not a whole .npy file (its header: {said}); {repair}") from None
