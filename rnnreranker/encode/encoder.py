@@ -150,13 +150,18 @@ def load_encoder(name: str, **given: Any) -> Encoder:
                     f"{folder.path}: its files do not say how token vectors become one; give --pooling mean or cls"
                 )
             model = TransformerModel(folder.path / own.transformer, settings)
-        model.forward(model.tokenize(["a"]))
+        _probe(model)
     except RnnrerankerError:
         raise
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
     return Encoder(folder.name, model, settings, folder.digest)
+
+
+def _probe(model: Model) -> None:
+    """Encode a text: settings that fit one another until then may not fit the weights."""
+    model.forward(model.tokenize(["a"]))
 
 
 def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[str, Any]) -> str:

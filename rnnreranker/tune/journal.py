@@ -70,10 +70,13 @@ def _check_lines(path: Path) -> None:
         InputError: with the line.
     """
     for number, line in read_lines(path, "journal of trials"):
-        entry = parse_record(line, f"{path}:{number}", "an entry of a journal of trials")
+        try:
+            entry = parse_record(line, f"line {number}")
+        except InputError as error:
+            raise InputError(f"{path}: not a journal of trials ({error}); give another --storage") from None
         values = entry.get("values")
         if type(entry.get("op_code")) is not int or not (values is None or _finite(values)):
-            raise InputError(f"{path}:{number}: not a journal of trials, or a damaged one; give another --storage")
+            raise InputError(f"{path}: not a journal of trials (line {number}: no entry of it); give another --storage")
 
 
 def _finite(values: Any) -> bool:
