@@ -28,6 +28,12 @@ def faults(*words: str) -> dict[str, object]:
 
 
 def test_a_few_faults() -> None:
+    found = faults("--cases", "8", "--seed", "1", "--commands", "fuse")
+    assert (found["cases"], found["wrong"]) == (8, 0)
+
+
+@pytest.mark.slow
+def test_more_faults_in_three_commands() -> None:
     found = faults("--cases", "12", "--seed", "1", "--commands", "search,,fuse,,labels")
     assert (found["cases"], found["wrong"]) == (12, 0)
 

@@ -192,7 +192,7 @@ def test_named_queries_find_an_answer_in_the_top_five(
     topics, output = tmp_path / "topics.tsv", tmp_path / "run.txt"
     topics.write_text("".join(f"{number}\t{query}\n" for number, query in enumerate(named)), encoding="utf-8")
     argv = ["--index", str(built_in_index), "--topics", str(topics), "--rerank", reranker, "--output", str(output)]
-    assert search(argv) == 0
+    assert search([*argv, "--retriever", "dense"]) == 0  # which parts are there depends on the tests before
     run = Run.read(output)
     lost = [
         query

@@ -306,7 +306,8 @@ def test_judgements_give_before_after_and_difference(
     )
     steps = ("opening the index", "query vectors", "retrieval", "reranking")  # those of some milliseconds are left out
     places = [printed.err.index(f"{step} ") for step in steps if step in printed.err]
-    assert places and places == sorted(places)
+    assert places
+    assert places == sorted(places)
     header, *rows = [line.split("\t") for line in printed.out.splitlines()]
     table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
     assert list(table) == ["nDCG@10", "RR@10"]
