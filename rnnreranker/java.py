@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.process import memory
 from rnnreranker.process.phases import phase
 
 OLDEST = 21
+BESIDE_HEAP = 3 << 29  # bytes of address space: classes, threads, and the libraries that are loaded already
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
 
 _KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
@@ -50,8 +52,11 @@ def start_java() -> None:
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
-        UnavailableError: no Java 21 or newer, or a version of openai that Pyserini cannot be imported with.
+        UnavailableError: no Java 21 or newer, a version of openai that Pyserini cannot be imported with, a limit of
+            memory under which Java ends the process in its own words.
     """
+    if said := memory.too_little(_address_space(), "Java needs, beside the libraries,"):
+        raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
     _check_openai()
     jar = _anserini_jar()
     import jnius_config
@@ -155,6 +160,12 @@ def prebuilt_index_names() -> list[str]:
                 keys = (key.value for key in statement.value.keys if isinstance(key, ast.Constant))
                 names.update(key for key in keys if isinstance(key, str))
     return sorted(names)
+
+
+def _address_space() -> int:
+    """Bytes of address space that Java asks for with all else: of heap a quarter of the memory there is."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    return physical // 4 + BESIDE_HEAP
 
 
 def _options(version: int) -> list[str]:

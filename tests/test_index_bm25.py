@@ -193,3 +193,13 @@ raise SystemExit(command.run(main))
     assert done.returncode == 2
     assert done.stderr == "error: out: cannot be written (File too large); make room or choose another disk\n"
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+def test_too_small_a_limit_of_memory_for_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the memory is Java's heap: below it Java would end the process in its own words."""
+    import resource
+
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (physical // 4, resource.RLIM_INFINITY))
+    with pytest.raises(UnavailableError, match=r"address space limited to \d+ KiB: Java needs, .*--retriever dense"):
+        java.start_java.__wrapped__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take most of it
+LEAST = 1 << 32  # bytes of address space: what torch, SciPy, numba, PyArrow and Faiss take with their threads
 
 
 def check_for(package: str) -> None:
@@ -18,13 +18,21 @@ def check_for(package: str) -> None:
     words = (word.removeprefix("-m").split(".")[0] for word in sys.orig_argv[1:3])
     if package not in words or len(sys.argv) == 1:
         return
+    if said := too_little(LEAST, "the libraries need"):
+        print(f"error: {said}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def too_little(least: int, who: str) -> str:
+    """What to say where less address space is allowed than `least` bytes; else empty."""
+    if os.name != "posix":
+        return ""
     import resource
 
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < LEAST:
-        print(
-            f"error: address space limited to {limit >> 10} KiB: the libraries need {LEAST >> 10} KiB at least; raise "
-            f"the limit, as by ulimit -v {LEAST >> 10} or ulimit -v unlimited",
-            file=sys.stderr,
-        )
-        raise SystemExit(2)
+    if limit == resource.RLIM_INFINITY or limit >= least:
+        return ""
+    return (
+        f"address space limited to {limit >> 10} KiB: {who} {least >> 10} KiB at least; raise the limit, as by "
+        f"ulimit -v {least >> 10} or ulimit -v unlimited"
+    )
