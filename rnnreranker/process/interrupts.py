@@ -80,6 +80,20 @@ def end() -> None:
     _working = False
 
 
+@contextlib.contextmanager
+def at_once() -> Iterator[None]:
+    """In the block, of the main thread, a signal ends the process at once: what is unfinished is removed, no more.
+
+    For the import of libraries: native code that calls Python back while it is loaded aborts at an exception.
+    """
+    global _working
+    before, _working = _working, False
+    try:
+        yield
+    finally:
+        _working = before
+
+
 def finish() -> int:
     """The exit code of an interrupted command, of which its line has been said; of a process of its own, no return."""
     number = received or _signal.SIGINT

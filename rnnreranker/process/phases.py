@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from rnnreranker.process import interrupts
+
 STARTING = "starting"
 FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
 SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
@@ -156,10 +158,12 @@ class _Imports:
         if loader is not None:
             load = loader.exec_module
 
-            def timed(module: Any) -> None:
+            def timed(module: Any) -> Any:
                 vars(loader).pop("exec_module", None)
-                with phase(f"importing {name}", "imports"):
-                    load(module)
+                if threading.current_thread() is not threading.main_thread():
+                    return load(module)
+                with phase(f"importing {name}", "imports"), interrupts.at_once():
+                    return load(module)
 
             with contextlib.suppress(AttributeError):
                 loader.exec_module = timed
