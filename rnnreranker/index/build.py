@@ -127,6 +127,10 @@ def add_parts(
                 part.add(block)
         for part in parts:
             described["parts"][part.name] = part.write(result, output / FOLDER, count)
+        before = describe(output)
+        others = {name: part for name, part in before["parts"].items() if name not in {part.name for part in parts}}
+        if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
+            write_json(output / DESCRIPTION, {**before, "parts": others})
         for made in list(result.iterdir()):
             (put_folder if made.is_dir() else os.replace)(made, output / made.name)
         marks = [mark for part in parts for mark in part.marks]
