@@ -136,11 +136,11 @@ def test_an_index_says_what_it_is_at(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("limit", [100_000, 600_000, 3_000_000])  # below the first OpenBLAS ends the process by itself
+@pytest.mark.parametrize("limit", [100_000, 600_000, 2_000_000])  # below the first OpenBLAS ends the process by itself
 def test_too_small_a_limit_of_memory_is_said_at_once(limit: int) -> None:
     argv = ["sh", "-c", f'ulimit -v {limit}; exec "$0" -m rnnreranker.search --index x --query x', sys.executable]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: address space limited to {limit} KiB: the libraries need 4194304 KiB")
+    assert done.stderr.startswith(f"error: address space limited to {limit} KiB: the libraries need 2097152 KiB")
     assert done.stderr.count("\n") == 1

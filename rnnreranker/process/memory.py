@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-LEAST = 1 << 32  # bytes of address space: what torch, SciPy, numba, PyArrow and Faiss take with their threads
+LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take most of it
+OF_LIBRARY = {"torch": 1 << 32}  # with the others and its threads
 
 
 def check_for(package: str) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from rnnreranker.process import interrupts
+from rnnreranker.errors import UnavailableError
+from rnnreranker.process import interrupts, memory
 
 STARTING = "starting"
 FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
@@ -160,6 +161,10 @@ class _Imports:
 
             def timed(module: Any) -> Any:
                 vars(loader).pop("exec_module", None)
+                if said := memory.too_little(
+                    memory.OF_LIBRARY.get(name, 0), f"{name} needs, with the other libraries,"
+                ):
+                    raise UnavailableError(said)
                 if threading.current_thread() is not threading.main_thread():
                     return load(module)
                 with phase(f"importing {name}", "imports"), interrupts.at_once():
