@@ -11,10 +11,10 @@ from rnnreranker.command import say
 from rnnreranker.errors import InputError
 
 
-def hold(file: int, waiting: str) -> bool:
+def hold(file: int, busy: Callable[[], object]) -> bool:
     """Lock an open file until it is closed, and say whether that took waiting; without fcntl (Windows) no lock.
 
-    waiting: the line for the user when another process holds it.
+    busy: called when another process holds it, before this one waits; what it raises ends that.
     """
     try:
         import fcntl
@@ -23,7 +23,7 @@ def hold(file: int, waiting: str) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say(waiting)
+        busy()
         fcntl.flock(file, fcntl.LOCK_EX)
         return True
     return False
@@ -45,7 +45,7 @@ def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
     Raises:
         InputError: a folder that cannot be written.
     """
-    return _alone(output, lambda file: hold(file, waiting))
+    return _alone(output, lambda: say(waiting))
 
 
 def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
@@ -55,22 +55,14 @@ def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
         InputError: another process is at it, `doing` says what it does; a folder that cannot be written.
     """
 
-    def take(file: int) -> bool:
-        try:
-            import fcntl
-        except ImportError:
-            return False
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{output}: another process is {doing}; wait for it, or give another --output") from None
-        return False
+    def refuse() -> None:
+        raise InputError(f"{output}: another process is {doing}; wait for it, or give another --output")
 
-    return _alone(output, take)
+    return _alone(output, refuse)
 
 
 @contextmanager
-def _alone(output: Path, take: Callable[[int], bool]) -> Iterator[bool]:
+def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
     path = output.with_name(f".{output.name}.lock")
     waited = False
     while True:
@@ -82,7 +74,7 @@ def _alone(output: Path, take: Callable[[int], bool]) -> Iterator[bool]:
                 f"{output}: cannot be written ({error.strerror or error}); choose a folder that exists and is yours"
             ) from None
         with lock:
-            waited = take(lock.fileno()) or waited
+            waited = hold(lock.fileno(), busy) or waited
             if not is_at(lock.fileno(), path):
                 continue
             try:

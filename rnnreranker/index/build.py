@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import __version__
-from rnnreranker.command import progress
+from rnnreranker.command import progress, say
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, put_folder, write_json
@@ -198,6 +198,7 @@ def check_replaceable(output: Path) -> None:
 def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and whether it had to wait."""
     partial = output.with_name(output.name + ".partial")
+    waiting = f"{partial}: another process is building this index; waiting for it"
     waited = False
     while True:
         try:
@@ -208,8 +209,7 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
                 f"{partial}: cannot be written ({error.strerror or error}); choose a folder that is yours"
             ) from None
         with lock:
-            waiting = f"{partial}: another process is building this index; waiting for it"
-            waited = hold(lock.fileno(), waiting) or waited
+            waited = hold(lock.fileno(), lambda: say(waiting)) or waited
             if not is_at(lock.fileno(), partial / "lock"):  # who held it has finished and removed the folder
                 continue
             try:

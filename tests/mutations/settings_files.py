@@ -43,7 +43,7 @@ INDEX = {
 def slow_yaml(path: Path) -> Any:
     import yaml
 
-    return yaml.load(text_of(path), Loader=yaml.SafeLoader)
+    return yaml.safe_load(text_of(path))
 
 
 def slow_json(path: Path) -> Any:
