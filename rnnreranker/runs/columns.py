@@ -55,7 +55,7 @@ class RepeatedEntryError(InputError):
         self.qid, self.docid, self.first, self.second = qid, docid, first, second
 
 
-def encode(names: Sequence[str], what: str) -> tuple[np.ndarray, np.ndarray]:
+def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct names (object array, in order of first appearance) and the number of each entry's name (int32).
 
     Raises:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.process.phases import phase
+from rnnreranker.runs.ordering import ascending, best_first
 from rnnreranker.runs.run import Run
 from rnnreranker.settings import Params, choices, hints_of, setting
 
@@ -89,7 +90,7 @@ def fuse(
         raise InputError(f"k={k}: expected a number >= 0")
     qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
     docids, names, pairs = _numbered(runs, qids)
-    order = _ascending(pairs, len(qids) * len(names))
+    order = ascending(pairs, len(qids) * len(names))
     pairs = pairs[order]
     first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])  # of the entries of one document
     values = np.concatenate([weight * _values(run, method, k) for run, weight in zip(runs, weights, strict=True)])
@@ -105,7 +106,7 @@ def fuse(
     if not np.isfinite(single).all():
         raise InputError("fuse: a fused score is beyond float32 (3.4e38), which evaluation tools use")
     queries, rows = np.divmod(pairs[first], max(len(names), 1))
-    order = _best_first(queries, single, names, rows, len(qids))
+    order = best_first(queries, single, names, rows, len(qids))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
     fused = Run(qids, offsets, docids, rows[order].astype(np.int32), single[order].astype(np.float64))
     return fused if hits is None else fused.head(hits)
@@ -149,44 +150,3 @@ def _values(run: Run, method: str, k: float) -> np.ndarray:
         spread = np.sqrt(np.bincount(queries, weights=off * off, minlength=len(sizes)) / filled)
     low, spread = np.asarray(low, dtype=np.float64)[queries], np.asarray(spread, dtype=np.float64)[queries]
     return np.divide(run.scores - low, spread, out=np.zeros_like(run.scores), where=spread > 0)
-
-
-def _best_first(
-    queries: np.ndarray, scores: np.ndarray, names: pyarrow.Array, rows: np.ndarray, count: int
-) -> np.ndarray:
-    """Positions that put entries by query, then descending score, then ascending docid.
-
-    Args:
-        queries: (n,) int64, below `count`; scores: (n,) float32, finite.
-        names: V distinct docids; rows: (n,) entry → row of names.
-    """
-    import pyarrow
-    import pyarrow.compute
-
-    bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
-    falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
-    keys = queries << 32 | falling
-    order = _ascending(keys, count << 32)
-    same = np.diff(keys[order]) == 0
-    before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
-    first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
-    one, two = (names.take(pyarrow.array(rows[order[places]])) for places in (first, first + 1))
-    swapped = first[pyarrow.compute.greater(one, two).to_numpy(zero_copy_only=False)]  # by bytes, as strcmp
-    order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
-    tied = (before | after)[: len(order)]
-    tied[first] = tied[first + 1] = False
-    among = order[tied]
-    column = names.take(pyarrow.array(rows[among]))
-    by_docid = among[pyarrow.compute.sort_indices(column).to_numpy()]
-    order[tied] = by_docid[np.argsort(keys[by_docid], kind="stable")]
-    return order
-
-
-def _ascending(keys: np.ndarray, span: int) -> np.ndarray:
-    """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand."""
-    bits = max(len(keys) - 1, 0).bit_length()
-    if span << bits > 1 << 63:
-        return np.argsort(keys, kind="stable")
-    packed = keys << bits | np.arange(len(keys))  # a plain sort is several times faster than one of positions
-    packed.sort()
-    return packed & ((1 << bits) - 1)

@@ -20,6 +20,7 @@ from rnnreranker.process.phases import phase
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search import flags
 from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
+from rnnreranker.search.to_documents import best_passages, candidates_of
 from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ EPILOG = """examples:
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever dense --prf rocchio --output prf.txt
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25 --expand neighbours \\
       --output run.txt
+  python -m rnnreranker.search --index passages --topics queries.tsv --aggregate maxp --passages "#" --output run.txt
   python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
 """
 
@@ -70,9 +72,12 @@ def main(argv: Sequence[str]) -> int:
         step = "reranking" if len(work.rerankers) == 1 else f"reranking by {reranker.name}"
         with phase(f"{step} on {args.device}" if reranker.device else step):
             stages.append(reranker.rerank(stages[-1]))
-    with phase("writing"):
-        _show(args, work, topics, qrels, stages)
     joined = f"; {_joined(stages[0], stages[1])}" if args.expand else ""
+    passages = stages[-1]
+    if work.passages is not None:
+        stages = [work.documents(stage) for stage in (stages if args.query or args.qrels else stages[-1:])]
+    with phase("writing"):
+        _show(args, work, topics, qrels, stages, passages)
     command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {phases.summary()}{joined}")
     return 0
 
@@ -84,20 +89,27 @@ def _joined(before: Run, after: Run) -> str:
 
 
 def _show(
-    args: argparse.Namespace, work: Pipeline, topics: dict[str, str], qrels: pandas.DataFrame | None, stages: list[Run]
+    args: argparse.Namespace,
+    work: Pipeline,
+    topics: dict[str, str],
+    qrels: pandas.DataFrame | None,
+    stages: list[Run],
+    passages: Run,
 ) -> None:
-    """Write, show, explain and evaluate, as the flags say."""
+    """Write, show, explain and evaluate, as the flags say; the passages are those of the last stage."""
     before, by = [args.expand] if args.expand else [], [reranker.name for reranker in work.rerankers]
     if args.output:
         tag = (
             args.tag
             or f"{'run' if args.run else work.retrieved_by}.{'.'.join([*before, *(by or [flags.NO_RERANKING])])}"
+            + (f".{work.passages.aggregate}" if work.passages else "")
         )
         stages[-1].write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
 
-        show_results(work.index, stages[0], stages[-1], limit=args.show)
+        text_of = best_passages(passages, work.passages) if work.passages else {}
+        show_results(work.index, stages[0], stages[-1], limit=args.show, text_of=text_of)
     if args.explain is not None:
         from rnnreranker.search.explain import explain
 
@@ -135,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_encoder(parser)
     flags.add_expansion(parser.add_argument_group("expansion (of the candidates, by a graph of neighbours)"))
     flags.add_reranking(parser.add_argument_group("reranking"))
+    flags.add_passages(parser.add_argument_group("passages to documents (after everything else)"))
 
     out = parser.add_argument_group("output")
     out.add_argument("--output", help="run file to write (.gz compresses)")
@@ -158,6 +171,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
     query, silent = args.query, args.topics and not args.output and not args.qrels and args.explain is None
     auto = args.retriever == flags.AUTO
     retrievers = candidates() if auto and not args.run else [] if auto else flags.retriever_names(args.retriever)
+    passages = flags.passage_params(args)
     joins = command.given(args, FuseParams) if len(retrievers) < 2 else {}
     source = "--run" if not retrievers else f"--retriever {args.retriever}"
     refuse(
@@ -174,6 +188,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
             args.tag is not None and args.tag.split() != [args.tag],
             f"--tag {args.tag!r}: expected a word without white space",
         ),
+        (args.explain is not None and passages, "--explain shows passages: not with --aggregate"),
         (args.prf and args.run, "--prf searches again: not with --run, whose candidates are there already"),
         (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
         *((True, problem) for problem in _check_rerankers(args)),
@@ -256,7 +271,7 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
     from rnnreranker.search.first_stage import read_first_stage
 
     run = read_first_stage(args.run) if args.rerank else Run.read(args.run)
-    run = run.head(args.hits)
+    run = run.head(candidates_of(args))
     lost = [qid for qid in run if qid not in topics]
     if lost:
         raise InputError(

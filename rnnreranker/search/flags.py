@@ -10,6 +10,7 @@ from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import names
 from rnnreranker.runs.fuse import FuseParams
+from rnnreranker.runs.passages import PassageParams
 
 HYBRID = ("bm25", "dense")  # what `--retriever hybrid` stands for
 AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
@@ -103,6 +104,28 @@ def fuse_params(args: argparse.Namespace, count: int, base: FuseParams | None = 
     if args.rrf_k is not None and params.fuse != "rrf":
         raise InputError(f"--rrf-k is of rrf: not with {params.fuse}")
     return params
+
+
+def add_passages(group: Any) -> None:
+    """The flags --aggregate, --passages and --passage-hits."""
+    command.add_dataclass_flags(group, PassageParams)
+    text = "passages per query before that; --hits then counts documents (default: 10 times --hits)"
+    group.add_argument("--passage-hits", type=command.positive, help=text)
+
+
+def passage_params(args: argparse.Namespace) -> PassageParams | None:
+    """How passages become documents; None where they stay passages.
+
+    Raises:
+        InputError: flags of passages without --aggregate.
+    """
+    params = command.chosen(args, PassageParams)
+    if params.aggregate != "none":
+        return params
+    for name in ("passages", "passage_hits"):
+        if getattr(args, name, None) is not None:
+            raise InputError(f"--{name.replace('_', '-')} is for documents: give --aggregate maxp, firstp or sump too")
+    return None
 
 
 def add_expansion(group: Any) -> None:

@@ -13,9 +13,10 @@ from rnnreranker.errors import InputError
 from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import Inputs, find
 from rnnreranker.search.auto import FUSION, choose
-from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, retriever_names
+from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, passage_params, retriever_names
 from rnnreranker.search.indexes import Index, open_index
 from rnnreranker.search.inputs import open_inputs
+from rnnreranker.search.to_documents import candidates_of, documents_of
 
 if TYPE_CHECKING:
     import pandas
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rnnreranker.retrieve import Retriever
     from rnnreranker.runs import Run
     from rnnreranker.runs.fuse import FuseParams
+    from rnnreranker.runs.passages import PassageParams
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class Pipeline:
         needs: of all methods together.
         retrievers: empty where a run was given; expander: None without --expand; rerankers: in their order.
         retrieved_by: the retrievers as --retriever names them, of `auto` those that it chose; and the feedback.
-        fusion: of several retrievers; hits: candidates per query.
+        fusion: of several retrievers; depth: candidates per query.
+        passages: how they become documents, None where they stay; hits: documents per query.
     """
 
     index: Index
@@ -47,17 +50,24 @@ class Pipeline:
     rerankers: list[Reranker]
     retrieved_by: str
     fusion: FuseParams
+    depth: int
+    passages: PassageParams | None
     hits: int
 
     def retrieve(self) -> Run:
         """The run of the retriever, or of several fused."""
-        runs = [retriever.retrieve(self.hits) for retriever in self.retrievers]
+        runs = [retriever.retrieve(self.depth) for retriever in self.retrievers]
         if len(runs) == 1:
             return runs[0]
         from rnnreranker.runs.fuse import fuse
 
         how = self.fusion
-        return fuse(runs, how.fuse, k=how.rrf_k, weights=how.weight_of_runs, hits=self.hits)
+        return fuse(runs, how.fuse, k=how.rrf_k, weights=how.weight_of_runs, hits=self.depth)
+
+    def documents(self, run: Run) -> Run:
+        """The documents of a run of passages."""
+        assert self.passages is not None
+        return documents_of(run, self.passages, self.hits)
 
 
 def open_pipeline(
@@ -120,7 +130,8 @@ def open_pipeline(
         method.check(given)
     fusion = fuse_params(args, len(retrievers), FUSION if auto else None)
     named = ".".join(["+".join(retrieving) if auto else args.retriever, *ways])
-    return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, args.hits)
+    depth, passages = candidates_of(args), passage_params(args)
+    return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, depth, passages, args.hits)
 
 
 def _methods(retrievers: list[str], expanders: list[str], rerankers: list[str]) -> tuple[list[Any], frozenset[str]]:

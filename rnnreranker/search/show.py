@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rnnreranker.command import counted, say
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 
-def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
+def show_results(
+    index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Print rank, places moved, docid, score and a first line of text of the only query's first `limit` results.
 
     On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up);
-    `new` is a document that an expansion brought.
+    `new` is a document that an expansion brought. text_of: document → the passage whose text is shown for it.
     """
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
@@ -34,7 +37,7 @@ def show_results(index: Index, base: Run, reranked: Run, limit: int) -> None:
     rows = []
     for rank, (docid, score) in enumerate(shown, 1):
         moved = before[docid] - rank if docid in before else None
-        text = first_line(docid, texts.get(docid, ""))
+        text = first_line(docid, texts.get(text_of.get(docid, docid), ""))
         if on_terminal:
             arrow = "new" if moved is None else f"{'↑' if moved > 0 else '↓'}{abs(moved)}" if moved else "="
             rows.append([rank, arrow, docid, f"{score:.4f}", _cut(text, max(width, 20))])

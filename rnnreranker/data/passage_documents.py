@@ -1,0 +1,122 @@
+"""What document each passage is of: by its id, by a mapping file, or by what ir_datasets keeps of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.command import progress
+from rnnreranker.data import irds, reqa
+from rnnreranker.data.names import is_file
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_lines
+from rnnreranker.runs.words import check_id
+
+SENTENCE_SIGN = "#"  # in the ids of sentences, as `p7#s0`
+AT_ONCE = 10_000  # passages looked up in one go
+_LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
+_OF_MSMARCO = re.compile(r"msmarco_passage_\d+_\d+")
+
+
+def documents_by(
+    passages: str, docids: Sequence[str] | np.ndarray, *, ordered: bool = False
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The document of each passage, and where in it the passage stands.
+
+    Args:
+        passages: one or more signs (neither letters nor digits): a passage's id is its document's id, the signs (where
+            they occur last) and something that tells passages apart, as `D7#2` or `p7#s0`; `reqa-squad` and the like:
+            the same by `#`; a file `passage<TAB>document`, plain or .gz; or an ir_datasets id whose passages have
+            `msmarco_document_id`, as `msmarco-passage-v2`.
+        docids: V distinct passages.
+        ordered: whether their places are asked for: by the last number after the signs, by the line in the file, by the
+            characters of the document that ir_datasets says the passage spans.
+
+    Returns:
+        (V,) object array of document ids; (V,) int64, or None where not asked for.
+
+    Raises:
+        InputError: passages whose document is not told (how many, the first three), a malformed line (file:line), a
+            name that is none of these, passages without a number that are to be ordered.
+        UnavailableError: an ir_datasets id whose data are not here.
+
+    >>> documents_by("#", ["D7#2", "D#8#0"], ordered=True)
+    (array(['D7', 'D#8'], dtype=object), array([2, 0]))
+    """
+    ids = list(docids)
+    if passages and not any(sign.isalnum() or sign.isspace() for sign in passages):
+        return _by_sign(passages, ids, ordered)
+    if passages in reqa.NAMES or passages.startswith(reqa.MADE_FROM):
+        return _by_sign(SENTENCE_SIGN, ids, ordered)
+    found = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
+    _refuse_lacking(passages, ids, [passage for passage in ids if passage not in found])
+    documents = np.array([found[passage][0] for passage in ids], dtype=object)
+    return documents, np.array([found[passage][1] for passage in ids], dtype=np.int64) if ordered else None
+
+
+def _by_sign(sign: str, ids: list[str], ordered: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    parts = [passage.rpartition(sign) for passage in ids]
+    lacking = [passage for passage, (document, _, _) in zip(ids, parts, strict=True) if not document]
+    _refuse_lacking(f"passages by {sign!r}", ids, lacking)
+    documents = np.array([document for document, _, _ in parts], dtype=object)
+    if not ordered:
+        return documents, None
+    numbers = [_LAST_NUMBER.search(place) for _, _, place in parts]
+    if unnumbered := [passage for passage, number in zip(ids, numbers, strict=True) if not number]:
+        raise InputError(
+            f"passages by {sign!r}: {len(unnumbered)} of {len(ids)} have no number behind it "
+            f"({', '.join(unnumbered[:3])}), so which is first is not known; give a file passage<TAB>document in order"
+        )
+    return documents, np.array([int(number[0]) for number in numbers if number], dtype=np.int64)
+
+
+def _refuse_lacking(source: str, ids: list[str], lacking: list[str]) -> None:
+    if lacking:
+        raise InputError(
+            f"{source}: {len(lacking)} of {len(ids)} passages have no document ({', '.join(lacking[:3])}); expected "
+            "passages of this collection: --passages says how they name their documents"
+        )
+
+
+def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:
+    """Passage → its document and line, for those asked for alone: a file may have more lines than memory holds."""
+    asked = set(ids)
+    found: dict[str, tuple[str, int]] = {}
+    where = Path(path).expanduser()
+    for number, line in progress(read_lines(where, "mapping file"), unit="line", what="mapping"):
+        passage, tab, document = line.rstrip("\r\n").partition("\t")
+        if not tab or not passage or not document or "\t" in document:
+            if not line.strip():
+                continue
+            raise InputError(f"{where}:{number}: {line.strip()[:80]!r}; expected passage<TAB>document")
+        if passage not in asked:
+            continue
+        check_id(document, "document", f"{where}:{number}")
+        if passage in found and found[passage][0] != document:
+            was, line_of = found[passage]
+            raise InputError(f"{where}:{number}: passage {passage} is of {document}, and of {was} in line {line_of}")
+        found.setdefault(passage, (document, number))
+    return found
+
+
+def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
+    dataset = irds.load(name)
+    fields: tuple[str, ...] = getattr(dataset.docs_cls(), "_fields", ()) if dataset.has_docs() else ()
+    if "msmarco_document_id" not in fields:
+        raise InputError(
+            f"{name}: its passages do not say what document they are of (fields: {', '.join(fields) or 'none'}); "
+            "give signs as #, a file passage<TAB>document, or msmarco-passage-v2"
+        )
+    known = [passage for passage in ids if _OF_MSMARCO.fullmatch(passage)]
+    found: dict[str, tuple[str, int]] = {}
+    with irds.reading(name, "passages"):
+        store: Any = dataset.docs_store() if known else None
+        for start in progress(range(0, len(known), AT_ONCE), unit="lookup", what="passages"):
+            for one in store.get_many_iter(known[start : start + AT_ONCE]):
+                place = re.search(r"\d+", one.spans or "")  # "(0,129),(130,240)": characters of the document
+                found[one.doc_id] = one.msmarco_document_id, int(place[0]) if place else 0
+    return found

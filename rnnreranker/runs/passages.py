@@ -1,0 +1,105 @@
+"""Runs of passages as runs of documents: the best passage, the first one or all of them give a document its score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.process.phases import phase
+from rnnreranker.runs.columns import encode
+from rnnreranker.runs.ordering import ascending, best_first
+from rnnreranker.runs.run import Run
+from rnnreranker.settings import Params, choices, hints_of, setting
+
+AGGREGATE_HELP = (
+    "passages to documents, as the last step: the score of the best passage, of the first one that the run has, or the "
+    "sum of all"
+)
+PASSAGES_HELP = (
+    "what document a passage is of: its id up to the last such sign or signs, a file passage<TAB>document, or the "
+    "ir_datasets id of the passages"
+)
+
+
+@dataclass(frozen=True)
+class PassageParams(Params):
+    """How passages become documents: the flags of commands and the keys of a spec."""
+
+    aggregate: Literal["none", "maxp", "firstp", "sump"] = setting("none", AGGREGATE_HELP)
+    passages: str = setting("#", PASSAGES_HELP)
+
+
+AGGREGATES = tuple(way for way in choices(hints_of(PassageParams)["aggregate"]) if way != "none")
+
+
+@phase("passages to documents")
+def to_documents(
+    run: Run,
+    documents: Sequence[str] | np.ndarray,
+    aggregate: str = "maxp",
+    *,
+    order: np.ndarray | None = None,
+    hits: int | None = None,
+) -> Run:
+    """The run of the documents that the passages of a run are of.
+
+    For a document d and the passages P(d) of it that the run has for a query, with scores s: maxp = max s(p), firstp =
+    s(the p of lowest `order`), sump = sum s(p). A document whose first passage the run does not have is scored by the
+    earliest one that it has: what is left out of a run says nothing of why, and no document is lost for it. Scores are
+    rounded to float32, the precision of trec_eval; equal ones stand by ascending docid, as in every run.
+
+    Args:
+        run: Q queries, L entries of V distinct passages.
+        documents: (V,) the document of each distinct passage, in the order of `run.docids`.
+        aggregate: "maxp", "firstp" or "sump".
+        order: (V,) whole numbers, where a passage stands in its document; firstp needs them.
+        hits: documents kept of every query; None = all.
+
+    Returns:
+        A run with the same queries.
+
+    Raises:
+        InputError: no such way, another number of documents or places, firstp without them, sums beyond float32.
+
+    >>> run = Run.from_dict({"q": {"a#1": 3.0, "b#0": 2.0, "a#0": 1.5}})
+    >>> to_documents(run, ["a", "b", "a"])["q"]
+    [('a', 3.0), ('b', 2.0)]
+    >>> to_documents(run, ["a", "b", "a"], "firstp", order=np.array([1, 0, 0]))["q"]
+    [('b', 2.0), ('a', 1.5)]
+    """
+    import pyarrow
+
+    if aggregate not in AGGREGATES:
+        raise InputError(f"aggregate {aggregate}: no such way; {nearest(str(aggregate), AGGREGATES)}")
+    for what, given in (("documents", documents), ("order", order)):
+        if given is not None and len(given) != len(run.docids):
+            raise InputError(f"{what}: {len(given)} for {len(run.docids)} passages; expected one for each")
+    if aggregate == "firstp" and order is None:
+        raise InputError("firstp: needs the order of the passages within their documents")
+    names, codes = encode(documents, "documents")
+    span = max(len(names), 1)
+    pairs = run.queries * span + codes[run.rows]
+    if aggregate == "firstp" and order is not None:
+        at = np.unique(np.asarray(order), return_inverse=True)[1]  # equal places: the better one
+        entries = np.lexsort((at[run.rows], pairs))
+    else:
+        entries = ascending(pairs, len(run.qids) * span)  # of a document: best first
+    pairs = pairs[entries]
+    first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])
+    with np.errstate(over="ignore"):
+        if aggregate == "sump":
+            scores = np.add.reduceat(run.scores[entries], first) if len(first) else run.scores[:0]
+        else:
+            scores = run.scores[entries[first]]
+        single = scores.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise InputError(f"{aggregate}: a document's score is beyond float32 (3.4e38), which evaluation tools use")
+    queries, rows = np.divmod(pairs[first], span)
+    placed = best_first(queries, single, pyarrow.array(names, type=pyarrow.string()), rows, len(run.qids))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(run.qids)))]).astype(np.int64)
+    made = Run(run.qids, offsets, names, rows[placed].astype(np.int32), single[placed].astype(np.float64))
+    return made if hits is None else made.head(hits)

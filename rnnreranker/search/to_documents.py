@@ -1,0 +1,41 @@
+"""The last step of a search: a run of passages, as a run of the documents that they are of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rnnreranker.data.passage_documents import documents_by
+from rnnreranker.runs.passages import to_documents
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.runs.passages import PassageParams
+
+PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
+
+
+def candidates_of(args: argparse.Namespace) -> int:
+    """How many candidates of a query are retrieved: `--hits`, or of passages that become documents more."""
+    if args.aggregate in (None, "none"):
+        return int(args.hits)
+    return int(args.passage_hits or PASSAGES_PER_DOCUMENT * args.hits)
+
+
+def documents_of(run: Run, params: PassageParams, hits: int | None = None) -> Run:
+    """The documents of a run of passages, `hits` of every query.
+
+    Raises:
+        InputError: passages whose document is not told, and as `to_documents`.
+        UnavailableError: an ir_datasets id whose data are not here.
+    """
+    names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")
+    return to_documents(run, names, params.aggregate, order=order, hits=hits)
+
+
+def best_passages(run: Run, params: PassageParams) -> dict[str, str]:
+    """Document → the best of its passages, in a run of one query."""
+    (qid,) = run.qids
+    ranked = run.ranked(qid)
+    names, _ = documents_by(params.passages, ranked)
+    return dict(zip(reversed(names.tolist()), reversed(ranked), strict=True))

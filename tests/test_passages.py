@@ -1,0 +1,287 @@
+"""Runs of passages as runs of documents: by hand, against a plain loop, and through both commands."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from rnnreranker.data import irds
+from rnnreranker.data.document import Document
+from rnnreranker.data.passage_documents import documents_by
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.fuse.__main__ import main as fuse_command
+from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.runs import Run
+from rnnreranker.runs.fuse import fuse
+from rnnreranker.runs.passages import AGGREGATES, to_documents
+from rnnreranker.search.__main__ import main as search_command
+
+PASSAGES = {
+    "q1": {"b#2": 9.0, "a#1": 8.0, "a#0": 3.5, "b#10": 3.0, "c#d#0": 1.0},
+    "q2": {"a#0": -1.0, "c#d#1": -2.0, "a#1": -4.0},
+    "q3": {},
+}
+DOCUMENTS = {
+    "maxp": {"q1": [("b", 9.0), ("a", 8.0), ("c#d", 1.0)], "q2": [("a", -1.0), ("c#d", -2.0)], "q3": []},
+    "firstp": {"q1": [("b", 9.0), ("a", 3.5), ("c#d", 1.0)], "q2": [("a", -1.0), ("c#d", -2.0)], "q3": []},
+    "sump": {"q1": [("b", 12.0), ("a", 11.5), ("c#d", 1.0)], "q2": [("c#d", -2.0), ("a", -5.0)], "q3": []},
+}
+
+
+def entries(run: Run) -> dict[str, list[tuple[str, float]]]:
+    return {qid: run[qid] for qid in run}
+
+
+def documents(run: Run, way: str, passages: str = "#") -> Run:
+    names, order = documents_by(passages, run.docids, ordered=True)
+    return to_documents(run, names, way, order=order)
+
+
+@pytest.mark.parametrize("way", AGGREGATES)
+def test_documents_of_passages_by_hand(way: str) -> None:
+    assert entries(documents(Run.from_dict(PASSAGES), way)) == DOCUMENTS[way]
+
+
+@pytest.mark.parametrize("way", AGGREGATES)
+def test_documents_of_passages_against_a_plain_loop_in_any_order_of_input(way: str) -> None:
+    rng = np.random.default_rng(5)
+    made: dict[str, dict[str, float]] = {}
+    for number in range(20):
+        chosen = rng.permutation(400)[: rng.integers(1, 120)]
+        made[f"q{number}"] = {f"D{one // 7}#{one % 7}": float(rng.integers(-3, 4)) / 4 for one in chosen}
+    expected: dict[str, dict[str, float]] = {}
+    for qid, found in made.items():
+        of: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for passage, score in found.items():
+            document, place = passage.split("#")
+            of[document].append((int(place), score))
+        how = {"maxp": lambda its: max(score for _, score in its), "firstp": lambda its: min(its)[1]}
+        expected[qid] = {doc: how.get(way, lambda its: sum(score for _, score in its))(its) for doc, its in of.items()}
+    found_run = documents(Run.from_dict(made), way)
+    assert entries(found_run) == entries(Run.from_dict(expected))  # equal scores: by docid
+    turned = Run.from_dict({qid: dict(reversed(found.items())) for qid, found in made.items()})
+    assert entries(documents(turned, way)) == entries(found_run)
+
+
+def test_scores_are_those_of_float32_and_hits_count_documents() -> None:
+    run = Run.from_dict({"q": {"b#0": 100.000001, "a#0": 100.0, "c#0": 1 / 3}})
+    found = to_documents(run, ["b", "a", "c"], hits=2)
+    assert found["q"] == [("a", 100.0), ("b", 100.0)]
+    assert to_documents(run, ["b", "a", "c"]).to_dict()["q"]["c"] == float(np.float32(1 / 3))
+
+
+def test_a_run_without_entries_stays_one() -> None:
+    empty = Run.from_dict({"q": {}})
+    for way in AGGREGATES:
+        assert entries(to_documents(empty, [], way, order=np.empty(0))) == {"q": []}
+
+
+def test_what_the_function_refuses() -> None:
+    run = Run.from_dict({"q": {"a#0": 3e38, "a#1": 3e38}})
+    with pytest.raises(InputError, match="aggregate maxpp: no such way; did you mean maxp"):
+        to_documents(run, ["a", "a"], "maxpp")
+    with pytest.raises(InputError, match="documents: 1 for 2 passages"):
+        to_documents(run, ["a"])
+    with pytest.raises(InputError, match="firstp: needs the order"):
+        to_documents(run, ["a", "a"], "firstp")
+    with pytest.raises(InputError, match="sump: a document's score is beyond float32"):
+        to_documents(run, ["a", "a"], "sump")
+
+
+def test_a_mapping_file_names_documents_and_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "of.tsv.gz"
+    path.write_bytes(gzip.compress(b"z\td1\n\nx\td1\nlonely\td9\ny\td2\n"))
+    names, order = documents_by(str(path), ["x", "y", "z"], ordered=True)
+    assert names.tolist() == ["d1", "d2", "d1"]
+    assert order is not None
+    assert order.tolist() == [3, 5, 1]
+    assert documents_by(str(path), ["x"])[1] is None
+
+
+def test_sentences_of_reqa_are_of_their_paragraphs() -> None:
+    names, order = documents_by("reqa-squad", ["p7#s0", "p7#s12"], ordered=True)
+    assert (names.tolist(), order.tolist() if order is not None else None) == (["p7", "p7"], [0, 12])
+
+
+class Passages:
+    """What ir_datasets gives of MS MARCO v2's passages, without its files."""
+
+    there: ClassVar = {
+        "msmarco_passage_00_90": ("msmarco_doc_00_5", "(40,60)"),
+        "msmarco_passage_00_7": ("msmarco_doc_00_5", "(0,9),(9,30)"),
+        "msmarco_passage_01_0": ("msmarco_doc_31_2", "(3,8)"),
+    }
+
+    def has_docs(self) -> bool:
+        return True
+
+    def docs_cls(self) -> Any:
+        return SimpleNamespace(_fields=("doc_id", "text", "spans", "msmarco_document_id"))
+
+    def docs_store(self) -> Passages:
+        return self
+
+    def get_many_iter(self, keys: list[str]) -> Any:
+        for key in sorted(set(keys) & set(self.there), reverse=True):
+            document, spans = self.there[key]
+            yield SimpleNamespace(doc_id=key, spans=spans, msmarco_document_id=document)
+
+
+def test_passages_of_msmarco_v2_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(irds, "load", lambda name: Passages())
+    asked = list(Passages.there)
+    names, order = documents_by("msmarco-passage-v2", asked, ordered=True)
+    assert names.tolist() == ["msmarco_doc_00_5", "msmarco_doc_00_5", "msmarco_doc_31_2"]
+    assert order is not None
+    assert order.tolist() == [40, 0, 3]
+    with pytest.raises(
+        InputError, match=r"msmarco-passage-v2: 2 of 5 passages have no document \(D1, msmarco_passage_"
+    ):
+        documents_by("msmarco-passage-v2", [*asked, "D1", "msmarco_passage_09_1"])
+
+
+def test_msmarco_v2_that_is_not_here_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Absent(Passages):
+        def docs_store(self) -> Passages:
+            raise OSError("no network")
+
+    monkeypatch.setattr(irds, "load", lambda name: Absent())
+    with pytest.raises(UnavailableError, match=r"msmarco-passage-v2: the passages are not in .* set IR_DATASETS_HOME"):
+        documents_by("msmarco-passage-v2", ["msmarco_passage_00_7"])
+
+
+@pytest.mark.parametrize(
+    ("passages", "ids", "said"),
+    [
+        ("#", ["a#1", "b", "c", "d", "#5"], r"passages by '#': 4 of 5 passages have no document \(b, c, d\)"),
+        ("#", ["a#x", "a#1"], r"1 of 2 have no number behind it \(a#x\)"),
+        ("of.tsv", ["x", "w"], r"of.tsv: 1 of 2 passages have no document \(w\)"),
+        ("bad.tsv", ["x"], r"bad.tsv:2: 'x d1'; expected passage<TAB>document"),
+        ("blank.tsv", ["x"], r"blank.tsv:1: document 'd 1'; expected one that"),
+        ("twice.tsv", ["x"], r"twice.tsv:2: passage x is of d2, and of d1 in line 1"),
+        ("none.tsv", ["x"], r"none.tsv: no such file"),
+        ("msmarco-passage", ["x"], r"msmarco-passage: its passages do not say what document they are of"),
+        ("msmarco-pasage-v2", ["x"], r"msmarco-pasage-v2: neither a file nor a data set"),
+    ],
+)
+def test_what_passages_refuses(
+    passages: str, ids: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("of.tsv").write_text("x\td1\n")
+    Path("bad.tsv").write_text("y\td1\nx d1\n")
+    Path("blank.tsv").write_text("x\td 1\n")
+    Path("twice.tsv").write_text("x\td1\nx\td2\n")
+    with pytest.raises(InputError, match=said):
+        documents_by(passages, ids, ordered=True)
+
+
+@pytest.mark.parametrize("way", AGGREGATES)
+def test_fuse_makes_documents_of_one_run_or_of_several(way: str, tmp_path: Path) -> None:
+    one, two = Run.from_dict(PASSAGES), Run.from_dict({"q1": {"a#7": 1.0, "b#2": 0.5}})
+    one.write(tmp_path / "one.txt")
+    two.write(tmp_path / "two.txt")
+    out = tmp_path / "out.txt"
+    flags = ["--aggregate", way, "--output", str(out), "--hits", "2"]
+    assert fuse_command([str(tmp_path / "one.txt"), *flags]) == 0
+    found = Run.read(out)
+    assert {qid: found.ranked(qid) for qid in found} == {
+        qid: [document for document, _ in DOCUMENTS[way][qid]][:2] for qid in ("q1", "q2")
+    }
+    assert fuse_command([str(tmp_path / "one.txt"), str(tmp_path / "two.txt"), *flags, "--method", "mean"]) == 0
+    expected = documents(fuse([Run.read(tmp_path / "one.txt"), two], "mean"), way).head(2)
+    assert {qid: Run.read(out).ranked(qid) for qid in ("q1", "q2")} == {
+        qid: expected.ranked(qid) for qid in ("q1", "q2")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["one.txt"], "one.txt: one run alone; give two or more to fuse, or --aggregate"),
+        (["one.txt", "--aggregate", "none"], "one run alone"),
+        (["one.txt", "--passages", "#"], "--passages is for documents: give --aggregate maxp"),
+        (["one.txt", "--aggregate", "maxp", "--method", "mean"], "--method: joins several runs, not one.txt alone"),
+        (["one.txt", "--aggregate", "maxp", "--passages", ":"], "passages by ':': 6 of 6 passages have no document"),
+    ],
+)
+def test_what_fuse_refuses_of_passages(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run.from_dict(PASSAGES).write("one.txt")
+    with pytest.raises(InputError) as refused:
+        fuse_command([*words, "--output", "out.txt"])
+    assert said in str(refused.value)
+    assert not Path("out.txt").exists()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> list[str]:
+    """The flags of a search in an index of 24 passages of 8 documents, with the vectors of its two queries."""
+    rng = np.random.default_rng(2)
+    folder = tmp_path / "index"
+    folder.mkdir()
+    ids = [f"D{number // 3}#{number % 3}" for number in rng.permutation(24)]
+    np.save(folder / "vectors.npy", rng.normal(size=(24, 6)).astype(np.float32))
+    np.save(tmp_path / "queries.npy", rng.normal(size=(2, 6)).astype(np.float32))
+    (folder / "docid").write_text("".join(f"{one}\n" for one in ids))
+    with CorpusWriter(folder) as corpus:
+        for one in ids:
+            corpus.add(Document(one, f"text of {one}"))
+    (tmp_path / "queries.ids").write_text("q1\nq2\n")
+    (tmp_path / "topics.tsv").write_text("q1\triver\nq2\tbread\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 D2 1\nq2 0 D5 1\n")
+    return ["--index", str(folder), "--encoded-queries", str(tmp_path / "queries.npy"), "--retriever", "dense"]
+
+
+def test_search_ends_with_documents(index: list[str], tmp_path: Path) -> None:
+    topics, out = ["--topics", str(tmp_path / "topics.tsv")], tmp_path / "out.txt"
+    assert search_command([*index, *topics, "--hits", "24", "--output", str(out)]) == 0
+    whole = documents(Run.read(out), "maxp")
+    flags = [*index, *topics, "--output", str(out), "--aggregate", "maxp"]
+    assert search_command([*flags, "--hits", "5"]) == 0  # 50 passages: all
+    assert {qid: Run.read(out).ranked(qid) for qid in whole} == {qid: whole.ranked(qid)[:5] for qid in whole}
+    assert out.read_text().split()[5] == "dense.rnn.maxp"
+    assert search_command([*flags, "--hits", "5", "--passage-hits", "2", "--rerank", "none"]) == 0
+    assert all(len(Run.read(out).ranked(qid)) <= 2 for qid in whole)
+    assert out.read_text().split()[5] == "dense.none.maxp"
+
+
+def test_search_judges_and_shows_documents(
+    index: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = ["--topics", str(tmp_path / "topics.tsv")]
+    flags = ["--aggregate", "maxp", "--qrels", str(tmp_path / "qrels.txt"), "--measures", "R@8"]
+    assert search_command([*index, *topics, *flags]) == 0
+    assert "1.0000" in capsys.readouterr().out  # all 8 documents are there, before and after reranking
+    np.save(tmp_path / "one.npy", np.load(tmp_path / "queries.npy")[:1])
+    (tmp_path / "one.ids").write_text("query\n")
+    one = [*index[:3], str(tmp_path / "one.npy"), *index[4:], "--query", "river", "--aggregate", "maxp"]
+    assert search_command(one) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert len(rows) == 8
+    assert all(row[4].startswith(f"text of {row[2]}#") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--passages", "#"], "--passages is for documents: give --aggregate"),
+        (["--passage-hits", "5"], "--passage-hits is for documents: give --aggregate"),
+        (["--aggregate", "maxp", "--explain", "q1"], "--explain shows passages: not with --aggregate"),
+        (["--aggregate", "maxp", "--passages", "::"], "passages by '::': 24 of 24 passages have no document"),
+    ],
+)
+def test_what_search_refuses_of_passages(index: list[str], flags: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        search_command(
+            [*index, "--topics", str(tmp_path / "topics.tsv"), "--output", str(tmp_path / "out.txt"), *flags]
+        )
+    assert not (tmp_path / "out.txt").exists()
