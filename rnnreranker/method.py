@@ -36,6 +36,7 @@ KINDS = {
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "encoder": Kind("encode/models", "rnnreranker.encoders"),
     "sparse-encoder": Kind("encode/sparse_models", "rnnreranker.sparse_encoders"),
+    "cross-encoder": Kind("encode/cross_models", "rnnreranker.cross_encoders"),
 }
 SHARED = ("__init__", "base")  # files of such a folder that are no method
 

@@ -30,6 +30,22 @@ def make_encoder(folder: Path) -> Path:
     return folder
 
 
+def make_cross_encoder(folder: Path, seed: int = 0, labels: int = 1) -> Path:
+    """A folder with a BERT of two layers that tells pairs of texts of 40 words apart, at most 64 tokens long."""
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64, initializer_range=0.2, num_labels=labels,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    return folder
+
+
 def make_topics() -> dict[str, str]:
     """Two to eight words a query."""
     rng = np.random.default_rng(1)
@@ -42,6 +58,26 @@ def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
     np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
     (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
     return open_vectors(folder)
+
+
+def make_texts() -> dict[str, str]:
+    """One to 70 words a document, and none for d7: some are too long for the models of this module."""
+    rng = np.random.default_rng(7)
+    texts = {f"d{n}": " ".join(rng.choice(WORDS, size=int(rng.integers(1, 71)))) for n in range(DOCUMENTS)}
+    return texts | {"d7": ""}
+
+
+def make_index(folder: Path) -> Path:
+    """An index as the command writes it, of the documents' vectors and texts."""
+    from rnnreranker.data.document import Document
+    from rnnreranker.index.texts import CorpusWriter
+
+    folder.mkdir(parents=True, exist_ok=True)
+    make_source(folder)
+    with CorpusWriter(folder) as corpus:
+        for docid, text in make_texts().items():
+            corpus.add(Document(docid, text))
+    return folder
 
 
 def make_run(hits: int = 12) -> Run:

@@ -36,7 +36,7 @@ def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], t
         return kept["vectors"]
     vectors = load_encoder(name, **settings).encode(texts, threads=threads, what="queries")
     if vectors.nbytes <= LARGEST:
-        _keep(path, vectors=vectors)
+        keep(path, vectors=vectors)
     return vectors
 
 
@@ -63,7 +63,7 @@ def encoded_sparse_queries(
     found = encoder.encode_queries(texts, threads=threads)
     if found.data.nbytes <= LARGEST:
         described = {"size": found.shape[1], "words": encoder.words}
-        _keep(path, weights=found.data, terms=found.indices, offsets=found.indptr, **described)
+        keep(path, weights=found.data, terms=found.indices, offsets=found.indptr, **described)
     return found, encoder.words
 
 
@@ -85,7 +85,7 @@ def _path(kind: str, digest: str, settings: dict[str, Any], texts: Sequence[str]
     return cache_home() / "queries" / f"{key}.npz"
 
 
-def _keep(path: Path, **arrays: Any) -> None:
+def keep(path: Path, **arrays: Any) -> None:
     """Write a file of the cache; one that cannot be written costs time, not correctness."""
     content = io.BytesIO()
     np.savez(content, **arrays)

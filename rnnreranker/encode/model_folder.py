@@ -42,7 +42,7 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
 
     Args:
         name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
-        kind: of method, whose names are known: "encoder" or "sparse-encoder".
+        kind: of method, whose names are known: "encoder", "sparse-encoder" or "cross-encoder".
 
     Raises:
         InputError: no such folder or short name, a folder without a model or with a scorer, other weights than the

@@ -44,3 +44,14 @@ class SparseEncoderParams(Params):
     """
 
     max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1, flag="impact-max-length")
+
+
+@dataclass(frozen=True)
+class CrossEncoderParams(Params):
+    """Settings of a cross-encoder; None = the model's own.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    max_length: int | None = setting(None, "tokens at which a pair of texts is cut", at_least=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rnnreranker import settings
-from rnnreranker.command import progress
+from rnnreranker.command import progress, say
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
@@ -70,6 +70,7 @@ class Reranker(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     takes_device: ClassVar[bool] = False
+    model_setting: ClassVar[str] = ""  # the parameter that names the model, of a method that computes with one
 
     def __init__(
         self,
@@ -95,6 +96,14 @@ class Reranker(ABC):
 
     def prepare(self) -> None:  # noqa: B027  not every method has something to load
         """Load what the method computes with, such as a model; the constructor calls it, before any work."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the scores depend on besides the inputs: name, parameters, and of a model its contents; JSON values."""
+        return {"name": self.name, **self.params.to_dict()}
+
+    def remark(self) -> str:
+        """One line that a person should know of the candidates scored since it was last asked for; empty = nothing."""
+        return ""
 
     @abstractmethod
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
@@ -152,6 +161,8 @@ class Reranker(ABC):
                     None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],
                 )
                 new[part] = self._checked(qid, self.scores(query, candidates), len(docids))
+        if remark := self.remark():
+            say(remark)
         return with_new_head(run, chosen, new)
 
     def check(self, run: Run) -> None:

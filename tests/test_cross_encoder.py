@@ -1,0 +1,123 @@
+"""Cross-encoders: scores of pairs beside those of sentence-transformers, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker.encode.cross import PairScorer, load_pair_scorer
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.method import find, names
+from tests.tiny_encoder import make_cross_encoder, make_encoder
+
+sentence_transformers = pytest.importorskip("sentence_transformers")
+
+PAIRS = [("w1 w2", "w3 w4 w5"), ("w1 w2", ""), ("", "w7"), ("w8", "w9 " * 90), ("w1 w2", "w3 w4 w5"), ("w5", " w6 ")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cross_encoder(tmp_path_factory.mktemp("cross"))
+
+
+@pytest.fixture(scope="module")
+def scorer(folder: Path) -> PairScorer:
+    return load_pair_scorer(str(folder))
+
+
+def many_pairs() -> list[tuple[str, str]]:
+    """300 pairs of 1 to 60 words, more than a batch holds."""
+    rng = np.random.default_rng(3)
+    return [
+        (f"w{number % 7} w{number % 11}", " ".join(f"w{word}" for word in rng.integers(0, 40, rng.integers(1, 61))))
+        for number in range(300)
+    ]
+
+
+def test_scores_are_the_logits_of_sentence_transformers(scorer: PairScorer, folder: Path) -> None:
+    model = sentence_transformers.CrossEncoder(str(folder), device="cpu")
+    for pairs in (PAIRS, many_pairs()):
+        expected = model.predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+        found = scorer.score(pairs)
+        assert found.scores.dtype == np.float32
+        assert np.ptp(expected) > 0.1
+        np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+    assert scorer.score(PAIRS).cut.tolist() == [False, False, False, True, False, False]
+    assert scorer.max_length == 64
+
+
+def test_a_folder_of_sentence_transformers_gives_logits_too(scorer: PairScorer, folder: Path, tmp_path: Path) -> None:
+    model = sentence_transformers.CrossEncoder(str(folder), device="cpu")
+    assert isinstance(model.activation_fn, torch.nn.Sigmoid)  # the files say so
+    model.save_pretrained(str(tmp_path / "saved"))
+    saved = load_pair_scorer(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(saved.score(PAIRS).scores, scorer.score(PAIRS).scores)
+
+
+def test_neither_order_nor_threads_change_a_bit(scorer: PairScorer) -> None:
+    pairs = many_pairs()
+    first = scorer.score(pairs, threads=1).scores
+    np.testing.assert_array_equal(scorer.score(pairs, threads=5).scores, first)
+    order = np.random.default_rng(0).permutation(len(pairs))
+    np.testing.assert_array_equal(scorer.score([pairs[place] for place in order]).scores, first[order])
+    assert scorer.score([]).scores.shape == (0,)
+
+
+def test_the_length_limit_is_the_callers(scorer: PairScorer, folder: Path, tmp_path: Path) -> None:
+    shorter = load_pair_scorer(str(folder), max_length=16)
+    long, cut = ("w1 w2", "w3 " * 50), ("w1 w2", "w3 " * 11)  # 16 tokens: three of them mark beginning and ends
+    found = shorter.score([long, cut])
+    assert found.cut.tolist() == [True, False]
+    assert found.scores[0] == pytest.approx(found.scores[1], abs=1e-6)
+    assert shorter.fingerprint != scorer.fingerprint
+    other = load_pair_scorer(str(make_cross_encoder(tmp_path / "other", seed=1)))
+    assert other.fingerprint != scorer.fingerprint
+    with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
+        load_pair_scorer(str(folder), max_length=65)
+    with pytest.raises(InputError, match="max_length=0: expected an integer >= 1"):
+        load_pair_scorer(str(folder), max_length=0)
+
+
+def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> None:
+    three = make_cross_encoder(tmp_path / "three", labels=3)
+    with pytest.raises(InputError, match=r"three: a classifier of 3 labels; expected .* one"):
+        load_pair_scorer(str(three))
+    (tmp_path / "dense").mkdir()
+    with pytest.raises(InputError, match=r"a BertModel; expected a cross-encoder .*ForSequenceClassification"):
+        load_pair_scorer(str(make_encoder(tmp_path / "dense")))
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(folder / name, bare)
+    with pytest.raises(InputError, match=r"no tokenizer in this folder; expected one of tokenizer.json"):
+        load_pair_scorer(str(bare))
+    (bare / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(InputError, match="a model without architectures"):
+        load_pair_scorer(str(bare))
+    with pytest.raises(InputError, match=r"cross-encoder nonsuch: no such folder or model; .*ms-marco-minilm-l6"):
+        load_pair_scorer("nonsuch")
+
+
+def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, scorer: PairScorer) -> None:
+    from safetensors.torch import load_file, save_file
+
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    weights["classifier.bias"] = torch.full_like(weights["classifier.bias"], float("nan"))
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"5 of 5 scores are NaN or infinite \(first: '' with 'w7'\)"):
+        load_pair_scorer(str(broken)).score(PAIRS)
+    with pytest.raises(InputError, match="pair 1: expected two strings"):
+        scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]
+
+
+def test_known_names_are_hub_models() -> None:
+    assert names("cross-encoder") == ["ms-marco-minilm-l12", "ms-marco-minilm-l6"]
+    assert find("cross-encoder", "ms-marco-minilm-l6").hub == "cross-encoder/ms-marco-MiniLM-L-6-v2"
+    with pytest.raises(UnavailableError, match=r"cross-encoder/ms-marco-MiniLM-L-12-v2: not in the cache"):
+        load_pair_scorer("ms-marco-minilm-l12")

@@ -1,0 +1,198 @@
+"""Reranking by cross-encoders, one and several: the command, kept scores, a kill in the middle, bad input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rnnreranker import Run
+from rnnreranker.encode.cross import PairScorer, load_pair_scorer
+from rnnreranker.encode.params import CrossEncoderParams
+from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, make_params
+from rnnreranker.rerank import make_reranker
+from rnnreranker.search.__main__ import main
+from tests.tiny_encoder import files_of, make_cross_encoder, make_index, make_run, make_texts, make_topics
+
+pytest.importorskip("sentence_transformers")
+
+STALLED = """
+import sys, time
+from pathlib import Path
+from rnnreranker.encode.cross import PairScorer
+from rnnreranker.search.__main__ import main
+
+score, calls = PairScorer.score, []
+
+def stall(self, *args, **kwargs):
+    calls.append(1)
+    if len(calls) == 10:  # nine queries are finished
+        Path(sys.argv[-1]).touch()
+        time.sleep(600)
+    return score(self, *args, **kwargs)
+
+PairScorer.score = stall
+raise SystemExit(main(sys.argv[1:-1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with texts, topics, a run of 12 candidates for each of 24 queries, and two cross-encoders."""
+    folder = tmp_path_factory.mktemp("world")
+    make_index(folder / "index")
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
+    make_run().write(folder / "run.txt")
+    make_cross_encoder(folder / "one")
+    make_cross_encoder(folder / "two", seed=1)
+    return folder
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of pairs of every call of a model."""
+    seen: list[int] = []
+    score = PairScorer.score
+
+    def counted(self: PairScorer, pairs, **options):  # type: ignore[no-untyped-def]
+        seen.append(len(pairs))
+        return score(self, pairs, **options)
+
+    monkeypatch.setattr(PairScorer, "score", counted)
+    return seen
+
+
+def flags(world: Path, output: Path, *more: str) -> list[str]:
+    given = {"--index": world / "index", "--topics": world / "topics.tsv", "--run": world / "run.txt"}
+    words = [str(word) for pair in given.items() for word in pair]
+    return [
+        *words,
+        "--output",
+        str(output),
+        *(more or ("--rerank", "cross-encoder", "--cross-encoder", f"{world}/one")),
+    ]
+
+
+def expected(world: Path, model: str) -> dict[str, dict[str, float]]:
+    """What the model says of every pair of the run by itself."""
+    scorer, run, topics, texts = load_pair_scorer(str(world / model)), make_run(), make_topics(), make_texts()
+    return {
+        qid: {docid: float(scorer.score([(topics[qid], texts[docid])]).scores[0]) for docid, _ in run[qid]}
+        for qid in run
+    }
+
+
+def test_the_command_orders_by_the_model(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], calls: list[int]
+) -> None:
+    assert main(flags(world, tmp_path / "out.txt")) == 0
+    said = capsys.readouterr().err
+    assert calls == [12] * 24
+    scores = expected(world, "one")
+    topics, texts = make_topics(), make_texts()
+    cut = sum(len(f"{topics[qid]} {texts[docid]}".split()) + 3 > 64 for qid in scores for docid in scores[qid])
+    assert cut > 10
+    assert f"cross-encoder: {cut} of 288 pairs had more than 64 tokens and were cut" in said
+    found = Run.read(tmp_path / "out.txt")
+    for qid in found:
+        assert found.ranked(qid) == sorted(scores[qid], key=lambda docid: -scores[qid][docid])
+        assert dict(found[qid]) == pytest.approx(scores[qid], abs=1e-5)
+    calls.clear()
+    assert main(flags(world, tmp_path / "again.txt")) == 0  # from what is kept
+    assert calls == []
+    assert (tmp_path / "again.txt").read_bytes() == (tmp_path / "out.txt").read_bytes()
+    assert f"{cut} of 288 pairs" in capsys.readouterr().err
+    assert main([*flags(world, tmp_path / "few.txt"), "--context", "3", "--threads", "3"]) == 0
+    assert calls == [3] * 24
+    few, run = Run.read(tmp_path / "few.txt"), make_run()
+    assert {qid: few.ranked(qid)[3:] for qid in few} == {qid: run.ranked(qid)[3:] for qid in run}
+
+
+def test_an_ensemble_is_the_mean_and_shares_kept_scores(world: Path, tmp_path: Path, calls: list[int]) -> None:
+    assert main(flags(world, tmp_path / "one.txt")) == 0
+    calls.clear()
+    both = f"{world}/one,{world}/two"
+    assert main(flags(world, tmp_path / "both.txt", "--rerank", "ensemble", "--cross-encoders", both)) == 0
+    assert len(calls) == 24  # of the second alone
+    one, two = expected(world, "one"), expected(world, "two")
+    found = Run.read(tmp_path / "both.txt")
+    for qid in found:
+        mean = {docid: (one[qid][docid] + two[qid][docid]) / 2 for docid in one[qid]}
+        assert dict(found[qid]) == pytest.approx(mean, abs=1e-5)
+        assert found.ranked(qid) == sorted(mean, key=lambda docid: -mean[docid])
+
+
+def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: list[int], home: Path) -> None:
+    inputs = Inputs(topics=make_topics(), texts=make_texts())
+    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one", "cross_max_length": 32})
+    run = make_run()
+    found = make_reranker("cross-encoder", inputs, params, threads=1).rerank(run)
+    backwards = Run.from_dict({qid: {docid: -score for docid, score in run[qid]} for qid in reversed(run.qids)})
+    calls.clear()
+    again = make_reranker("cross-encoder", inputs, params, threads=4).rerank(backwards)
+    assert calls == []
+    assert {qid: again[qid] for qid in run} == {qid: found[qid] for qid in run}
+    for path in home.rglob("pairs/**/*.npz"):  # damaged files are no scores
+        path.write_bytes(path.read_bytes()[:-7])
+    computed = make_reranker("cross-encoder", inputs, params, threads=4).rerank(backwards)
+    assert len(calls) == 24
+    assert {qid: computed[qid] for qid in run} == {qid: found[qid] for qid in run}
+    scorer = load_pair_scorer(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
+    docid, score = found["q0"][0]
+    assert score == pytest.approx(scorer.score([(inputs.topics["q0"], inputs.texts[docid])]).scores[0], abs=1e-6)
+
+
+def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:
+    output, stalled = tmp_path / "out.txt", tmp_path / "stalled"
+    process = subprocess.Popen([sys.executable, "-c", STALLED, *flags(world, output), str(stalled)], env=os.environ)
+    for _ in range(600):
+        if stalled.exists() or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert stalled.exists()
+    assert not output.exists()
+    kept = files_of(home / "pairs")
+    assert len(kept) == 9
+    assert main(flags(world, output)) == 0
+    resumed = files_of(home / "pairs")
+    assert len(resumed) == 24
+    assert {name: resumed[name] for name in kept} == kept
+    for path in (home / "pairs").rglob("*.npz"):
+        path.unlink()
+    assert main(flags(world, tmp_path / "whole.txt")) == 0
+    assert output.read_bytes() == (tmp_path / "whole.txt").read_bytes()
+    assert files_of(home / "pairs") == resumed
+
+
+def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.txt"
+    for more, match in (
+        (["--rerank", "cross-encoder"], "cross-encoder: which"),
+        (["--rerank", "ensemble", "--cross-encoders", f"{world}/one"], "expected two or more different models"),
+        (["--rerank", "ensemble", "--cross-encoders", f"{world}/one,{world}/one"], "two or more different"),
+        (["--rerank", "cross-encoder", "--cross-encoder", f"{world}/index"], "no model in this folder"),
+        (["--rerank", "cross-encoder", "--cross-encoder", f"{world}/one", "--device", "cuda:99"], "received device"),
+        (
+            ["--rerank", "cross-encoder", "--cross-encoder", f"{world}/one", "--cross-max-length", "65"],
+            "max_length=65: .* takes at most 64 tokens",
+        ),
+    ):
+        with pytest.raises(InputError, match=match):
+            main(flags(world, output, *more))
+    texts = make_texts()
+    del texts["d3"]
+    with pytest.raises(InputError, match=r"1 of 59 docids in the run have no text \(first: d3\)"):
+        make_reranker(
+            "cross-encoder",
+            Inputs(topics=make_topics(), texts=texts),
+            make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one"}),
+        ).rerank(make_run())
+    assert not output.exists()
