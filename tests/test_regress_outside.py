@@ -24,7 +24,7 @@ models:
   tuned:
     index: main
     labels: {shared-words: {of_query: 0.25, n_max: 2}}
-    train: {coder: {loss: best-positive, sharpness: 2, epochs: 1}}
+    train: {query: {loss: best-positive, sharpness: 2, epochs: 1}}
     topics: TOPICS
     qrels: QRELS
 conditions:

@@ -25,11 +25,12 @@ from rnnreranker.record import read_records
 from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.plan import Plan, Step, make_plan
+from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.runner import run
 from rnnreranker.regress.source_code import PACKAGE, code_of, module_of, sources
 from rnnreranker.regress.spec import Spec
 from rnnreranker.regress.stale import Keys, stale_steps
+from rnnreranker.regress.step import Step
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -47,13 +48,13 @@ models:
   hard:
     index: tiny
     labels: {hard: {}}
-    train: {coder: {batch_size: 8, epochs: 1}}
+    train: {query: {batch_size: 8, epochs: 1}}
     topics: topics.tsv
     qrels: qrels.txt
   soft:
     index: tiny
     labels: {evidence: {k: 5}}
-    train: {coder: {batch_size: 8, epochs: 2}}
+    train: {query: {batch_size: 8, epochs: 2}}
     topics: topics.tsv
     qrels: qrels.txt
 conditions:

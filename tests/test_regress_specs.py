@@ -11,11 +11,12 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import find_spec, read_spec
-from rnnreranker.regress.plan import ADDED, Plan, make_plan
+from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.rules import cycles
 from rnnreranker.regress.runner import chosen_plan
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import query_set_names, spec_names, specs_folder
+from rnnreranker.regress.step import ADDED
 
 OWN = """\
 schema: 3
@@ -43,7 +44,7 @@ models:
     candidates: words
     first: {bm25: {b: 0.5}}
     labels: {evidence: {k: 7}}
-    train: {coder: {preset: coder-tas-b, epochs: 2}}
+    train: {query: {preset: coder-tas-b, epochs: 2}}
     topics: msmarco-passage/train
     qrels: msmarco-passage/train
     validation: {topics: msmarco-passage/dev/judged, qrels: msmarco-passage/dev/judged}

@@ -10,9 +10,9 @@ from typing import Any
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.papers.chart import Line, Panel, chart
 from rnnreranker.record import Record
-from rnnreranker.regress.plan import PASTE_FOLDER, index_name, run_files
 from rnnreranker.regress.records import last_run
 from rnnreranker.regress.spec import QuerySet, Spec
+from rnnreranker.regress.step import PASTE_FOLDER, index_name, run_files
 
 BASE = "dense"  # the condition whose run is reranked
 

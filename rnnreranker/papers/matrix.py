@@ -16,6 +16,7 @@ from rnnreranker.papers.paper import Published, paper_names, published, read_pap
 from rnnreranker.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.model_names import use_with_folders
 from rnnreranker.regress.needs import needs_text
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
@@ -160,14 +161,15 @@ class Matrix:
             plan = make_plan(spec, conditions=(condition,), query_sets=(query_set,))
             commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
             parameters: dict[str, Any] = {"spec": spec.name, "query set": query_set.id, "condition": condition.id}
-            for use in condition.rerank:
+            for use in map(use_with_folders, condition.rerank):
                 parameters |= asdict(make_params("reranker", use.name, use.params, use.preset or None))
-            for one in (condition.retrieve, condition.prf, condition.fuse):
-                parameters |= one.params if one else {}
+            for one in (condition.retrieve, condition.prf, condition.fuse, condition.aggregate):
+                parameters |= use_with_folders(one).params if one else {}
             if condition.model:
                 model = spec.model(condition.model)
-                parameters["labels"] = model.labels.name
-                for step, taken in (("labels", model.labels), ("train", model.train)):
+                steps = {"labels": model.labels, "negatives": model.negatives, "train": model.train}
+                for step, taken in ((step, use_with_folders(use)) for step, use in steps.items() if use):
+                    parameters |= {step: taken.name} if step != "train" else {}
                     given = {"preset": taken.preset} if taken.preset else {}
                     parameters |= {f"{step} {name}": value for name, value in (given | taken.params).items()}
             self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})

@@ -103,9 +103,9 @@ def _published(folder: Path, args: argparse.Namespace) -> int:
 def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
     """Run specs, or print their plans."""
     from rnnreranker.files import cache_home
-    from rnnreranker.regress.plan import PASTE_FOLDER
     from rnnreranker.regress.published import first_stages
     from rnnreranker.regress.runner import chosen_plan
+    from rnnreranker.regress.step import PASTE_FOLDER
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
     published = first_stages(Path(args.runs), asked) if args.runs else {}

@@ -26,6 +26,10 @@ from rnnreranker.regress.spec import (
 SCHEMA = 3
 KINDS: dict[str, Any] = {"indexes": Index, "models": Model, "conditions": Condition, "query_sets": QuerySet}
 IN_PARTS = ("indexes", "models", "conditions")
+EXAMPLES = {  # of methods in messages
+    **{"retrieve": "bm25", "fuse": "rrf", "aggregate": "maxp", "expand": "neighbours", "labels": "evidence"},
+    **{"negatives": "none", "train": "query", "first": "dense"},
+}
 LISTS = ("tuple[str, ...]", "tuple[int, ...]")  # types of fields that are lists in YAML
 
 
@@ -126,7 +130,7 @@ class _Checker:
                 values[key] = tuple(source.optional(values, key, place))
                 if key != "contexts" and not all(isinstance(one, str) for one in values[key]):
                     source.problem((*place, key), f"{key}: expected texts")
-        for key in ("retrieve", "prf", "fuse", "expand", "labels", "train", "first"):
+        for key in ("retrieve", "prf", "fuse", "aggregate", "expand", "labels", "negatives", "train", "first"):
             if key in values:
                 values[key] = self._use(values[key], source, (*place, key))
         if "rerank" in values:
@@ -144,9 +148,7 @@ class _Checker:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
             got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
-            example = {"retrieve": "bm25", "fuse": "rrf", "expand": "neighbours", "labels": "evidence"}.get(
-                str(place[-1]), "rnn"
-            )
+            example = EXAMPLES.get(str(place[-1]), "rnn")
             source.problem(place, f"{place[-1]}: {got}; expected one method with its settings, as {{{example}: {{}}}}")
             return None
         ((name, settings),) = value.items()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.files import fingerprint
 from rnnreranker.regress.obstacles import count_documents
-from rnnreranker.regress.plan import PASTE_FOLDER, Plan, Step, index_name, make_plan
+from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.spec import QuerySet, Spec
 from rnnreranker.regress.stale import read_stamp
 from rnnreranker.regress.state import State, failed, skipped
+from rnnreranker.regress.step import PASTE_FOLDER, Step, index_name
 
 if TYPE_CHECKING:
     import pandas

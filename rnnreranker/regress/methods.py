@@ -10,12 +10,14 @@ from typing import Any
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import find, make_params
+from rnnreranker.regress.model_names import use_with_folders
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import MODULES, Index, Use, Work
 from rnnreranker.settings import Params, flag, hints_of, plain, words
 
 # what a method needs → part of an index
 PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
+TRAINED = ("query", "sparse", "cross")  # what `python -m rnnreranker.train` makes
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 
@@ -48,7 +50,7 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
     Args:
-        kind: retriever, feedback, expander, reranker or fusion.
+        kind: retriever, feedback, expander, reranker, fusion or aggregation.
         use: the method.
         index: where there is one.
 
@@ -60,6 +62,14 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
 
         _check_fields("fuse", use.params | {"fuse": use.name}, FuseParams)
         return
+    if kind == "aggregation":
+        from rnnreranker.runs.passages import AGGREGATES, PassageParams
+
+        if use.name not in AGGREGATES:
+            raise InputError(f"aggregate {use.name}; {nearest(use.name, AGGREGATES)}")
+        _check_fields("aggregate", use.params | {"aggregate": use.name}, PassageParams)
+        return
+    use = use_with_folders(use)
     make_params(kind, use.name, use.params, use.preset or None)
     parts = {PARTS[need] for need in find(kind, use.name).needs if need in PARTS}
     if index is not None and (lacking := sorted(parts - set(index.parts))):
@@ -83,6 +93,7 @@ def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:
         InputError: as `check_use`; two of them that need different values of the same flag; a sweep over contexts of
             rerankers that have none, or that states one.
     """
+    uses = [use_with_folders(use) for use in uses]
     for use in uses:
         check_use("reranker", use, index)
     made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
@@ -107,6 +118,7 @@ def check_labels(use: Use) -> None:
     """
     from rnnreranker.labels.params import LabelParams
 
+    use = use_with_folders(use)
     params = find("labeler", use.name).Params
     rest = dict(use.params)
     for name, value in LABEL_OPTIONS.items():
@@ -120,6 +132,17 @@ def check_labels(use: Use) -> None:
     make_params("labeler", use.name, own, use.preset or None)
 
 
+def check_negatives(use: Use) -> None:
+    """Nothing, when `python -m rnnreranker.negatives` takes this filter and these options.
+
+    Raises:
+        InputError: no such filter, options that it does not have, values out of range.
+    """
+    from rnnreranker.negatives.params import NegativeParams
+
+    _check_fields("negatives", use.params | {"filter": use.name}, NegativeParams)
+
+
 def check_training(use: Use) -> None:
     """Nothing, when `python -m rnnreranker.train` takes these options.
 
@@ -128,9 +151,10 @@ def check_training(use: Use) -> None:
     """
     from rnnreranker.train.params import training_settings
 
-    if use.name != "coder":
-        raise InputError(f"train {use.name}; {nearest(use.name, ['coder'])}")
-    training_settings(use.params, use.preset or None)
+    if use.name not in TRAINED:
+        raise InputError(f"train {use.name}; {nearest(use.name, TRAINED)}")
+    if use.name == "query":
+        training_settings(use.params, use.preset or None)
 
 
 @functools.cache

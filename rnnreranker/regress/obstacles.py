@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.errors import MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.regress.plan import index_name
 from rnnreranker.regress.state import State, failed, skipped
+from rnnreranker.regress.step import index_name
 
 if TYPE_CHECKING:
-    from rnnreranker.regress.plan import Plan, Step
+    from rnnreranker.regress.plan import Plan
     from rnnreranker.regress.spec import Index
+    from rnnreranker.regress.step import Step
 
 MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
 PATIENCE = 3.0  # seconds for an answer
@@ -149,7 +150,7 @@ def _gpu(step: Step) -> State | None:
     return skipped(f"{what} takes a GPU ({hours:g} hours), and there is none here")
 
 
-_WORK = {"train": "training", "index": "encoding the documents"}
+_WORK = {"train": "training", "index": "encoding the documents", "search": "reranking", "labels": "scoring the labels"}
 
 
 def has_gpu() -> bool:

@@ -8,23 +8,12 @@ from typing import Any
 
 from rnnreranker.errors import InputError, UnavailableError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.methods import (
-    PARTS,
-    check_labels,
-    check_prf,
-    check_rerank,
-    check_training,
-    check_use,
-    check_work,
-    options_of,
-)
+from rnnreranker.regress.entry_rules import check_index, check_kinds, check_model, model_links
+from rnnreranker.regress.methods import check_prf, check_rerank, check_use, check_work
 from rnnreranker.regress.needs import TEXTS, UNITS
 from rnnreranker.regress.reading import Document, Place
-from rnnreranker.regress.spec import WORKS, Condition, Index, Model, Work
+from rnnreranker.regress.spec import NOWHERE, WORKS, Condition, Index, Work
 
-# flags of `python -m rnnreranker.index` besides the settings of dense vectors
-NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "neighbours", "threads", "help")
-OF_PART = {"dense": "", "impact": "impact_"}  # part → how the options of `index` that are its settings begin
 Found = dict[str, list[tuple[Any, Document, Place]]]  # kind of entry → entries, each with its file and where it stands
 
 
@@ -44,9 +33,9 @@ def check(document: Document, found: Found, works: list[Work], data: bool) -> No
     _check_links(document, found, works)
     indexes = {entry.id: entry for entry, _, _ in found["indexes"]}
     for entry, source, place in found["indexes"]:
-        _check_index(entry, source, place)
+        check_index(entry, source, place)
     for entry, source, place in found["models"]:
-        _check_model(entry, source, place, indexes)
+        check_model(entry, source, place, indexes)
     for number, (entry, source, place) in enumerate(found["conditions"]):
         if (entry.retrieve or entry.expand or entry.rerank) and not entry.index and len(indexes) == 1:
             entry = dataclasses.replace(entry, index=next(iter(indexes)))
@@ -55,6 +44,18 @@ def check(document: Document, found: Found, works: list[Work], data: bool) -> No
     for key in ("indexes", "models", "query_sets"):
         for entry, source, place in found[key]:
             _check_needs(source, place, entry.needs)
+    models = {entry.id: entry for entry, _, _ in found["models"]}
+    sets = {entry.id for entry, _, _ in found["query_sets"]}
+    for entry, source, place in (every for key in ("indexes", "models", "conditions") for every in found[key]):
+        check_kinds(entry, source, place, models)
+        for name, needs in entry.needs.items() if isinstance(entry, Condition) else ():
+            if name not in sets:
+                source.problem((*place, "needs", name), f"needs of {name}: no such query set; {nearest(name, sets)}")
+            if not isinstance(needs, dict):
+                source.problem(
+                    (*place, "needs", name), f"needs {name}: {needs!r}; expected QUERY_SET: {{gpu_hours: …}}"
+                )
+            _check_needs(source, (*place, "needs", name), needs)
     _check_expected(document, found)
     if data:
         _check_data(found)
@@ -120,65 +121,19 @@ def _check_links(document: Document, found: Found, works: list[Work]) -> None:
         source.problem(place, f"cyclic steps: {' → '.join(node[1] for node in cycle)}")
 
 
-def _check_index(entry: Index, source: Document, place: Place) -> None:
-    if bool(entry.prebuilt) == bool(entry.documents):
-        source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
-    known = set(PARTS.values())
-    if not entry.parts or set(entry.parts) - known:
-        said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
-        source.problem((*place, "parts"), said)
-    for part in OF_PART:
-        its = entry.parts.get(part) or {}
-        for key in its if isinstance(its, dict) else ():
-            if key not in (own := _settings_of(part)):
-                source.problem((*place, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
-    if "neighbours" in entry.parts:
-        _check_graph(entry, source, (*place, "parts", "neighbours"))
-    dense = entry.parts.get("dense") or {}
-    if "dense" in entry.parts and not (isinstance(dense, dict) and isinstance(dense.get("encoder"), str)):
-        source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
-
-
-def _settings_of(part: str) -> list[str]:
-    """The settings of a part of an index, as a spec names them."""
-    names, begin = [name for name in options_of("index") if name not in NOT_DENSE], OF_PART[part]
-    others = tuple(filter(None, OF_PART.values()))
-    own = [name for name in names if (name.startswith(begin) if begin else not name.startswith(others))]
-    return [name.removeprefix(begin) for name in own]
-
-
-def _check_graph(entry: Index, source: Document, place: Place) -> None:
-    """`neighbours: {}` or with their number, in an index that has vectors and is made here."""
-    settings = entry.parts["neighbours"] or {}
-    good = isinstance(settings, dict) and set(settings) <= {"neighbours"}
-    number = settings.get("neighbours", 1) if good else None
-    if type(number) is not int or number < 1:
-        source.problem(place, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
-    if "dense" not in entry.parts or entry.prebuilt:
-        source.problem(place, f"index {entry.id}: neighbours are those of a dense part that is made here")
-
-
-def _check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
-    source.note((*place, "labels"), check_labels, entry.labels)
-    source.note((*place, "train"), check_training, entry.train)
-    source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
-    if entry.index in indexes and "dense" not in indexes[entry.index].parts:
-        source.problem((*place, "index"), f"index {entry.index}: has no encoder that could be trained")
-    if entry.validation and set(entry.validation) != {"topics", "qrels"}:
-        source.problem((*place, "validation"), "validation: expected topics and qrels")
-
-
 def _check_condition(entry: Condition, source: Document, place: Place, indexes: dict[str, Index]) -> None:
-    ways = [key for key in ("retrieve", "fuse", "expand", "rerank") if getattr(entry, key)]
+    ways = [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(entry, key)]
     if len(ways) != 1 and not ((entry.planned or entry.published) and not ways):
-        source.problem(place, f"{entry.id}: give one of retrieve, fuse, expand and rerank, or planned, or runs alone")
+        said = "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
+        source.problem(place, f"{entry.id}: {said}")
     wanted = {"fuse": (2, "the conditions that are fused"), "rerank": (1, "the condition that is reranked")}
     wanted["expand"] = (1, "the condition that is expanded")
+    wanted["aggregate"] = (1, "the condition whose passages become documents")
     for way in ways:
         least, what = wanted.get(way, (0, ""))
         if len(entry.of) < least or (way != "fuse" and len(entry.of) > least):
             source.problem((*place, "of"), f"{entry.id}: `of` has {len(entry.of)} entries; expected {what or 'none'}")
-        if way != "fuse" and not entry.index:
+        if way not in ("fuse", "aggregate") and not entry.index:
             source.problem(place, f"{entry.id}: key index is missing")
     index = indexes.get(entry.index)
     if entry.retrieve:
@@ -189,6 +144,8 @@ def _check_condition(entry: Condition, source: Document, place: Place, indexes: 
         source.problem((*place, "prf"), f"{entry.id}: prf is for a retrieval; give it beside `retrieve`")
     if entry.fuse:
         source.note((*place, "fuse"), check_use, "fusion", entry.fuse)
+    if entry.aggregate:
+        source.note((*place, "aggregate"), check_use, "aggregation", entry.aggregate)
     if entry.expand:
         source.note((*place, "expand"), check_use, "expander", entry.expand, index)
     if entry.rerank:
@@ -245,10 +202,11 @@ def _links(entry: Any) -> Iterable[tuple[str, str, str]]:
     if isinstance(entry, Condition):
         yield from (("of", name, "conditions") for name in entry.of)
         yield from (("against", name, "conditions") for name in filter(None, [entry.against]))
-        yield from (("query_sets", name, "query_sets") for name in entry.query_sets)
-    for key, target in (("index", "indexes"), ("candidates", "indexes"), ("model", "models"), ("start", "models")):
+        yield from (("query_sets", name, "query_sets") for name in entry.query_sets if entry.query_sets != NOWHERE)
+    for key in ("index", "candidates"):
         if name := getattr(entry, key, ""):
-            yield key, name, target
+            yield key, name, "indexes"
+    yield from ((key, name, "models") for key, name, _ in model_links(entry))
 
 
 def cycles(needing: dict[Any, list[Any]]) -> list[list[Any]]:

@@ -20,12 +20,13 @@ from rnnreranker.process import interrupts
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.measure import Key, measure
 from rnnreranker.regress.obstacles import memory_gb, obstacles
-from rnnreranker.regress.plan import Plan, Step, make_plan, work_file
+from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.source_code import PACKAGE
 from rnnreranker.regress.spec import Condition, QuerySet, Spec, planned
 from rnnreranker.regress.stale import Keys, read_stamp, stale_steps, write_stamp
 from rnnreranker.regress.state import State, failed, skipped
+from rnnreranker.regress.step import Step, work_file
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
 

@@ -51,19 +51,27 @@ class QuerySet:
 
 @dataclass(frozen=True)
 class Model:
-    """A query encoder trained against the vectors of an index: candidates, labels, training."""
+    """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
+
+    The latter, sparse encoders and cross-encoders, begin at the model that `start` names.
+    """
 
     id: str
-    index: str
-    labels: Use  # a labeler, with options of `python -m rnnreranker.labels`
     train: Use  # the kind of model, with options of `python -m rnnreranker.train`
     topics: str
     qrels: str
+    index: str = ""  # whose vectors or texts it is trained on
+    documents: str = ""  # or these texts
+    labels: Use | None = None  # a labeler, with options of `python -m rnnreranker.labels`
+    negatives: Use | None = None  # or a filter, with options of `python -m rnnreranker.negatives`
     first: Use = field(default_factory=lambda: Use("dense"))  # retrieves the candidates of the training queries
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
     validation: dict[str, Any] = field(default_factory=dict)  # topics and qrels with their original labels
-    start: str = ""  # the model that the training starts at; "" = the encoder of the index
+    start: Any = ""  # what the training starts at: a name or {model: ID}, of a query encoder an id; "" = the index's
     needs: dict[str, Any] = field(default_factory=dict)
+
+
+NOWHERE = ("none",)  # query sets of a condition that is not measured
 
 
 @dataclass(frozen=True)
@@ -75,18 +83,20 @@ class Condition:
     retrieve: Use | None = None
     prf: Use | None = None  # the feedback that the retrieval searches again by
     fuse: Use | None = None
+    aggregate: Use | None = None  # passages to documents
     expand: Use | None = None
     rerank: tuple[Use, ...] = ()  # one after the other
-    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that is expanded or reranked
+    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that the step is of
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking
     model: str = ""  # encodes the queries; "" = the encoder of the index
     contexts: tuple[int, ...] = ()  # a sweep: a run for each number of reranked candidates
-    query_sets: tuple[str, ...] = ()  # none = all
+    query_sets: tuple[str, ...] = ()  # none = all; NOWHERE = it is there for others
     planned: str = ""  # what the toolkit lacks
     runs: tuple[str, ...] = ()  # name patterns of published run files of this system
     figure: str = ""  # of the paper that the sweep draws
     note: str = ""
+    needs: dict[str, Any] = field(default_factory=dict)  # query set: what its last step needs there
 
     @property
     def run_names(self) -> list[str]:
@@ -96,7 +106,8 @@ class Condition:
     @property
     def published(self) -> bool:
         """Whether it is a run of others, which nothing here makes."""
-        return bool(self.runs) and not (self.retrieve or self.fuse or self.expand or self.rerank or self.planned)
+        made = self.retrieve or self.fuse or self.aggregate or self.expand or self.rerank
+        return bool(self.runs) and not (made or self.planned)
 
     @property
     def base(self) -> str:

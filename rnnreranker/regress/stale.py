@@ -13,7 +13,8 @@ from rnnreranker.files.json_files import read_json
 from rnnreranker.regress.source_code import code_of
 
 if TYPE_CHECKING:
-    from rnnreranker.regress.plan import Plan, Step
+    from rnnreranker.regress.plan import Plan
+    from rnnreranker.regress.step import Step
 
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name

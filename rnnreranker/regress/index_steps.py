@@ -1,0 +1,103 @@
+"""The steps of an index of a spec, and the searches in it that other steps share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.data.names import BUILT_IN
+from rnnreranker.method import find
+from rnnreranker.regress.methods import PARTS, arguments, flags_of
+from rnnreranker.regress.model_names import models_in, use_with_folders, with_folders
+from rnnreranker.regress.spec import Index, Spec, Use
+from rnnreranker.regress.step import ADDED, Step, index_name
+from rnnreranker.settings import flag, words
+
+
+class IndexSteps(ABC):
+    """Steps so far, each output once.
+
+    Args:
+        spec: what to reproduce.
+        folder: of all files.
+        published: query set and condition → the published run that it is.
+    """
+
+    def __init__(self, spec: Spec, folder: Path, published: Mapping[tuple[str, str], Path]) -> None:
+        self.spec = spec
+        self.folder = folder
+        self.published = published
+        self.steps: list[Step] = []
+        self.there: set[Path] = set()
+        self._read: set[str] = set()  # prebuilt indexes that an earlier step reads
+
+    @abstractmethod
+    def model(self, name: str) -> Path:
+        """The folder of a model of the spec, after the steps that make it."""
+
+    def add(self, module: str, argv: list[str], output: Path, inputs: list[Path], needs: dict[str, Any]) -> None:
+        """A step, unless one makes its output already."""
+        if output not in self.there:
+            self.there.add(output)
+            self.steps.append(Step(module, tuple(argv), output, tuple(inputs), needs))
+
+    def resolved(self, use: Use) -> tuple[Use, list[Path]]:
+        """A method with folders in place of the models that its settings name, and these folders."""
+        return use_with_folders(use, self.model), [self.model(name) for name in models_in(use.params)]
+
+    def index(self, index: Index, part: str = "") -> tuple[str, list[Path]]:
+        """What `--index` is given, and the files that must be made before.
+
+        Its first part makes it, others are added for who reads them: without Java or weights the first still stands.
+        """
+        name = index_name(index, self.folder)
+        if index.prebuilt or index.documents in BUILT_IN:
+            return name, []
+        output = Path(name)
+        argv = ["--documents", index.documents, "--output", name]
+        first = next(own for own in ("dense", *ADDED) if own in index.parts)
+        made = output
+        flags, named = self._part(index, first)
+        self.add("index", [*argv, *flags], output, named, index.needs)
+        if part in ADDED and part != first:
+            made = output / ADDED[part]
+            flags, named = self._part(index, part)
+            self.add("index", [*argv, *flags], made, [output, *named], {})
+        return name, [made]
+
+    def _part(self, index: Index, part: str) -> tuple[list[str], list[Path]]:
+        """A part as words of the command that makes it, and the models that this takes."""
+        its = with_folders(index.parts.get(part) or {}, self.model)
+        named = [self.model(name) for name in models_in(index.parts.get(part) or {})]
+        if part == "impact":
+            return ["--parts", "impact", *words({f"impact_{key}": value for key, value in its.items()})], named
+        if part == "neighbours":
+            return ["--parts", "neighbours", *words(its)], named
+        dense = words(with_folders(index.parts.get("dense") or {}, self.model))
+        return (dense if part == "dense" else [*dense, "--bm25"] if dense else ["--no-dense", "--bm25"]), named
+
+    def index_for(self, use: Use, index: Index) -> tuple[str, list[Path]]:
+        """The index with the part that a retriever reads."""
+        parts = {PARTS.get(need, "") for need in find("retriever", use.name).needs}
+        return self.index(index, next(iter(parts & set(ADDED)), ""))
+
+    def retrieval(self, use: Use, encoder: list[str]) -> list[str]:
+        """A retrieval without anything after it, as words of `search`."""
+        needs = find("retriever", use.name).needs
+        queries = encoder if "query vectors" in needs else []
+        return [*queries, "--retriever", use.name, "--rerank", "none", *arguments(use)]
+
+    def encoder(self, index: Index) -> list[str]:
+        """How queries are encoded; nothing where it is the encoder that commands take without being told."""
+        dense = with_folders(index.parts.get("dense") or {}, self.model)
+        found = {name: value for name, value in dense.items() if flag(name) in flags_of("search")}
+        return words(found) if found != {"encoder": "minilm"} else []
+
+    def first_needs(self, index: Index) -> dict[str, Any]:
+        """What the step that reads a prebuilt index first needs for it; others nothing."""
+        if not index.prebuilt or index.prebuilt in self._read:
+            return {}
+        self._read.add(index.prebuilt)
+        return index.needs

@@ -1,0 +1,49 @@
+"""`{model: ID}` among the settings of a spec: the folder of a model that the same spec trains."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.regress.spec import Use
+
+KEY = "model"
+
+
+def models_in(value: Any) -> Iterator[str]:
+    """The ids of the models that a setting, or settings in lists and mappings, name.
+
+    >>> list(models_in({"encoders": ["minilm", {"model": "mine"}], "context": 100}))
+    ['mine']
+    """
+    if isinstance(value, dict):
+        if set(value) == {KEY}:
+            yield str(value[KEY])
+        else:
+            for inner in value.values():
+                yield from models_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from models_in(inner)
+
+
+def with_folders(value: Any, folder: Callable[[str], str | Path]) -> Any:
+    """A setting as its command takes it: folders in place of models, the entries of a list joined by commas.
+
+    >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
+    {'encoders': 'minilm,runs/mine', 'context': 100}
+    """
+    if isinstance(value, dict):
+        if set(value) == {KEY}:
+            return str(folder(str(value[KEY])))
+        return {name: with_folders(inner, folder) for name, inner in value.items()}
+    if isinstance(value, list):
+        return ",".join(str(with_folders(inner, folder)) for inner in value)
+    return value
+
+
+def use_with_folders(use: Use, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Use:
+    """A method with its settings as its command takes them."""
+    return dataclasses.replace(use, params=with_folders(use.params, folder))

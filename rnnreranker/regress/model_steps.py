@@ -1,0 +1,107 @@
+"""The steps of a model of a spec: candidates of its training queries, their labels or negatives, its training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rnnreranker.regress.index_steps import IndexSteps
+from rnnreranker.regress.methods import arguments
+from rnnreranker.regress.model_names import models_in
+from rnnreranker.regress.spec import Model
+from rnnreranker.regress.step import word_of
+from rnnreranker.settings import words
+
+
+class ModelSteps(IndexSteps):
+    """Steps so far, with those of models."""
+
+    def model(self, name: str) -> Path:
+        """The folder of a model of the spec, after the steps that make it."""
+        output = self.folder / "models" / name
+        if output in self.there:
+            return output
+        model = self.spec.model(name)
+        source, inputs = self._source(model)
+        made = self._labels(model) if model.labels else self._negatives(model)
+        start, begun = self._start(model)
+        train, named = self.resolved(model.train)
+        kind = [] if train.name == "query" else ["--model", train.name]  # query: what the command does untold
+        argv = [*kind, "--labels" if model.labels else "--negatives", str(made), *source, "--topics", model.topics]
+        inputs = [made, *inputs, *begun, *named]
+        if model.validation:
+            validation = self.candidates(model, model.validation["topics"])
+            inputs.append(validation)
+            argv += ["--validation-run", str(validation)]
+            argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
+        self.add("train", [*argv, *start, *arguments(train), "--output", str(output)], output, inputs, model.needs)
+        return output
+
+    def candidates(self, model: Model, topics: str) -> Path:
+        """The run that a model's candidates for some topics are taken from."""
+        index = self.spec.index(model.candidates or model.index)
+        name, files = self.index_for(model.first, index)
+        first, named = self.resolved(model.first)
+        file = f"{word_of(topics)}.{word_of(index.prebuilt or index.documents)}.{index.id}{_settings(first.params)}.txt"
+        run = self.folder / "models" / file
+        argv = ["--index", name, "--topics", topics, *self.retrieval(first, self.encoder(index))]
+        argv += ["--hits", "1000", "--output", str(run)]
+        self.add("search", argv, run, [*files, *named], self.first_needs(index))
+        return run
+
+    def _labels(self, model: Model) -> Path:
+        """The labels of a model's training queries; those of texts are shared by models that want the same."""
+        assert model.labels is not None
+        source, files = self._source(model)
+        run = self.candidates(model, model.topics)
+        labels, named = self.resolved(model.labels)
+        made, encoder = self.folder / "models" / f"{model.id}.parquet", []
+        if model.train.name == "query":
+            encoder = self.encoder(self.spec.index(model.index))
+        else:
+            judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
+            made = run.with_name(f"{run.stem}{judged}.{labels.name}{_settings(labels.params)}.parquet")
+        argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
+        argv += ["--method", labels.name, *arguments(labels), "--output", str(made)]
+        needs = self.first_needs(self.spec.index(model.index)) if model.index else {}
+        self.add("labels", argv, made, [run, *files, *named], needs)
+        return made
+
+    def _negatives(self, model: Model) -> Path:
+        """The mined negatives of a model's training queries."""
+        assert model.negatives is not None
+        index = self.spec.index(model.index)
+        name, files = self.index(index)
+        run = self.candidates(model, model.topics)
+        mined, named = self.resolved(model.negatives)
+        made = self.folder / "models" / f"{model.id}.parquet"
+        argv = ["--run", str(run), "--index", name, "--topics", model.topics, "--qrels", model.qrels]
+        argv += [*self.encoder(index), "--filter", mined.name, *arguments(mined), "--output", str(made)]
+        self.add("negatives", argv, made, [run, *files, *named], self.first_needs(index))
+        return made
+
+    def _source(self, model: Model) -> tuple[list[str], list[Path]]:
+        """Where vectors or texts come from, as words of a command, and the files of it."""
+        if model.documents:
+            return ["--documents", model.documents], []
+        name, files = self.index(self.spec.index(model.index))
+        return ["--index", name], files
+
+    def _start(self, model: Model) -> tuple[list[str], list[Path]]:
+        """What the training begins with, as words of a command, and the model of the spec that it is."""
+        named = start_models(model)
+        if named:
+            folder = self.model(named[0])
+            return ["--encoder", str(folder)], [folder]
+        return words({"encoder": model.start}) if model.start else self.encoder(self.spec.index(model.index)), []
+
+
+def start_models(model: Model) -> list[str]:
+    """The model of the spec that a training begins with: `{model: ID}`, of a query encoder also the id alone."""
+    if model.train.name == "query" and isinstance(model.start, str):
+        return [model.start] if model.start else []
+    return list(models_in(model.start))
+
+
+def _settings(params: dict[str, object]) -> str:
+    """Settings as part of a file name."""
+    return "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())

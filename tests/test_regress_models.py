@@ -1,0 +1,179 @@
+"""Specs that train what they search and rerank with, and that end with documents: plans word by word, and faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.errors import InputError
+from rnnreranker.papers.matrix import use_with_folders
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.plan import Plan, make_plan
+from rnnreranker.regress.spec import Use
+
+OWN = """\
+schema: 3
+name: own
+title: A spec
+about: Nothing much.
+query_sets:
+  passages: {topics: cranfield, qrels: cranfield}
+  documents: {topics: cranfield, qrels: cranfield}
+measures: [RR@10]
+indexes:
+  words: {documents: cranfield, parts: {bm25: {}}}
+  splade: {documents: cranfield, parts: {impact: {encoder: {model: max}}}}
+models:
+  max:
+    documents: cranfield
+    candidates: words
+    first: {bm25: {}}
+    labels: {hard: {}}
+    start: distilbert-base-uncased
+    train: {sparse: {}}
+    topics: cranfield
+    qrels: cranfield
+  small: &cross
+    index: splade
+    first: {impact: {}}
+    labels: {hard: {depth: 100}}
+    start: nreimers/MiniLM-L6-H384-uncased
+    train: {cross: {}}
+    topics: cranfield
+    qrels: cranfield
+    validation: {topics: cranfield, qrels: cranfield}
+    needs: {gpu_hours: 3}
+  large: {<<: *cross, start: {model: small}}
+conditions:
+  first: {title: First, retrieve: {impact: {}}, index: splade}
+  one: {title: One, rerank: {cross-encoder: {cross_encoder: {model: small}}}, of: first, index: splade, query_sets: [none]}
+  both: {title: Both, rerank: {ensemble: {cross_encoders: [a/b, {model: small}, {model: large}], context: 50}}, of: first, index: splade, needs: {passages: {gpu_hours: 1}}}
+  of-documents: {title: Documents, aggregate: {maxp: {passages: "#"}}, of: one, query_sets: [documents]}
+"""  # noqa: E501
+
+
+def write(folder: Path, text: str = OWN) -> Path:
+    (folder / "own.yaml").write_text(text, encoding="utf-8")
+    return folder / "own.yaml"
+
+
+def plan_of(folder: Path, only: str, query_set: str = "passages", text: str = OWN) -> Plan:
+    spec = read_spec(write(folder, text), data=True)
+    return make_plan(spec, conditions=[spec.condition(only)], query_sets=[spec.query_set(query_set)])
+
+
+def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "both")
+    made: set[Path] = set()
+    for step in plan.steps:
+        assert made.issuperset(step.inputs)
+        made.add(step.output)
+    assert [(step.module, step.output.name) for step in plan.steps] == [
+        ("index", "cranfield.words"),
+        ("search", "cranfield.cranfield.words.txt"),
+        ("labels", "cranfield.cranfield.words.hard.parquet"),
+        ("train", "max"),
+        ("index", "cranfield.splade"),
+        ("search", "first.passages.txt"),
+        ("search", "cranfield.cranfield.splade.txt"),
+        ("labels", "cranfield.cranfield.splade.hard.depth-100.parquet"),
+        ("train", "small"),
+        ("train", "large"),
+        ("search", "both.passages.txt"),
+    ]
+    train, index, small, large, rerank = (plan.steps[place] for place in (3, 4, 8, 9, 10))
+    labels = "runs/models/cranfield.cranfield.words.hard.parquet"
+    assert " ".join(train.argv) == (
+        f"--model sparse --labels {labels} --documents cranfield --topics cranfield "
+        "--encoder distilbert-base-uncased --output runs/models/max"
+    )
+    assert index.argv[-4:] == ("--parts", "impact", "--impact-encoder", "runs/models/max")
+    assert small.value("--index") == "runs/indexes/cranfield.splade"
+    assert small.value("--encoder") == "nreimers/MiniLM-L6-H384-uncased"
+    assert small.value("--labels") == large.value("--labels")
+    assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.txt"
+    assert large.value("--encoder") == "runs/models/small"
+    assert rerank.value("--cross-encoders") == "a/b,runs/models/small,runs/models/large"
+    assert {Path("runs/models/small"), Path("runs/models/large")} <= set(rerank.inputs)
+    assert plan.needs() == {"gpu_hours": 7}
+    assert rerank.needs == {"gpu_hours": 1}
+
+
+def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "of-documents", "documents")
+    run = "runs/own/one.documents.txt"
+    assert plan.steps[-1].command() == (
+        f"python -m rnnreranker.fuse {run} --aggregate maxp --passages '#' --hits 1000 --tag of-documents "
+        "--output runs/own/of-documents.documents.txt"
+    )
+    assert plan.steps[-2].output == Path(run)
+    spec = plan.spec
+    whole = make_plan(spec)
+    assert [entry.id for entry in spec.conditions_of(spec.query_set("documents"))] == ["first", "both", "of-documents"]
+    assert not any("one.passages.txt" in line for line in whole.lines())
+    assert not any("one." in line for line in whole.evaluations())
+    assert spec.condition("of-documents").base == ""
+
+
+def test_settings_are_shown_as_commands_take_them() -> None:
+    use = Use("ensemble", {"cross_encoders": ["a", {"model": "b"}], "context": 5})
+    assert use_with_folders(use).params == {"cross_encoders": "a,runs/models/b", "context": 5}
+
+
+NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("{model: max}", "{model: mox}", r"ml:11: parts mox: not in models; did you mean max"),
+        ("{model: max}", "{model: small}", r"ml:11: parts small: is trained as cross; expected a model of `sparse`"),
+        ("{cross_encoder: {model: small}}", "{cross_encoder: {model: max}}", r"ml:35: rerank max: is trained as spa"),
+        ("first: {title: First,", "first: {title: First, model: max,", r"ml:34: model max: is trained as sparse"),
+        ("{maxp: {", "{maxq: {", r"ml:37: aggregate maxq; did you mean maxp"),
+        ("{maxp: {passages:", "{maxp: {passage:", r"ml:37: aggregate passage: no such option; did you mean passages"),
+        ("of: one, query_sets", "of: [one, first], query_sets", r"ml:37: of-documents: `of` has 2 entries; expected"),
+        ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs of passage: no such query set; "),
+        ("{passages: {gpu_hours: 1}}", "{passages: {gpu_days: 1}}", r"ml:36: needs gpu_days; did you mean gpu_h"),
+        ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: needs passages: 1; expected QUERY_SET"),
+        ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: train spares; did you mean sparse"),
+        ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
+        ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
+        ("    candidates: words\n", "", r"ml:13: max: give `candidates`, the index that"),
+        ("labels: {hard: {}}", "labels: {hard: {}}\n" + NEGATIVES, r"ml:13: max: give either `labels` or `neg"),
+        ("    labels: {hard: {depth: 100}}\n", NEGATIVES, r"ml:23: index splade: has no vectors to filter neg"),
+        ("    labels: {hard: {depth: 100}}\n", NEGATIVES.replace("none", "nun"), r"ml:25: filter='nun': expected"),
+        ("start: {model: small}", "start: {model: large}", r"ml:32: cyclic steps: large → large"),
+        ("start: distilbert-base-uncased", "start: {model: small}", r"ml:\d+: cyclic steps: splade → max → small"),
+        ("start: distilbert-base-uncased", "start: [a]", r"ml:18: max: start \['a'\]: expected a name or \{model"),
+    ],
+)  # fmt: skip
+def test_faults_of_models_and_documents(tmp_path: Path, before: str, after: str, message: str) -> None:
+    assert OWN.count(before) == 1
+    with pytest.raises(InputError, match=message):
+        read_spec(write(tmp_path, OWN.replace(before, after)))
+
+
+def test_a_query_encoder_needs_vectors_and_labels(tmp_path: Path) -> None:
+    faulty = OWN.replace("train: {sparse: {}}", "train: {query: {}}").replace(
+        "labels: {hard: {}}", "negatives: {rnn: {}}"
+    )
+    with pytest.raises(InputError) as caught:
+        read_spec(write(tmp_path, faulty))
+    for said in ("a query encoder is trained on `labels`", "a query encoder is trained on the vectors of an `index`"):
+        assert said in str(caught.value)
+
+
+def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
+    text = OWN.replace("    labels: {hard: {depth: 100}}\n", NEGATIVES.replace("none", "rnn"))
+    text = text.replace("    index: splade\n    first", "    index: dense\n    candidates: splade\n    first")
+    text = text.replace("indexes:\n", "indexes:\n  dense: {documents: cranfield, parts: {dense: {encoder: minilm}}}\n")
+    steps = plan_of(tmp_path, "one", "passages", text.replace(", query_sets: [none]", "")).steps
+    [mined] = [step for step in steps if step.module == "negatives"]
+    assert mined.value("--filter") == "rnn"
+    assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.txt"
+    assert mined.value("--index") == "runs/indexes/cranfield.dense"
+    train = steps[steps.index(mined) + 1]
+    assert train.value("--negatives") == str(mined.output)
+    assert train.value("--labels") == ""
