@@ -112,6 +112,10 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"5 of 5 scores are NaN or infinite \(first: '' with 'w7'\)"):
         load_pair_scorer(str(broken)).score(PAIRS)
+    del weights["classifier.weight"]
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"its weights lack classifier\.weight \(1 missing\)"):
+        load_pair_scorer(str(broken))
     with pytest.raises(InputError, match="pair 1: expected two strings"):
         scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from rnnreranker import Run
+from rnnreranker.adapters import inputs_of, rerank_requests
 from rnnreranker.encode.cross import PairScorer, load_pair_scorer
 from rnnreranker.encode.params import CrossEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, make_params
 from rnnreranker.rerank import make_reranker
 from rnnreranker.search.__main__ import main
-from tests.tiny_encoder import files_of, make_cross_encoder, make_index, make_run, make_texts, make_topics
+from tests.tiny_encoder import files_of, make_cross_encoder, make_index, make_run, make_source, make_texts, make_topics
 
 pytest.importorskip("sentence_transformers")
 
@@ -128,6 +129,25 @@ def test_an_ensemble_is_the_mean_and_shares_kept_scores(world: Path, tmp_path: P
         assert found.ranked(qid) == sorted(mean, key=lambda docid: -mean[docid])
 
 
+def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
+    assert main(flags(world, tmp_path / "index.txt")) == 0
+    documents = tmp_path / "docs.tsv"
+    documents.write_text("".join(f"{docid}\t{text}\n" for docid, text in make_texts().items()))
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    make_source(bare)
+    words = flags(world, tmp_path / "file.txt")
+    words[words.index("--index") + 1] = str(bare)
+    with pytest.raises(InputError, match="bare: no texts in this index; give --documents, what it was made from"):
+        main(words)
+    assert main([*words, "--documents", str(documents)]) == 0
+    assert (tmp_path / "file.txt").read_bytes() == (tmp_path / "index.txt").read_bytes()
+    with pytest.raises(
+        InputError, match="--documents gives texts to cross-encoder and ensemble: not with --rerank rnn"
+    ):
+        main([*flags(world, tmp_path / "rnn.txt", "--rerank", "rnn"), "--documents", str(documents)])
+
+
 def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: list[int], home: Path) -> None:
     inputs = Inputs(topics=make_topics(), texts=make_texts())
     params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one", "cross_max_length": 32})
@@ -146,6 +166,28 @@ def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: li
     scorer = load_pair_scorer(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
     docid, score = found["q0"][0]
     assert score == pytest.approx(scorer.score([(inputs.topics["q0"], inputs.texts[docid])]).scores[0], abs=1e-6)
+
+
+def test_requests_of_rank_llm_bring_their_texts(world: Path) -> None:
+    topics, texts, run = make_topics(), make_texts(), make_run()
+    requests = [
+        {
+            "query": {"qid": qid, "text": topics[qid]},
+            "candidates": [
+                {"docid": docid, "score": score, "doc": {"contents": texts[docid]}} for docid, score in run[qid]
+            ],
+        }
+        for qid in run
+    ]
+    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one"})
+    found = rerank_requests(requests, make_reranker("cross-encoder", inputs_of(requests), params))
+    scores = expected(world, "one")
+    for request in found:
+        own = scores[request["query"]["qid"]]
+        assert [one["docid"] for one in request["candidates"]] == sorted(own, key=lambda docid: -own[docid])
+        assert all(one["doc"] == {"contents": texts[one["docid"]]} for one in request["candidates"])
+    with pytest.raises(InputError, match="query q1: candidate d1: no text; expected a string under one of text"):
+        inputs_of([{"query": {"qid": "q1", "text": "w1"}, "candidates": [{"docid": "d1", "score": 1.0}]}])
 
 
 def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:

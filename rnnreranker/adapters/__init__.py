@@ -2,6 +2,6 @@
 
 from rnnreranker.adapters.pyserini import RnnSearcher
 from rnnreranker.adapters.pyterrier import RnnTransformer
-from rnnreranker.adapters.rank_llm import read_requests, rerank_requests, write_requests
+from rnnreranker.adapters.rank_llm import inputs_of, read_requests, rerank_requests, write_requests
 
-__all__ = ["RnnSearcher", "RnnTransformer", "read_requests", "rerank_requests", "write_requests"]
+__all__ = ["RnnSearcher", "RnnTransformer", "inputs_of", "read_requests", "rerank_requests", "write_requests"]

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text, write_atomically
 from rnnreranker.files.json_files import parse_json, read_json
+from rnnreranker.method import Inputs
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
     from rnnreranker.rerank import Reranker
     from rnnreranker.vectors import QueryVectors
 
+TEXT_KEYS = ("text", "contents", "segment", "passage", "body")
 Request = dict[str, Any]
 """`query`: {"text", "qid"}; `candidates`: [{"docid", "score", "doc"}]; a Result has more keys, which are kept."""
 
@@ -60,7 +62,29 @@ def as_run(requests: Sequence[Request]) -> Run:
     )
 
 
-def rerank_requests(requests: Sequence[Request], reranker: Reranker, queries: QueryVectors) -> list[Request]:
+def inputs_of(requests: Sequence[Request]) -> Inputs:
+    """The texts of the queries and of their candidates, for rerankers that read texts.
+
+    Of a docid that is there twice, as segments of a document can be, the text of the one with the higher score counts,
+    and of several queries that have it the first.
+
+    Raises:
+        InputError: a query or candidate without text: `doc` is one, or has it under `contents`, `text`, `segment`,
+            `passage` or `body`.
+    """
+    topics: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for request in requests:
+        qid = str(request["query"]["qid"])
+        topics[qid] = _text(request["query"], f"query {qid}")
+        for docid, candidate in _best(request["candidates"]).items():
+            texts.setdefault(docid, _text(candidate.get("doc"), f"query {qid}: candidate {docid}"))
+    return Inputs(topics=topics, texts=texts)
+
+
+def rerank_requests(
+    requests: Sequence[Request], reranker: Reranker, queries: QueryVectors | None = None
+) -> list[Request]:
     """The requests with their candidates in the new order and with the new scores; given ones are not changed.
 
     A docid that is there twice comes back once, as the candidate with the higher score.
@@ -68,7 +92,7 @@ def rerank_requests(requests: Sequence[Request], reranker: Reranker, queries: Qu
     Args:
         requests: as `read_requests` gives them.
         reranker: any of `rerank`.
-        queries: a vector for every query, by qid.
+        queries: a vector for every query, by qid; None for a reranker that needs none, or has them.
 
     Raises:
         InputError: as the reranker.
@@ -120,6 +144,18 @@ def _check(request: Any, place: str) -> str:
         if not isinstance(candidate, dict) or "docid" not in candidate or not _is_number(candidate.get("score")):
             raise InputError(f"{place}: candidate {number} has no docid, or a score that is no number")
     return str(query["qid"])
+
+
+def _text(record: Any, place: str) -> str:
+    """The text of a query or document of rank_llm, a title before it."""
+    if isinstance(record, str):
+        return record
+    known = record if isinstance(record, dict) else {}
+    text = next((known[key] for key in TEXT_KEYS if isinstance(known.get(key), str)), None)
+    if text is None:
+        raise InputError(f"{place}: no text; expected a string under one of {', '.join(TEXT_KEYS)}")
+    title = known.get("title")
+    return f"{title}\n{text}" if isinstance(title, str) and title else text
 
 
 def _is_number(value: Any) -> bool:

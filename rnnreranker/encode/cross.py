@@ -14,6 +14,7 @@ from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import CrossEncoderParams
+from rnnreranker.encode.transformer import check_vocabulary, load_whole
 from rnnreranker.errors import InputError, UnavailableError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.files.json_files import read_json
@@ -55,11 +56,13 @@ class PairScorer:
         transformers = require("transformers", "cross-encoders", "transformers")
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
-        self._model = package.CrossEncoder(str(folder.path), device=device, local_files_only=True).eval()
-        if (labels := self._model.num_labels) != 1:
+        whole = load_whole(folder.path / read_settings(folder.path).transformer, f"AutoModel{ARCHITECTURE}")
+        if (labels := whole.config.num_labels) != 1:
             raise InputError(
                 f"{folder.path}: a classifier of {labels} labels; expected a cross-encoder with one (num_labels=1)"
             )
+        self._model = package.CrossEncoder(str(folder.path), device=device, local_files_only=True).eval()
+        check_vocabulary(folder.path, self._model.tokenizer, whole)
         self._prompt = self._model._resolve_prompt(None, None) or ""
         config = self._model.model.config
         limit = min(self._model.max_seq_length or 2**31, getattr(config, "max_position_embeddings", None) or LONGEST)

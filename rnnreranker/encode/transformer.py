@@ -14,19 +14,19 @@ from rnnreranker.process.phases import phase
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 
 
-def load_whole(folder: Path, **options: Any) -> Any:
-    """The model of a folder (AutoModel), every weight of it from its files.
+def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
+    """The model of a folder, every weight of it from its files; kind: the class of transformers.
 
     Raises:
         InputError: weights that the files lack, which transformers would draw at random without a word. Those of a
-            pooler may be missing: it plays no part in the vectors.
+            pooler may be missing from an AutoModel: it plays no part in the vectors.
     """
     transformers = require("transformers", "encoding text", "transformers")
     transformers.logging.set_verbosity_error()
-    model, found = transformers.AutoModel.from_pretrained(
+    model, found = getattr(transformers, kind).from_pretrained(
         folder, local_files_only=True, output_loading_info=True, **options
     )
-    if lost := sorted(name for name in found["missing_keys"] if "pooler" not in name):
+    if lost := sorted(name for name in found["missing_keys"] if kind != "AutoModel" or "pooler" not in name):
         raise InputError(f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); get the model again")
     return model
 

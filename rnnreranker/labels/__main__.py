@@ -56,10 +56,15 @@ def main(argv: Sequence[str]) -> int:
     if index is not None and "query vectors" in needs:
         queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.jobs)
     encoded = time.perf_counter()
-    of_index = index.dense if index is not None and needs & {"vectors", "texts"} else None
+    of_index = None
+    if index is not None and needs & {"vectors", "texts"}:
+        of_index = index.dense if "vectors" in needs else index.texts
+    documents = args.documents if "texts" in needs else None
+    if "texts" in needs and documents is None and of_index is None:
+        raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
     metadata = make_labels(
         args.output,
-        Job(args.method, of_index, params, label_params, args.relevant),
+        Job(args.method, of_index, params, label_params, args.relevant, documents),
         run,
         judged,
         queries,
@@ -129,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
-    from_index = sorted(needs & {"vectors", "texts"}, reverse=True)
+    from_index = sorted(needs & {"vectors", *([] if args.documents else ["texts"])}, reverse=True)
     untold = "topics" in needs and not args.topics
     blind = not untold and "query vectors" in needs and not (args.topics or args.encoded_queries)
     text = args.output.removesuffix(".gz").endswith(TEXT)
@@ -208,11 +213,11 @@ def texts_for(docids: Iterable[str], index: Index | None, documents: str | None)
 
         found = command.progress(load_documents(documents), unit="documents", what="read")
         return {document.docid: document.text for document in found if document.docid in wanted}
-    if index is None or index.dense is None:
+    if index is None or index.texts is None:
         return {}
     from rnnreranker.index.texts import texts_of
 
-    return texts_of(index.dense, sorted(wanted))
+    return texts_of(index.texts, sorted(wanted))
 
 
 if __name__ == "__main__":

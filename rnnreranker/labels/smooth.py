@@ -70,7 +70,13 @@ def from_scores(
     The first R candidates of a row are its positives. scores: (B, R, N) with respect to each positive; grades: (B, R);
     real: (B, N).
     """
-    raw = targets.aggregated(scores, grades, params.aggregate)
+    return of_candidates(targets.aggregated(scores, grades, params.aggregate), grades, real, params)
+
+
+def of_candidates(
+    raw: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores, redistributed, and targets: (B, N) float32 each; raw: (B, N), the rest as in `from_scores`."""
     by_candidate = np.zeros(raw.shape)
     by_candidate[:, : grades.shape[1]] = grades
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,7 @@ class ScorerReranker(Reranker):
     Params = ScorerRerankerParams
     params: ScorerRerankerParams
     takes_device = True
+    model_setting = "scorer_model"
 
     def prepare(self) -> None:
         """Load the model."""
@@ -51,6 +54,12 @@ class ScorerReranker(Reranker):
                 f"{self.params.scorer_model} scores vectors of {self.model.dimension} dimensions, the index has "
                 f"{self.vectors.dimension}; give the index that it was trained on"
             )
+
+    def describe(self) -> dict[str, Any]:
+        """What the scores depend on besides the inputs."""
+        from rnnreranker.encode.model_folder import content_of
+
+        return super().describe() | {"models": [content_of(Path(str(self.params.scorer_model)).expanduser())]}
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the scores of the candidates beside each other."""

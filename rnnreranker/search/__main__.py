@@ -227,6 +227,9 @@ def _check_rerankers(args: argparse.Namespace) -> list[str]:
     args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
     if args.explain is not None and args.rerank != ["rnn"]:
         problems.append(f"--explain shows what rnn does: not with {shown}")
+    if args.documents and not any("texts" in find("reranker", name).needs for name in args.rerank):
+        takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
+        problems.append(f"--documents gives texts to {takers}: not with {shown}")
     if args.device is not None and not any(find("reranker", name).takes_device for name in args.rerank):
         takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
         problems.append(f"--device says where {takers} compute: not with {shown}")

@@ -146,6 +146,8 @@ def add_reranking(group: Any) -> None:
     group.add_argument("--preset", help=text)
     text = "candidates without what is needed of them (default: error)"
     group.add_argument("--missing", choices=("error", "skip"), default="error", help=text)
+    text = "texts of documents, for rerankers that read them: file, ir_datasets id, `pydoc` (default: of the index)"
+    group.add_argument("--documents", help=text)
     group.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
     command.add_method_flags(group, "reranker")
 

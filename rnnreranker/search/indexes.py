@@ -48,6 +48,12 @@ class Index:
         """The names of the parts that the index has."""
         return tuple(part for part in PART_OF.values() if getattr(self, part) is not None)
 
+    @property
+    def texts(self) -> Path | None:
+        """The folder of the index whose texts can be read; None where it keeps none."""
+        folder = self.dense or self.impact or self.bm25
+        return folder if folder is not None and (folder / "corpus").is_dir() else None
+
     def has(self, need: str) -> bool:
         """Whether the index has the part that gives what a method needs; what no part gives does not depend on it."""
         return need not in PART_OF or PART_OF[need] in self.parts

@@ -23,18 +23,33 @@ def open_inputs(
     args: argparse.Namespace, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
     """Everything that an index and the arguments of `search` can give; nothing is opened yet."""
-    from rnnreranker.search.show import texts_in
-
     return Inputs(
         topics=topics,
         query_vectors=lambda: query_vectors(args, index, topics, encoded=args.encoded_queries, threads=args.threads),
         vectors=lambda: index.vectors,
-        texts=lambda: texts_in(index),
+        texts=lambda: _texts(args.documents, index),
         words=lambda: index.lucene,
         impacts=lambda: index.impacts,
         neighbours=lambda: index.graph,
         qrels=qrels,
     )
+
+
+def _texts(documents: str | None, index: Index) -> Mapping[str, str]:
+    """The texts of a source of documents, by docid, else those of the index.
+
+    Raises:
+        InputError: neither, and as `texts_by_id`.
+    """
+    if documents:
+        from rnnreranker.data.texts_by_id import texts_by_id
+
+        return texts_by_id(documents)
+    from rnnreranker.search.show import texts_in
+
+    if not (found := texts_in(index)):
+        raise InputError(f"{index.name}: no texts in this index; give --documents, what it was made from")
+    return found
 
 
 @phase("query vectors")

@@ -105,7 +105,7 @@ def open_pipeline(
     for kind in kinds:
         if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
-    for need in sorted({"vectors", "neighbours"} & needs):
+    for need in sorted({"vectors", "neighbours", "texts"} & needs):
         getattr(inputs, need)  # opened now
     ways = feedback_names(args)
     again = [

@@ -62,8 +62,7 @@ def texts_in(index: Index) -> Mapping[str, str]:
     """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
     from rnnreranker.index.texts import Texts
 
-    folder = index.dense or index.impact or index.bm25
-    return Texts(folder) if folder is not None and (folder / "corpus").is_dir() else {}
+    return Texts(index.texts) if index.texts is not None else {}
 
 
 def _cut(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -130,9 +131,8 @@ class ContextLabeler(Labeler):
             if found.shape != (one.size,) or not np.isfinite(found).all():
                 shape = f"scores of shape {found.shape}, expected {one.size} finite ones"
                 raise InputError(f"method {self.name}: query {one.qid}: {shape}")
-            every = np.broadcast_to(found, (1, len(one.grades), one.size))
             real = np.ones((1, one.size), dtype=bool)
-            raw, given = smooth.from_scores(every, one.grades[None], real, self.label_params)
+            raw, given = smooth.of_candidates(found[None], one.grades[None], real, self.label_params)
             yield place, raw[0], given[0]
 
 
@@ -216,12 +216,21 @@ def make_labeler(
 
 
 def needs_of(name: str, params: Any) -> frozenset[str]:
-    """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place."""
+    """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place.
+
+    Raises:
+        InputError: no such teacher, a model for one that has none.
+    """
     needs: frozenset[str] = find("labeler", name).needs
-    return needs - {"teacher"} | find("reranker", params.teacher).needs if "teacher" in needs else needs
+    if "teacher" not in needs:
+        return needs
+    teacher = find("reranker", params.teacher)
+    if params.teacher_model is not None and not teacher.model_setting:
+        raise InputError(f"teacher_model={params.teacher_model}: the teacher {params.teacher} computes with no model")
+    return needs - {"teacher"} | teacher.needs
 
 
-def with_teacher(inputs: Inputs, params: Any) -> Any:
+def with_teacher(inputs: Inputs, params: Any, threads: int | None = None) -> Any:
     """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
 
     Raises:
@@ -231,7 +240,9 @@ def with_teacher(inputs: Inputs, params: Any) -> Any:
     own = RnnParams.preset("vectors") if kind.Params is RnnParams else None  # a teacher sees no run
     if params.teacher_params:
         own = kind.Params.from_yaml(params.teacher_params, own)
-    return kind(inputs, own)
+    if params.teacher_model is not None:
+        own = dataclasses.replace(own or kind.Params(), **{kind.model_setting: params.teacher_model})
+    return kind(inputs, own, threads=threads)
 
 
 def _assembled(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.command import say
 from rnnreranker.errors import InputError
-from rnnreranker.labels.judged import JudgedContext
+from rnnreranker.labels.judged import Judged, JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler
 from rnnreranker.rerank.base import Candidates, Query
 from rnnreranker.settings import Params, context_setting, setting
+
+if TYPE_CHECKING:
+    from rnnreranker.labels.soft import SoftLabels
+    from rnnreranker.runs import Run
 
 
 @dataclass(frozen=True)
@@ -20,14 +26,18 @@ class TeacherParams(Params):
     """Settings of labels by a teacher."""
 
     teacher: str = setting("encoder", "a reranker; its scores are the labels' scores", tunable=False)
+    teacher_model: str | None = setting(
+        None, "the model of a teacher that has one: a cross-encoder, several joined by commas, a scorer", tunable=False
+    )
     teacher_params: str | None = setting(None, "YAML file of the teacher's parameters", tunable=False)
     context: int = context_setting()
 
 
 class TeacherLabeler(ContextLabeler):
-    """The scores of a reranker, the same for every positive, transformed as those of evidence are.
+    """The scores of a reranker, the same for every positive whatever its grade, transformed as those of evidence are.
 
-    Normalisation none, boost 1 and no n_max make the targets the softmax of the scores.
+    Normalisation none, boost 1 and no n_max make the targets the softmax of the scores, so that differences of their
+    logarithms are margins of the scores: what distillation by Kullback-Leibler divergence and by margins learns from.
 
     Args and Raises: as `Labeler`; inputs.teacher: a `Reranker`, which brings its own inputs. InputError also for a
     teacher that reads scores of the run: a positive that is put in has none.
@@ -40,8 +50,14 @@ class TeacherLabeler(ContextLabeler):
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
-        teacher = self.inputs.teacher
-        return super().describe() | {"teacher": {"name": teacher.name} | teacher.params.to_dict()}
+        return super().describe() | {"teacher": self.inputs.teacher.describe()}
+
+    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
+        """See `Labeler.infer_from`; says what the teacher has to remark."""
+        found = super().infer_from(run, judged)
+        if remark := self.inputs.teacher.remark():
+            say(remark)
+        return found
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
@@ -55,7 +71,7 @@ class TeacherLabeler(ContextLabeler):
         if "vectors" in needs:
             vectors = inputs.vectors.fetch(one.rows)
         query = Query(one.qid, inputs.topics[one.qid] if "topics" in needs else None, vector)
-        texts = [inputs.texts[docid] for docid in docids] if "texts" in needs else None
+        texts = _texts(one.qid, docids, inputs.texts) if "texts" in needs else None
         candidates = Candidates(np.array(docids, dtype=object), vectors=vectors, texts=texts)
         found: np.ndarray = teacher.scores(query, candidates)
         return found
@@ -66,3 +82,12 @@ class TeacherLabeler(ContextLabeler):
 
     def _source(self) -> Any:
         return self.inputs.teacher.inputs.vectors if "vectors" in self.inputs.teacher.needs else None
+
+
+def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
+    if lost := [docid for docid in docids if docid not in texts]:
+        raise InputError(
+            f"query {qid}: {len(lost)} of its {len(docids)} candidates and positives have no text (first: "
+            f"{', '.join(lost[:3])}); give the index that the run was made from, or --documents that have them"
+        )
+    return [texts[docid] for docid in docids]

@@ -1,0 +1,142 @@
+"""Cross-encoders as teachers: the labels command, margins in the targets, workers of every kind, bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, SoftLabels
+from rnnreranker.encode.cross import load_pair_scorer
+from rnnreranker.labels.__main__ import main
+from tests.tiny_encoder import (
+    make_cross_encoder,
+    make_index,
+    make_qrels,
+    make_run,
+    make_source,
+    make_texts,
+    make_topics,
+)
+
+pytest.importorskip("sentence_transformers")
+
+PLAIN = ["--normalization", "none", "--boost", "1", "--n-max", "none"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with texts, topics, a run, judgements of grades 2 and 1, documents in a file, and two cross-encoders."""
+    folder = tmp_path_factory.mktemp("world")
+    make_index(folder / "index")
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
+    rows = make_qrels().itertuples(index=False)
+    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    texts = make_texts().items()
+    (folder / "docs.jsonl").write_text("".join(json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts))
+    make_run().write(folder / "run.txt")
+    make_cross_encoder(folder / "one")
+    make_cross_encoder(folder / "two", seed=1)
+    return folder
+
+
+def flags(world: Path, output: Path, *more: str, index: bool = True) -> list[str]:
+    given = {"--run": "run.txt", "--topics": "topics.tsv", "--qrels": "qrels.txt"} | (
+        {"--index": "index"} if index else {}
+    )
+    words = [word for name, file in given.items() for word in (name, str(world / file))]
+    how = more or ("--teacher", "cross-encoder", "--teacher-model", f"{world}/one")
+    return [*words, "--output", str(output), "--method", "teacher", *PLAIN, *how]
+
+
+def expected(world: Path, one: object, *models: str) -> np.ndarray:
+    """The mean of what the models say of every candidate by itself."""
+    topics, texts = make_topics(), make_texts()
+    pairs = [(topics[one.qid], texts[docid]) for docid in one.docids]  # type: ignore[attr-defined]
+    scorers = [load_pair_scorer(f"{world}/{model}") for model in models]
+    return np.mean([[scorer.score([pair]).scores[0] for pair in pairs] for scorer in scorers], axis=0)
+
+
+def test_targets_are_the_softmax_of_the_teachers_scores(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(flags(world, tmp_path / "labels.parquet")) == 0
+    assert "pairs had more than 64 tokens and were cut" in capsys.readouterr().err
+    labels = SoftLabels.read(tmp_path / "labels.parquet")
+    assert len(labels) == 24
+    for one in labels:
+        scores = expected(world, one, "one")
+        assert one.positive.sum() == 2  # of grades 2 and 1, which do not weigh a teacher's scores
+        np.testing.assert_allclose(one.scores, scores, atol=1e-6)
+        np.testing.assert_allclose(np.log(one.targets) - np.log(one.targets[0]), scores - scores[0], atol=1e-5)
+    described = labels.metadata["teacher"]
+    assert described["name"] == "cross-encoder"
+    assert described["models"] == [load_pair_scorer(f"{world}/one").fingerprint]
+
+
+def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
+    both = f"{world}/one,{world}/two"
+    assert main(flags(world, tmp_path / "a.parquet", "--teacher", "ensemble", "--teacher-model", both)) == 0
+    (tmp_path / "teacher.yaml").write_text(f"cross_encoders: {both}\n")
+    named = ["--teacher", "ensemble", "--teacher-params", str(tmp_path / "teacher.yaml")]
+    assert main(flags(world, tmp_path / "b.parquet", *named)) == 0
+    first, second = SoftLabels.read(tmp_path / "a.parquet"), SoftLabels.read(tmp_path / "b.parquet")
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(one.scores, expected(world, one, "one", "two"), atol=1e-6)
+        assert one.targets.tobytes() == other.targets.tobytes()
+
+
+@pytest.mark.parametrize("backend", ["threads", "loky"])
+def test_workers_change_no_byte(
+    world: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    assert main([*flags(world, tmp_path / "one.parquet"), "--jobs", "1"]) == 0
+    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))  # nothing is kept there
+    workers = ["--backend", backend, "--jobs", "3", "--shard-size", "5"]
+    assert main([*flags(world, tmp_path / "several.parquet"), *workers]) == 0
+    assert len(list((tmp_path / "home" / "pairs").rglob("*.npz"))) == len(list((home / "pairs").rglob("*.npz"))) == 24
+    assert (tmp_path / "several.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
+
+
+def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
+    assert main(flags(world, tmp_path / "index.parquet")) == 0
+    documents = ["--documents", str(world / "docs.jsonl")]
+    assert main([*flags(world, tmp_path / "file.parquet", index=False), *documents]) == 0
+    first, second = SoftLabels.read(tmp_path / "index.parquet"), SoftLabels.read(tmp_path / "file.parquet")
+    assert first.targets.tobytes() == second.targets.tobytes()
+
+
+def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path: Path) -> None:
+    named, found = tmp_path / "model", []
+    for model in ("one", "two"):
+        shutil.rmtree(named, ignore_errors=True)
+        shutil.copytree(world / model, named)
+        how = ["--teacher", "cross-encoder", "--teacher-model", str(named)]
+        assert main(flags(world, tmp_path / "labels.parquet", *how)) == 0
+        found.append(SoftLabels.read(tmp_path / "labels.parquet"))
+    assert found[0].metadata["input"] != found[1].metadata["input"]
+    np.testing.assert_allclose(found[1]["q0"].scores, expected(world, found[1]["q0"], "two"), atol=1e-6)
+
+
+def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:
+    output = tmp_path / "labels.parquet"
+    with pytest.raises(InputError, match=r"teacher_model=m: the teacher encoder computes with no model"):
+        main([*flags(world, output, "--teacher", "encoder", "--teacher-model", "m"), "--encoded-queries", "x.npy"])
+    with pytest.raises(InputError, match="rerank cross-encoder: which"):
+        main(flags(world, output, "--teacher", "cross-encoder"))
+    with pytest.raises(InputError, match=r"needs --index \(where texts come from\)"):
+        main(flags(world, output, index=False))
+    with pytest.raises(InputError, match=r"needs --topics \(texts of the queries\)"):
+        main([word for word in flags(world, output) if word not in ("--topics", str(world / "topics.tsv"))])
+    (tmp_path / "bare").mkdir()
+    make_source(tmp_path / "bare")
+    with pytest.raises(InputError, match=r"bare: no texts in this index; give --documents"):
+        main([*flags(world, output, index=False), "--index", str(tmp_path / "bare")])
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join((world / "docs.jsonl").read_text().splitlines(keepends=True)[:30]))
+    with pytest.raises(InputError, match=r"of its 13 candidates and positives have no text \(first: d"):
+        main([*flags(world, output, index=False), "--documents", str(few)])
+    assert list(tmp_path.glob("labels*")) == []
