@@ -34,6 +34,7 @@ KINDS = {
     "expander": Kind("expand", "rnnreranker.expanders"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
+    "trained-model": Kind("train/models", "rnnreranker.trained_models"),
     "encoder": Kind("encode/models", "rnnreranker.encoders"),
     "sparse-encoder": Kind("encode/sparse_models", "rnnreranker.sparse_encoders"),
     "cross-encoder": Kind("encode/cross_models", "rnnreranker.cross_encoders"),
@@ -56,7 +57,7 @@ def names(kind: str) -> list[str]:
         InputError: a package brings a method under a name that is taken.
 
     >>> names("loss")
-    ['cross-entropy', 'kl', 'margin', 'multi-tier']
+    ['bce', 'cross-entropy', 'info-nce', 'kl', 'lce', 'listnet', 'margin', 'margin-mse', 'multi-tier']
     """
     return [*_own(kind), *_foreign(kind)]
 

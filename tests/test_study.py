@@ -13,7 +13,7 @@ import pytest
 
 from rnnreranker import LabelParams, RnnParams, Run
 from rnnreranker.errors import InputError
-from rnnreranker.method import names as names_of
+from rnnreranker.method import methods
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.pictures import write_pictures
 from rnnreranker.regress.records import Figures
@@ -85,7 +85,9 @@ def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
     assert by_name["CODER + mixed, hparam"].side == one
     assert len(label_arms(one, one)) == 6
     assert [arm.name for arm in label_arms(one, one, ["query"])] == [CODER, "CODER + query"]
-    assert {arm.side.params.loss for arm in loss_arms(one)} == set(names_of("loss"))
+    assert {arm.side.params.loss for arm in loss_arms(one)} == {
+        name for name, found in methods("loss").items() if not found.of_groups
+    }
     assert [arm.side.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
     task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())
     assert one.params_of(task) == TrainParams(learning_rate=1e-4, seed=5)

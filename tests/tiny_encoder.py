@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas
 import torch
 
+from rnnreranker.labels import SoftLabels
 from rnnreranker.runs import Run
 from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
 
@@ -43,6 +45,16 @@ def make_cross_encoder(folder: Path, seed: int = 0, labels: int = 1) -> Path:
     )  # fmt: skip
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    return folder
+
+
+def make_masked(folder: Path) -> Path:
+    """As `make_encoder`, a masked-language model."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig.from_pretrained(make_encoder(folder))
+    torch.manual_seed(0)
+    BertForMaskedLM(config).save_pretrained(folder)
     return folder
 
 
@@ -113,3 +125,34 @@ def make_queries(dimension: int = DIMENSION) -> QueryVectors:
 def files_of(folder: Path) -> dict[str, bytes]:
     """The bytes of every file in a folder and below, by name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def make_documents() -> dict[str, str]:
+    """Three to twelve words a document."""
+    rng = np.random.default_rng(7)
+    return {f"d{n}": " ".join(rng.choice(WORDS, size=int(rng.integers(3, 13)))) for n in range(DOCUMENTS)}
+
+
+def make_text_labels(hits: int = 12) -> SoftLabels:
+    """For every query the documents that share most words with it, the first of them positive, and a teacher's targets:
+    the softmax of the number of words in common."""
+    topics, documents = make_topics(), make_documents()
+    docids, scores, targets, positive = [], [], [], []
+    for text in topics.values():
+        common = {docid: len(set(text.split()) & set(own.split())) for docid, own in documents.items()}
+        chosen = sorted(documents, key=lambda docid: (-common[docid], docid))[:hits]
+        counts = np.array([float(common[docid]) for docid in chosen])
+        docids.append(chosen)
+        scores.append(counts.tolist())
+        targets.append((np.exp(counts) / np.exp(counts).sum()).tolist())
+        positive.append([place == 0 for place in range(hits)])
+    return SoftLabels.from_lists(list(topics), docids, scores, targets, positive, {"method": "words in common"})
+
+
+def write_text_world(folder: Path) -> Path:
+    """The folder with labels.parquet, topics.tsv and documents.jsonl of the world of texts."""
+    make_text_labels().write(folder / "labels.parquet")
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
+    lines = (json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in make_documents().items())
+    (folder / "documents.jsonl").write_text("".join(lines))
+    return folder

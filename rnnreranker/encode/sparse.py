@@ -170,7 +170,7 @@ def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
     """
     params = SparseEncoderParams(**given)
     folder = find_model(name, KIND)
-    _check_kind(folder.path)
+    check_kind(folder.path)
     try:
         return SparseEncoder(folder, params)
     except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
@@ -207,7 +207,7 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
     return fingerprint("words", vocabulary, sorted(words, key=words.__getitem__))
 
 
-def _check_kind(folder: Path) -> None:
+def check_kind(folder: Path) -> None:
     """Look that a folder holds a masked-language model or a saved SparseEncoder; others would get random weights."""
     path = folder / ("modules.json" if (folder / "modules.json").is_file() else "config.json")
     said = read_json(path, "settings file of the model", "get the model again")

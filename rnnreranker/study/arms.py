@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rnnreranker.method import names
+from rnnreranker.method import methods
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.params import TrainParams
 
@@ -84,9 +84,9 @@ def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING)
 
 
 def loss_arms(side: Side) -> list[Arm]:
-    """Every loss with every kind of negatives (001, Figure 4); mixed labels for the list-wise and multi-tier losses."""
+    """Every loss of many candidates with every kind of negatives (001, Figure 4); evidence for the multi-tier loss."""
     arms = []
-    for loss in names("loss"):
+    for loss in (name for name, found in methods("loss").items() if not found.of_groups):
         for negatives, settings in NEGATIVES.items():
             method = "evidence" if loss == "multi-tier" else "hard"
             arms.append(Arm(f"{loss}, {negatives}", method, side.replaced(loss=loss, **settings)))

@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.train`: soft labels, an index and a query encoder to a better query encoder."""
+"""`python -m rnnreranker.train`: labels or negatives, texts and a model to a better model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from rnnreranker import command
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
 from rnnreranker.locks import sole
+from rnnreranker.method import fields_of, find, methods, names
 from rnnreranker.process.phases import phase
 from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.settings import choices, flag, hints_of
-from rnnreranker.train.params import TrainParams, training_settings
+from rnnreranker.settings import flag, typed_name
+from rnnreranker.train.models.query import SCORERS
+from rnnreranker.train.params import settings_for
 
-SCORERS = choices(hints_of(ScorerParams)["scorer"])
+KIND = "trained-model"  # of method
 EPILOG = """examples:
   python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
       --output my-encoder
   python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-encoder
+  python -m rnnreranker.train --model cross --labels labels.parquet --index my-index --topics train.tsv \\
+      --encoder minilm --output my-reranker
+  python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
@@ -29,44 +34,20 @@ A training that was killed goes on where it stopped when the same command is giv
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
-    typed = command.given(args, TrainParams) | command.given_of(args, "loss")
-    with command.naming_flags(typed):
-        params, loss = training_settings(typed, args.preset)
     _check(args)
-    scorer = _scorer(args)
-    with phase("importing torch and transformers", "imports"):
-        from rnnreranker.train.fairness import read_neutrality
-        from rnnreranker.train.inputs import load_inputs
-        from rnnreranker.train.training import train_encoder
-
-    with phase("reading labels and vectors"):
-        found = load_inputs(args, params)
-    output = Path(args.output)
-    with phase("training"), sole(output, "training to it"):
-        trained = train_encoder(
-            found.labels,
-            found.source,
-            found.topics,
-            args.encoder,
-            output,
-            params,
-            validation=found.validation,
-            pooling=args.pooling,
-            normalize=args.l2_norm,
-            neutrality=read_neutrality(args.neutrality) if args.neutrality else None,
-            loss=loss,
-            scorer=scorer,
-            other_index=args.other_index,
-            checkpoints=args.checkpoints,
-            device=_device(args.device),
-        )
+    model = find(KIND, args.model)()
+    typed = command.given_of(args, KIND) | command.given_of(args, "loss")
+    with command.naming_flags(typed):
+        params, loss = settings_for(model.Params, typed, args.preset)
+    with phase("training"), sole(Path(args.output), "training to it"), command.naming_flags(typed):
+        trained = model.train(args, params, loss, _device(args.device))
     if args.plots:
         from rnnreranker.train.plots import write_plots
 
-        for path in write_plots(args.plots, {output.name: trained.record}):
+        for path in write_plots(args.plots, {Path(args.output).name: trained.record}):
             command.put(path)
     before = trained.history[0]
-    for name in ("loss", "kl", "RR@10", "nDCG@10"):
+    for name in [name for name in trained.measures if name in before]:
         command.put(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
     command.say(
         f"{args.output}: step {trained.best_step} of {trained.steps} is best on validation "
@@ -78,14 +59,17 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.parser("train", "Fine-tune a query encoder against fixed document vectors (CODER).", EPILOG)
-    parser.add_argument("--labels", required=True, metavar="FILE.parquet", help="of python -m rnnreranker.labels")
-    parser.add_argument("--index", required=True, help="document vectors: folder, `pydoc`, prebuilt index")
+    parser = command.parser("train", "Train a query encoder, a sparse encoder or a cross-encoder.", EPILOG)
+    parser.add_argument("--model", choices=names(KIND), default="query", help="what is trained (default: query)")
+    parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
+    parser.add_argument("--negatives", metavar="FILE", help="of python -m rnnreranker.negatives, in place of labels")
+    parser.add_argument("--index", help="document vectors, or texts: folder, `pydoc`, prebuilt index")
+    parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
-    parser.add_argument("--topics", required=True, help="query texts: file, ir_datasets id, `pydoc/train`")
+    parser.add_argument("--topics", help="query texts: file, ir_datasets id, `pydoc/train`")
     command.add_encoder_flag(parser, required=True)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained encoder")
-    checked = parser.add_argument_group("validation queries (default: a share of the labelled ones, held out)")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained model")
+    checked = parser.add_argument_group("validation queries (default: a share of the training queries, held out)")
     checked.add_argument("--validation-labels", metavar="FILE.parquet", help="candidates and targets of them")
     checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
     checked.add_argument("--validation-qrels", help="judgements of them, with --validation-run; relevant from grade 1")
@@ -97,10 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
     settings = parser.add_argument_group("training")
-    settings.add_argument(
-        "--preset", help=f"published values ({', '.join(sorted(TrainParams.presets))}) or a YAML file"
-    )
-    command.add_dataclass_flags(settings, TrainParams)
+    presets = "; ".join(f"{name}: {', '.join(sorted(found.Params.presets))}" for name, found in methods(KIND).items())
+    settings.add_argument("--preset", help=f"published values ({presets}) or a YAML file")
+    command.add_method_flags(settings, KIND)
     command.add_method_flags(settings, "loss")
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
     scorers.add_argument(
@@ -117,6 +100,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be seen to fail, before any work."""
+    of: dict[str, list[str]] = {}  # a flag -> the models that it means something to
+    for name, found in methods(KIND).items():
+        for dest in (*found.flags, *(typed_name(field) for field in fields_of(found))):
+            of.setdefault(dest, []).append(name)
+    for dest, own in of.items():
+        if args.model not in own and getattr(args, dest) not in (None, False, "none"):
+            raise InputError(f"{flag(dest)}: is for --model {' or '.join(own)}, not for {args.model}")
     output = Path(args.output)
     if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
         raise InputError(f"{output}: has files that this command did not write; give another --output")
@@ -125,17 +115,6 @@ def _check(args: argparse.Namespace) -> None:
     parent = output.absolute().parent
     if parent.is_dir() and not os.access(parent, os.W_OK):
         raise InputError(f"{parent}: cannot be written; choose another --output")
-
-
-def _scorer(args: argparse.Namespace) -> ScorerParams | None:
-    """The scorer of the flags; None = the inner product."""
-    typed = {name: value for name, value in command.given(args, ScorerParams).items() if name != "scorer"}
-    if args.scorer == "none":
-        if typed:
-            raise InputError(f"{flag(next(iter(typed)))}: goes with --scorer {' or '.join(SCORERS)}")
-        return None
-    with command.naming_flags(typed):
-        return ScorerParams(args.scorer, **typed)
 
 
 def _device(name: str) -> str:

@@ -8,42 +8,42 @@ from typing import Any
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint, write_json
 from rnnreranker.files.json_files import read_json
-from rnnreranker.train.params import TrainParams
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 MARK = "best.json"  # in a checkpoint, written last: one with it is whole
 
 
-def training_arguments(params: TrainParams, place: Path, checkpoints: bool, device: str) -> Any:
-    """The arguments of the Trainer of transformers that the parameters come to."""
-    import transformers
+def training_arguments(params: Any, place: Path, checkpoints: bool, device: str) -> dict[str, Any]:
+    """The arguments of the Trainer of transformers that the parameters of any training come to.
 
+    params: with batch_size, accumulate, epochs, max_steps, learning_rate, clip, seed and evaluate_every.
+    """
     when = "steps" if params.evaluate_every else "epoch"
     every = params.evaluate_every or 500
-    return transformers.TrainingArguments(
-        output_dir=str(place),
-        per_device_train_batch_size=params.batch_size,
-        gradient_accumulation_steps=params.accumulate,
-        num_train_epochs=params.epochs,
-        max_steps=params.max_steps or -1,
-        learning_rate=params.learning_rate,
-        max_grad_norm=params.clip,
-        seed=params.seed,
-        data_seed=params.seed,
-        eval_strategy=when,
-        eval_steps=every,
-        save_strategy=when if checkpoints else "no",
-        save_steps=every,
-        save_total_limit=2,
-        logging_strategy=when,
-        logging_steps=every,
-        report_to=[],
-        remove_unused_columns=False,
-        dataloader_pin_memory=False,
-        disable_tqdm=True,
-        use_cpu=device == "cpu",
-        log_level="error",
-    )
+    return {
+        "output_dir": str(place),
+        "per_device_train_batch_size": params.batch_size,
+        "gradient_accumulation_steps": params.accumulate,
+        "num_train_epochs": params.epochs,
+        "max_steps": params.max_steps or -1,
+        "learning_rate": params.learning_rate,
+        "max_grad_norm": params.clip,
+        "seed": params.seed,
+        "data_seed": params.seed,
+        "eval_strategy": when,
+        "eval_steps": every,
+        "save_strategy": when if checkpoints else "no",
+        "save_steps": every,
+        "save_total_limit": 2,
+        "logging_strategy": when,
+        "logging_steps": every,
+        "report_to": [],
+        "remove_unused_columns": False,
+        "dataloader_pin_memory": False,
+        "disable_tqdm": True,
+        "use_cpu": device == "cpu",
+        "log_level": "error",
+    }
 
 
 def resume_from(place: Path, belongs: str) -> Path | None:

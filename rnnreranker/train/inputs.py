@@ -43,7 +43,7 @@ def load_inputs(args: argparse.Namespace, params: TrainParams) -> TrainingInputs
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
 
-    _check(args)
+    check_validation(args)
     labels, topics = SoftLabels.read(args.labels), load_topics(args.topics)
     validation = SoftLabels.read(args.validation_labels) if args.validation_labels else None
     texts = load_topics(args.validation_topics) if args.validation_topics else {}
@@ -96,7 +96,7 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
     return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
-def _check(args: argparse.Namespace) -> None:
+def check_validation(args: argparse.Namespace) -> None:
     """Refuse two kinds of validation queries at once, and half of one."""
     flags = {name: "--" + name.replace("_", "-") for name in GIVEN}
     if args.validation_labels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import find, make_params, methods, names
@@ -12,7 +12,21 @@ from rnnreranker.settings import Params, hints_of, is_file_name, plain, read_sec
 
 
 @dataclass(frozen=True)
-class TrainParams(Params):
+class TrainingParams(Params):
+    """What a preset file says of a training stands in one section, the parameters of its loss beside the others."""
+
+    section: ClassVar[str] = "train"
+
+    loss: str = setting("kl", "what training lowers", one_of=lambda: names("loss"))
+
+    @classmethod
+    def beside(cls) -> Collection[str]:
+        """Parameters of losses stand in the same section."""
+        return {name for loss in methods("loss").values() for name in hints_of(loss.Params)}
+
+
+@dataclass(frozen=True)
+class TrainParams(TrainingParams):
     """How a query encoder is trained, whatever the loss; the presets have the values of published models.
 
     The published learning rates and warm-ups belong to half a million training queries; the defaults are for hundreds
@@ -26,9 +40,6 @@ class TrainParams(Params):
     rnnreranker.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
     """
 
-    section: ClassVar[str] = "train"
-
-    loss: str = setting("kl", "list-wise KL, or another loss", one_of=lambda: names("loss"))
     candidates: int = setting(
         1000, "candidates of a training query; those with probability are always kept", at_least=1
     )
@@ -40,7 +51,7 @@ class TrainParams(Params):
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
     max_steps: int = setting(0, "steps; 0 = by epochs", at_least=0)
-    learning_rate: float = setting(1e-5, "of RAdam, at its highest", above=0)
+    learning_rate: float = setting(1e-5, "at its highest", above=0)
     weight_decay: float = setting(1e-4, "decoupled; none on biases and LayerNorm", at_least=0)
     epsilon: float = setting(1e-8, "of RAdam", above=0)
     warmup: float = setting(0.1, "steps of linear warm-up; below 1 a share of all steps", at_least=0)
@@ -95,32 +106,38 @@ class TrainParams(Params):
         42, "of order, dropout, negatives, new layers and the held-out queries", at_least=0, tunable=False
     )
 
-    @classmethod
-    def beside(cls) -> Collection[str]:
-        """Parameters of losses stand in the same section."""
-        return {name for loss in methods("loss").values() for name in hints_of(loss.Params)}
+
+P = TypeVar("P", bound=TrainingParams)
 
 
 def training_settings(
     values: Mapping[str, Any], preset: str | None = None, base: TrainParams | None = None
 ) -> tuple[TrainParams, Params]:
+    """The settings of the training of a query encoder and those of its loss; see `settings_for`."""
+    return settings_for(TrainParams, values, preset, base)
+
+
+def settings_for(
+    kind: type[P], values: Mapping[str, Any], preset: str | None = None, base: P | None = None
+) -> tuple[P, Params]:
     """The settings of a training and those of its loss: `values`, before a preset, before `base` (the defaults).
 
     Args:
-        values: fields of `TrainParams` and of the loss, as in the section `train` of a preset file.
+        kind: of settings: those of the model that is trained.
+        values: fields of `kind` and of the loss, as in the section `train` of a preset file.
         preset: a published name, or a file.
 
     Raises:
         InputError: unknown names, parameters of another loss, values out of range, no such preset.
     """
-    hints = hints_of(TrainParams)
-    params = TrainParams.named(preset) if preset else base or TrainParams()
+    hints = hints_of(kind)
+    params = kind.named(preset, base) if preset else base or kind()
     params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items() if name in hints})
     own = hints_of(find("loss", params.loss).Params)
     if unknown := [name for name in values if name not in hints and name not in own]:
         near = "; ".join(f"{name}: {nearest(str(name), [*hints, *own])}" for name in unknown)
         raise InputError(f"not settings of training with the loss {params.loss}: {near}")
-    kept = read_section(preset, TrainParams.section)[0] if preset and is_file_name(preset) else {}
+    kept = read_section(preset, kind.section)[0] if preset and is_file_name(preset) else {}
     return params, loss_params(params.loss, {**kept, **values})
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
 
 from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.errors import ParameterError
 from rnnreranker.process import phases
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.train.batches import Collator, add_negatives, score
-from rnnreranker.train.checkpoints import read_mark, write_mark
+from rnnreranker.train.best import Best
 from rnnreranker.train.dynamic import DynamicContext
 from rnnreranker.train.fairness import neutrality_divergence
 from rnnreranker.train.losses.base import Loss
@@ -26,8 +24,6 @@ from rnnreranker.train.optimizer import Schedule, make_optimizer
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.table import VectorTable
 from rnnreranker.train.validation import Validation, validate
-
-BEST = "best.safetensors"  # in a checkpoint: the best weights so far
 
 
 class CoderTrainer(transformers.Trainer):
@@ -82,7 +78,7 @@ class CoderTrainer(transformers.Trainer):
         phases.tell(f"step {step + 1} of {self.state.max_steps}")
         self._passes = (step, self._passes[1] + 1 if self._passes[0] == step else 0)
         rng = np.random.default_rng([self.params.seed, *self._passes])
-        wanted = self.params.random_negatives, self.params.in_batch_negatives
+        wanted = self.params.random_negatives, self.params.in_batch_negatives or self.loss.in_batch
         self.queries_seen += len(inputs["batch"].rows)
         batch = inputs["batch"]
         if self.dynamic is not None:
@@ -126,6 +122,16 @@ class CoderTrainer(transformers.Trainer):
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def save_beside(self, checkpoint: Path) -> None:
+        """Write the candidates in use into a checkpoint."""
+        if self.dynamic is not None:
+            self.dynamic.save(checkpoint)
+
+    def load_beside(self, checkpoint: Path) -> None:
+        """Take up the candidates of a checkpoint."""
+        if self.dynamic is not None:
+            self.dynamic.load(checkpoint)
+
     def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
         begun = time.perf_counter()
         super()._maybe_log_save_evaluate(*args, **kwargs)
@@ -135,77 +141,3 @@ class CoderTrainer(transformers.Trainer):
         """The validation of the weights as they are."""
         chosen = self.params
         return validate(self.encoder, self.table, self.held_out, self.loss, chosen.batch_size, chosen.seed)
-
-
-class Best(transformers.TrainerCallback):
-    """The best weights so far, the untrained ones included, kept in memory and with every checkpoint."""
-
-    def __init__(self, trainer: CoderTrainer) -> None:
-        self._trainer = trainer
-        self._measure = f"eval_{trainer.params.key_measure}"
-        self._sign = -1.0 if trainer.params.key_measure == "loss" else 1.0
-        self.value: float | None = None
-        self.step = 0
-        self.stale = 0  # validations since
-        self.ended = False  # as of the checkpoint that was loaded: nothing is left to train
-        self.weights: dict[str, torch.Tensor] = {}
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Validate before the first step."""
-        if state.global_step == 0:
-            begun = time.perf_counter()
-            self._trainer.evaluate()
-            self._trainer.seconds_aside += time.perf_counter() - begun
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
-        """Keep the weights where they are better; stop when they have not been for long."""
-        found = others["metrics"][self._measure]
-        if self.value is None or self._sign * found > self._sign * self.value:
-            self.value, self.step, self.stale = found, int(state.global_step), 0
-            self.weights = {name: value.detach().cpu().clone() for name, value in self._trained().items()}
-        else:
-            self.stale += 1
-            patience = self._trainer.params.patience
-            if patience and self.stale >= patience:
-                control.should_training_stop = True
-        return control
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Write the best weights into the checkpoint, and the mark that it is whole."""
-        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        save_file(self.weights, str(folder / BEST))
-        if self._trainer.dynamic is not None:
-            self._trainer.dynamic.save(folder)
-        ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
-        write_mark(folder, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
-
-    def load(self, checkpoint: Path) -> None:
-        """Take up where a checkpoint was written.
-
-        Raises:
-            InputError: a file of it that is not as it was written.
-        """
-        kept = read_mark(checkpoint)
-        self.value, self.step, self.stale, self.ended = kept["value"], kept["step"], kept["stale"], kept["ended"]
-        self.weights = load_file(str(checkpoint / BEST))
-        if self._trainer.dynamic is not None:
-            self._trainer.dynamic.load(checkpoint)
-
-    def put_back(self) -> None:
-        """Load the best weights into the encoder."""
-        self._trainer.encoder.load_state_dict(self.weights, strict=False)
-
-    def _trained(self) -> dict[str, torch.Tensor]:
-        return {n: p for n, p in self._trainer.encoder.named_parameters() if p.requires_grad}
-
-
-class Observer(transformers.TrainerCallback):
-    """Tells a function the step and the measures of every validation."""
-
-    def __init__(self, tell: Callable[[int, dict[str, float]], None]) -> None:
-        self._tell = tell
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Pass the measures on."""
-        measures = {name.removeprefix("eval_"): value for name, value in others["metrics"].items()}
-        self._tell(int(state.global_step), measures)

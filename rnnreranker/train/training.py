@@ -25,10 +25,11 @@ from rnnreranker.train.samples import check_index, renumber, training_and_valida
 from rnnreranker.train.table import load_table
 
 if TYPE_CHECKING:
+    import transformers
+
     from rnnreranker.labels import SoftLabels
     from rnnreranker.scorer.params import ScorerParams
     from rnnreranker.settings import Params
-    from rnnreranker.train.trainer import CoderTrainer
     from rnnreranker.vectors import VectorSource
 
 RECORD = "training.json"  # beside the trained encoder
@@ -125,6 +126,7 @@ def train_encoder(
     from rnnreranker.scorer.model import CandidateScorer
     from rnnreranker.scorer.scorer_folder import write_scorer
     from rnnreranker.train.batches import Collator
+    from rnnreranker.train.best import Observer
     from rnnreranker.train.start import start_encoder
 
     dense, tokens, folder = start_encoder(encoder, source.dimension, params, pooling, normalize)
@@ -140,7 +142,7 @@ def train_encoder(
         for chosen in (training_set, validation_set)
     )
     from rnnreranker.train.dynamic import DynamicContext
-    from rnnreranker.train.trainer import CoderTrainer, Observer
+    from rnnreranker.train.trainer import CoderTrainer
 
     place = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
@@ -158,7 +160,7 @@ def train_encoder(
     context = None
     if refresh:
         context = DynamicContext(labels, source, table_rows, training, params.candidates, refresh)
-    arguments = training_arguments(params, place, checkpoints, device)
+    arguments = transformers.TrainingArguments(**training_arguments(params, place, checkpoints, device))
     neutral = None
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
@@ -176,7 +178,7 @@ def train_encoder(
     seconds = time.perf_counter() - begun - trainer.seconds_aside
     trainer.best.put_back()
     after = trainer.validation()
-    history = _history(trainer, [*after.measures, "inverse_temperature"])
+    history = history_of(trainer, [*after.measures, "inverse_temperature"])
     rate = trainer.queries_seen / seconds
     record = {
         "params": settings,
@@ -208,7 +210,7 @@ def train_encoder(
     return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
 
 
-def _history(trainer: CoderTrainer, names: list[str]) -> list[dict[str, float]]:
+def history_of(trainer: transformers.Trainer, names: list[str]) -> list[dict[str, float]]:
     """One entry a validation, in order of steps, with names in their order: a checkpoint sorts those it keeps."""
     return [
         {"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}}

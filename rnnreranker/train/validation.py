@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,11 @@ import torch
 
 from rnnreranker.encode.query_encoder import QueryEncoder
 from rnnreranker.files import fingerprint
+from rnnreranker.labels.soft import Labels
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
 from rnnreranker.train.losses.base import Loss, divergence
-from rnnreranker.train.samples import Sample
 from rnnreranker.train.table import VectorTable
 
 CUT = 10
@@ -53,49 +53,81 @@ def validate(
     was_training = encoder.training
     encoder.eval()
     order = sorted(range(len(collator.samples)), key=lambda place: (len(collator.cut[place]), place))
-    losses, divergences = [], []
-    ranks: list[int] = []
-    probabilities: list[float] = []
-    said: list[np.ndarray] = []
-    true: list[np.ndarray] = []
-    measured: list[tuple[float, float]] = []
+    tally = Tally(loss, seed)
     with torch.no_grad():
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             batch = collator.batch(places)
             scores = score(encoder, table, batch)
             for line, place in enumerate(places):
-                size = len(collator.samples[place].rows)
-                own = scores[line, :size].unsqueeze(0)
-                targets = torch.from_numpy(batch.targets[line, :size]).unsqueeze(0).to(own.device)
-                positive = torch.from_numpy(batch.positive[line, :size]).unsqueeze(0).to(own.device)
-                valid = torch.ones_like(positive)
-                losses.append(float(loss(own, targets, positive, valid)))
-                divergences.append(float(divergence(own, targets, valid)))
-                found = _rank(collator.samples[place], own[0].cpu().numpy(), seed)
-                ranks += found.tolist()
-                shares = torch.softmax(own[0], dim=0).cpu().numpy()
-                said.append(shares)
-                true.append(batch.positive[line, :size])
-                probabilities += np.sort(shares[true[-1]])[::-1].tolist()
-                if len(found):
-                    measured.append((reciprocal_rank(found), ndcg(found)))
+                sample = collator.samples[place]
+                size = len(sample.rows)
+                tally.add(sample.qid, sample.rows, scores[line, :size], batch.targets[line], batch.positive[line])
     encoder.train(was_training)
-    means = np.mean(measured, axis=0) if measured else (0.0, 0.0)
-    measures = {
-        "loss": float(np.mean(losses)),
-        "kl": float(np.mean(divergences)),
-        "RR@10": float(means[0]),
-        "nDCG@10": float(means[1]),
-    }
-    error = calibration_error(np.clip(np.concatenate(said), 0, 1), np.concatenate(true))
-    return Validation(measures, tuple(ranks), tuple(probabilities), error)
+    return tally.result()
 
 
-def _rank(sample: Sample, scores: np.ndarray, seed: int) -> np.ndarray:
-    """`rank_positives` of one query, whatever the order of queries and candidates."""
-    by_row = np.argsort(sample.rows)
-    return rank_positives(scores[by_row], sample.positive[by_row], [seed, int(fingerprint(sample.qid), 16)])
+def validate_lists(
+    lists: Sequence[Labels], scores: Sequence[np.ndarray], loss: Loss, seed: int, others: Mapping[str, float]
+) -> Validation:
+    """The validation of scores that a model gave every candidate of every query.
+
+    others: what else was measured on the way, put beside the measures.
+    """
+    tally = Tally(loss, seed)
+    for one, own in zip(lists, scores, strict=True):
+        tally.add(one.qid, np.array(one.docids), torch.from_numpy(own), one.targets, one.positive)
+    return tally.result(others)
+
+
+class Tally:
+    """Measures of queries one after the other, and their means."""
+
+    def __init__(self, loss: Loss, seed: int) -> None:
+        self._loss, self._seed = loss, seed
+        self._losses: list[float] = []
+        self._divergences: list[float] = []
+        self._ranks: list[int] = []
+        self._probabilities: list[float] = []
+        self._said: list[np.ndarray] = []
+        self._true: list[np.ndarray] = []
+        self._measured: list[tuple[float, float]] = []
+
+    def add(self, qid: str, ids: np.ndarray, scores: torch.Tensor, targets: np.ndarray, positive: np.ndarray) -> None:
+        """Take up a query: ids, scores, targets and what is positive of its n candidates; what follows is padding."""
+        size = len(ids)
+        own = scores.unsqueeze(0)
+        wanted, judged = (torch.from_numpy(part[:size]).unsqueeze(0).to(own.device) for part in (targets, positive))
+        valid = torch.ones_like(judged)
+        self._losses.append(float(self._loss(own, wanted, judged, valid)))
+        self._divergences.append(float(divergence(own, wanted, valid)))
+        found = rank_positives_of(qid, ids, own[0].cpu().numpy(), positive[:size], self._seed)
+        self._ranks += found.tolist()
+        shares = torch.softmax(own[0], dim=0).cpu().numpy()
+        self._said.append(shares)
+        self._true.append(positive[:size])
+        self._probabilities += np.sort(shares[self._true[-1]])[::-1].tolist()
+        if len(found):
+            self._measured.append((reciprocal_rank(found), ndcg(found)))
+
+    def result(self, others: Mapping[str, float] | None = None) -> Validation:
+        """The means, with other measures beside them."""
+        means = np.mean(self._measured, axis=0) if self._measured else (0.0, 0.0)
+        measures = {
+            "loss": float(np.mean(self._losses)),
+            "kl": float(np.mean(self._divergences)),
+            "RR@10": float(means[0]),
+            "nDCG@10": float(means[1]),
+            **(others or {}),
+        }
+        error = calibration_error(np.clip(np.concatenate(self._said), 0, 1), np.concatenate(self._true))
+        return Validation(measures, tuple(self._ranks), tuple(self._probabilities), error)
+
+
+def rank_positives_of(qid: str, ids: np.ndarray, scores: np.ndarray, positive: np.ndarray, seed: int) -> np.ndarray:
+    """`rank_positives` of one query, whatever the order of queries and candidates; ids tell the candidates apart."""
+    by_id = np.argsort(ids)
+    return rank_positives(scores[by_id], positive[by_id], [seed, int(fingerprint(qid), 16)])
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:

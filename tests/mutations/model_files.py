@@ -195,11 +195,11 @@ def _make_checkpoint(folder: Path) -> None:
 
 
 def _read_checkpoint(folder: Path) -> Any:
+    from rnnreranker.train.best import Best
     from rnnreranker.train.checkpoints import resume_from
-    from rnnreranker.train.trainer import Best
 
     found = resume_from(folder / "training", "this")
-    best = Best(SimpleNamespace(params=SimpleNamespace(key_measure="MRR"), dynamic=None))  # type: ignore[arg-type]
+    best = Best(SimpleNamespace(params=SimpleNamespace(key_measure="MRR"), load_beside=lambda _: None))  # type: ignore[arg-type]
     best.load(found)  # type: ignore[arg-type]
     return [best.value, best.step, best.stale, best.ended, best.weights["a"].tolist()]
 

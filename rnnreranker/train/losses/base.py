@@ -30,6 +30,8 @@ class Loss(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[Params]] = Params
+    in_batch: ClassVar[bool] = False  # the candidates of the other queries of a batch take part
+    of_groups: ClassVar[bool] = False  # made for a few candidates, drawn for a positive
 
     def __init__(self, params: Any = None) -> None:
         self.params: Any = params or self.Params()

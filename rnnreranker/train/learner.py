@@ -1,0 +1,47 @@
+"""What a model that is trained on groups tells its trainer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    import transformers
+
+    from rnnreranker.labels.soft import Labels
+    from rnnreranker.train.groups import Group
+
+
+class Learner(ABC):
+    """A model that is trained on groups.
+
+    Attributes:
+        trainer: the class of sentence-transformers that trains such models; arguments: the class of its arguments.
+        folder: where the model came from.
+        model: of sentence-transformers.
+        loss: of sentence-transformers, around one of ours.
+        callbacks: of the trainer, besides those that every training has.
+    """
+
+    trainer: ClassVar[type[Any]]
+    arguments: ClassVar[type[Any]]
+    folder: Path
+    model: Any
+    loss: torch.nn.Module
+    callbacks: Sequence[transformers.TrainerCallback] = ()
+
+    @abstractmethod
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """What the trainer reads of some groups; under "label" what `loss` gets besides the columns."""
+
+    @abstractmethod
+    def scores(self, lists: Sequence[Labels]) -> tuple[list[np.ndarray], dict[str, float]]:
+        """The scores of every query's candidates, (n,) float32 each, and what else is measured on the way."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model so that sentence-transformers loads it."""

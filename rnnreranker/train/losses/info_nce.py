@@ -1,0 +1,12 @@
+"""The softmax over a positive, its negatives and the candidates of the other queries of a batch."""
+
+from __future__ import annotations
+
+from rnnreranker.train.losses.lce import LceLoss
+
+
+class InfoNceLoss(LceLoss):
+    """As `lce`, where the candidates of the other queries of a batch are negatives too (InfoNCE)."""
+
+    name = "info-nce"
+    in_batch = True

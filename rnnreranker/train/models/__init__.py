@@ -1,0 +1,1 @@
+"""The kinds of models that training makes, one a file."""

@@ -1,0 +1,83 @@
+"""What a kind of model says of its training: its settings, and what it does with the arguments of the command."""
+
+from __future__ import annotations
+
+import argparse
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.train.group_params import GroupParams
+from rnnreranker.train.params import TrainingParams
+
+if TYPE_CHECKING:
+    from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.training import Trained
+
+
+class TrainedModel(ABC):
+    """A kind of model that `python -m rnnreranker.train --model NAME` trains."""
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "texts"})
+    Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
+    flags: ClassVar[frozenset[str]] = frozenset()  # arguments of the command, but for the common ones, that it reads
+
+    @abstractmethod
+    def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
+        """Train with the arguments of the command, and write the folder `args.output`.
+
+        Args:
+            args: of the command.
+            params: of the model's training; loss: those of the loss that they name.
+            device: cpu or cuda.
+        """
+
+
+class GroupModel(TrainedModel):
+    """A model that is trained on groups of texts: a subclass writes `learner`."""
+
+    flags = frozenset({"negatives", "documents"})
+
+    def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
+        """Read, train, write."""
+        from rnnreranker.train.group_inputs import load_groups
+        from rnnreranker.train.group_training import train_on_groups
+
+        assert isinstance(params, GroupParams)
+        self.check(params)
+        found = load_groups(args, params)
+        return train_on_groups(
+            found, self.name, args.encoder, args.output, params, loss=loss, checkpoints=args.checkpoints, device=device
+        )
+
+    def check(self, params: Any) -> None:
+        """Refuse settings that do not go together, before anything is read.
+
+        Raises:
+            InputError: a group without negatives for a loss that has no others.
+        """
+        from rnnreranker.method import find
+
+        if params.group_size < 2 and not find("loss", params.loss).in_batch:
+            raise InputError(
+                f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.loss} compares a "
+                "positive with the negatives of its group"
+            )
+
+    @abstractmethod
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+        """The model to begin with, and how it is trained.
+
+        Args:
+            encoder: a name, folder or hub id.
+            params: of the training; loss: what it lowers.
+            inputs: texts, and candidates of the validation queries.
+            device: cpu or cuda.
+
+        Raises:
+            InputError: a model that cannot be trained so.
+        """

@@ -1,0 +1,54 @@
+"""The model cross: a cross-encoder, which reads a query and a document together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.method import find
+from rnnreranker.train.group_params import GroupParams
+from rnnreranker.train.models.base import GroupModel
+
+if TYPE_CHECKING:
+    from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class CrossParams(GroupParams):
+    """How a cross-encoder is trained; the presets have the values of published rerankers.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+
+CrossParams.presets = {
+    # the program that LCE was published with (Gao, Dai and Callan, 2021): 7 of the negatives of the first 100
+    "lce": CrossParams(max_length=512),
+}
+
+
+class Cross(GroupModel):
+    """A cross-encoder: one score for a query and a document read together, from any encoder with a new head."""
+
+    name = "cross"
+    Params: ClassVar[type[settings.Params]] = CrossParams
+
+    def check(self, params: CrossParams) -> None:
+        """As of every model, and that the loss asks for no other query's candidates."""
+        super().check(params)
+        if find("loss", params.loss).in_batch:
+            raise InputError(
+                f"loss {params.loss}: takes the candidates of other queries, with which a cross-encoder would have to "
+                "read every query; give --loss lce"
+            )
+
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+        """See `train.cross_learner`."""
+        from rnnreranker.train.cross_learner import CrossLearner
+
+        return CrossLearner(encoder, params, loss, inputs, device)

@@ -1,0 +1,37 @@
+"""The model sparse: an encoder of texts to weights of words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.train.models.base import GroupModel
+from rnnreranker.train.sparse_params import SparseParams
+
+if TYPE_CHECKING:
+    from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.losses.base import Loss
+
+
+class Sparse(GroupModel):
+    """A sparse encoder: SPLADE-max, or SPLADE-doc, from any masked-language model."""
+
+    name = "sparse"
+    Params: ClassVar[type[settings.Params]] = SparseParams
+
+    def check(self, params: SparseParams) -> None:
+        """As of every model, and that nothing is said of the weights of queries that have none."""
+        super().check(params)
+        if params.architecture == "doc" and params.query_regularizer != "flops":
+            raise InputError(
+                f"query_regularizer={params.query_regularizer}: expected none with the architecture doc, whose "
+                "queries are counts of words, which no training changes"
+            )
+
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+        """See `train.sparse_learner`."""
+        from rnnreranker.train.sparse_learner import SparseLearner
+
+        return SparseLearner(encoder, params, loss, inputs, device)

@@ -1,0 +1,226 @@
+"""A sparse encoder while it learns: sentence-transformers' SparseEncoder, its batches, SpladeLoss, its scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix, vstack
+from sentence_transformers import SparseEncoder
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sparse_encoder import SparseEncoderTrainer, SparseEncoderTrainingArguments
+from sentence_transformers.sparse_encoder.callbacks import SpladeRegularizerWeightSchedulerCallback
+from sentence_transformers.sparse_encoder.losses import SpladeLoss
+from sentence_transformers.sparse_encoder.modules import SpladePooling
+
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.sparse import check_kind, words_of
+from rnnreranker.impacts.word_use import word_use
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.groups import Group
+from rnnreranker.train.learner import Learner
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.sparse_params import SparseParams
+from rnnreranker.train.text_start import limit_of, loading, start_folder
+
+LOGITS = {"cpu": 2**25, "cuda": 2**29}  # numbers of the texts that go through the model together: tokens times words
+AT_ONCE = 256  # texts of validation that are cut into tokens together
+
+
+class SparseLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        encoder: a name, folder or hub id, of a masked-language model or as sentence-transformers saves a SparseEncoder.
+        params: of the training; loss: what it lowers, besides the regularisation.
+        inputs: the texts.
+        device: cpu or cuda.
+
+    Raises:
+        InputError: a model that is no masked-language model, a tokenizer with other words than its model.
+    """
+
+    trainer = SparseEncoderTrainer
+    arguments = SparseEncoderTrainingArguments
+
+    def __init__(self, encoder: str, params: SparseParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        self._queries, self._documents = inputs.queries, inputs.documents
+        self._in_batch, self._counts = loss.in_batch, params.architecture == "doc"
+        self.folder, place = start_folder(encoder, ("sparse-encoder", "encoder"))
+        check_kind(self.folder)
+        own = read_settings(self.folder)
+        self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
+        with loading(place, "a sparse encoder"):
+            transformer = Transformer(str(place), transformer_task="fill-mask")
+            transformer.max_seq_length = limit_of(place, transformer.model, params.max_length)
+            prompts = {name: prompt for name, prompt in self._prompts.items() if prompt}
+            self.model = SparseEncoder(
+                modules=[transformer, SpladePooling("max")], device=device, prompts=prompts, similarity_fn_name="dot"
+            )
+            self._vocabulary = int(transformer.model.get_output_embeddings().weight.shape[0])
+            words_of(self.model.tokenizer, self._vocabulary, place)
+        self._sides = Sides(self.model, self._vocabulary)
+        self.loss = SpladeLoss(
+            self._sides,  # type: ignore[arg-type]
+            SidesLoss(loss),
+            document_regularizer_weight=params.lambda_d,
+            query_regularizer_weight=0.0 if self._counts else params.lambda_q,
+            query_regularizer=L1() if params.query_regularizer == "l1" else None,
+        )
+        self.callbacks = (Rising(self.loss, params.regularizer_warmup),)
+
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
+        docids = list(dict.fromkeys(docid for group in groups for docid in group.docids))
+        columns = {docid: column for column, docid in enumerate(docids)}
+        places = np.array([[columns[docid] for docid in group.docids] for group in groups])
+        targets = np.stack([group.targets for group in groups])
+        positive = np.stack([group.positive for group in groups])
+        valid = np.ones_like(positive)
+        if self._in_batch:
+            shape = len(groups), len(docids)
+            valid = np.array([[docid not in group.known for docid in docids] for group in groups])
+            np.put_along_axis(valid, places, True, axis=1)
+            wide = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
+            for whole, own in zip(wide, (targets, positive), strict=True):
+                np.put_along_axis(whole, places, own, axis=1)
+            (targets, positive), places = wide, np.broadcast_to(np.arange(len(docids)), shape)
+        given = {"places": places, "targets": targets, "positive": positive, "valid": valid}
+        label = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in given.items()}
+        queries = self._features([self._queries[group.qid] for group in groups], "query")
+        documents = self._features([self._documents[docid] for docid in docids], "document")
+        return {
+            "label": label,
+            **{f"query_{name}": value for name, value in queries.items()},
+            **{f"document_{name}": value for name, value in documents.items()},
+        }
+
+    def scores(self, lists: Sequence[Labels]) -> tuple[list[np.ndarray], dict[str, float]]:
+        """The inner products of all queries and candidates; how many words they use, and the FLOPS of a pair."""
+        qids = [one.qid for one in lists]
+        docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
+        queries = self._encoded([self._queries[qid] for qid in qids], "query")
+        documents = self._encoded([self._documents[docid] for docid in docids], "document")
+        columns = {docid: column for column, docid in enumerate(docids)}
+        found = []
+        for row, one in enumerate(lists):
+            own = documents[[columns[docid] for docid in one.docids]]
+            found.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
+        frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
+        return found, word_use(queries, frequencies, documents.shape[0]).to_dict()
+
+    def save(self, folder: Path) -> None:
+        """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the side of the documents."""
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+    def _features(self, texts: list[str], side: str) -> dict[str, torch.Tensor]:
+        """What `Sides` takes of texts."""
+        if side == "query" and self._counts:
+            return {"sentence_embedding": self._counted(texts)}
+        found = self.model.preprocess(texts, prompt=self._prompts[side] or None)
+        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
+
+    def _counted(self, texts: list[str]) -> torch.Tensor:
+        """(b, V): how often every word stands in every text, special tokens left out."""
+        counts = torch.zeros((len(texts), self._vocabulary))
+        for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
+            for token, count in Counter(tokens).items():
+                counts[row, token] = count
+        return counts
+
+    def _encoded(self, texts: list[str], side: str) -> csr_matrix:
+        """(n, V): the weights of texts, in their order."""
+        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        parts = []
+        for start in range(0, len(order), AT_ONCE):
+            features = self._features([texts[place] for place in order[start : start + AT_ONCE]], side)
+            features = {name: value.to(self.model.device) for name, value in features.items()}
+            parts += [csr_matrix(part.float().cpu().numpy()) for part in self._sides.parts(features)]
+        return vstack(parts, "csr")[np.argsort(order)]
+
+
+class Sides(torch.nn.Module):
+    """The sides of a sparse encoder, in the form that SpladeLoss calls: queries that are counts stay as they are.
+
+    Texts of about the same length go through the model together, and only the largest logit of every word is kept: the
+    logits of all tokens of a batch, which pooling them afterwards needs, are gigabytes.
+    """
+
+    def __init__(self, model: SparseEncoder, vocabulary: int) -> None:
+        super().__init__()
+        self.model, self._vocabulary = model, vocabulary
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The features' `sentence_embedding`, (b, V)."""
+        if "sentence_embedding" in features:
+            return features
+        order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
+        sorted_features = {name: value[order] for name, value in features.items()}
+        return {"sentence_embedding": torch.cat(list(self.parts(sorted_features)))[torch.argsort(order)]}
+
+    def parts(self, features: dict[str, torch.Tensor]) -> Iterator[torch.Tensor]:
+        """(c, V) each: the weights of texts that stand in order of their lengths."""
+        if "sentence_embedding" in features:
+            yield features["sentence_embedding"]
+            return
+        lengths = features["attention_mask"].sum(dim=1).tolist()
+        most = LOGITS[features["attention_mask"].device.type] // self._vocabulary
+        start = 0
+        while start < len(lengths):
+            stop = start + 1
+            while stop < len(lengths) and max(lengths[start : stop + 1]) * (stop + 1 - start) <= most:
+                stop += 1
+            longest = max(lengths[start:stop])
+            yield self._weights({name: value[start:stop, :longest] for name, value in features.items()})
+            start = stop
+
+    def _weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""
+        attention = features["attention_mask"]
+        logits = self.model[0](dict(features))["token_embeddings"]
+        if not bool(attention.all()):
+            logits = logits.masked_fill(attention.unsqueeze(2) == 0, float("-inf"))
+        return torch.log1p(torch.relu(logits.max(dim=1).values))
+
+
+class SidesLoss(torch.nn.Module):
+    """A loss over inner products, in the form that SpladeLoss calls."""
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self._loss = loss
+
+    def compute_loss_from_embeddings(
+        self, embeddings: list[torch.Tensor], labels: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """The mean over the queries of a batch; embeddings: (B, V) of queries and (U, V) of documents."""
+        queries, documents = embeddings
+        scores = (queries @ documents.T).gather(1, labels["places"])
+        return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
+
+
+class L1(torch.nn.Module):
+    """The mean sum of weights, as a regulariser of SpladeLoss."""
+
+    def compute_loss_from_embeddings(self, embeddings: torch.Tensor) -> torch.Tensor:
+        """A scalar of (b, V) weights."""
+        return embeddings.abs().sum(dim=1).mean()
+
+
+class Rising(SpladeRegularizerWeightSchedulerCallback):
+    """sentence-transformers' quadratic rise of the weights, over a number of steps or a share of them."""
+
+    def __init__(self, loss: SpladeLoss, warmup: float) -> None:
+        super().__init__(loss)
+        self._warmup = warmup
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Set how many steps they rise."""
+        super().on_train_begin(args, state, control, **others)
+        steps = int(self._warmup if self._warmup >= 1 else self._warmup * state.max_steps)
+        self.warmup_steps = steps  # type: ignore[assignment]

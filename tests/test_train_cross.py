@@ -1,0 +1,256 @@
+"""Cross-encoders trained on groups: what is drawn, the loss, resuming, the folder that comes out, the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_encoder import files_of, make_documents, make_encoder, make_text_labels, make_topics, write_text_world
+
+from rnnreranker.encode.cross import load_pair_scorer
+from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.labels.soft import Labels
+from rnnreranker.method import find
+from rnnreranker.negatives.mining import Mined
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.group_training import count_of, train_on_groups
+from rnnreranker.train.groups import Groups, enough, merged, pools_of
+from rnnreranker.train.models.cross import CrossParams
+from rnnreranker.train.training import Trained
+
+QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return write_text_world(folder)
+
+
+def inputs() -> GroupInputs:
+    """Training and validation queries are the same under other ids."""
+    pools, topics = list(make_text_labels())[:12], make_topics()
+    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
+    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
+    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+
+
+def trained(tiny: Path, out: Path, params: CrossParams = QUICK, found: GroupInputs | None = None) -> Trained:
+    return train_on_groups(found or inputs(), "cross", str(tiny), out, params)
+
+
+def pool(qid: str, positives: int, negatives: int) -> Labels:
+    size = positives + negatives
+    positive = np.arange(size) < positives
+    targets = np.full(size, 1 / size, dtype=np.float32)
+    return Labels(qid, [f"{qid}-{n}" for n in range(size)], targets, targets, positive)
+
+
+def test_groups_are_drawn_anew_in_every_epoch_and_the_same_whenever_they_are_asked_for() -> None:
+    pools = [pool(f"q{n}", 2, 9) for n in range(5)]
+    groups = Groups(pools, 30, size=4, depth=7, seed=3)
+    found = [groups[place] for place in range(30)]
+    again = Groups(pools, 30, size=4, depth=7, seed=3)
+    for place in (29, 3, 17):
+        assert again[place].docids == found[place].docids
+    for epoch in range(6):
+        assert sorted(group.qid for group in found[5 * epoch : 5 * epoch + 5]) == [f"q{n}" for n in range(5)]
+    own = [group.docids for group in found if group.qid == "q2"]
+    assert len(set(own)) > 3
+    assert {docids[0] for docids in own} == {"q2-0", "q2-1"}
+    drawn = {docid for docids in own for docid in docids[1:]}
+    assert drawn <= {f"q2-{n}" for n in range(2, 9)}  # the first 7 that are not positive
+    assert len(drawn) > 4
+    for group in found:
+        assert len(set(group.docids)) == 4
+        assert group.positive.tolist() == [True, False, False, False]
+        assert group.targets.sum() == pytest.approx(1)
+        assert group.known == {f"{group.qid}-0", f"{group.qid}-1"}
+
+
+def test_a_draw_does_not_depend_on_the_other_queries() -> None:
+    pools = [pool(f"q{n}", 1, 9) for n in range(5)]
+    found = {group.qid: group.docids for group in (Groups(pools, 5, 4, 9, 0)[place] for place in range(5))}
+    few = Groups(pools[:1], 1, 4, 9, 0)[0]
+    assert few.docids == found["q0"]
+    assert Groups(pools[:1], 1, 4, 9, 1)[0].docids != few.docids
+
+
+def test_queries_without_enough_negatives_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    pools = [pool("a", 1, 3), pool("b", 1, 2)]
+    assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
+    assert "1 positive or query with less than 3 negatives left out" in capsys.readouterr().err
+    with pytest.raises(InputError, match="no query has 4 negatives for a group of 5: the most that one has is 3"):
+        enough(pools, 5, 100)
+
+
+def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -> None:
+    mined = [Mined("q", "p1", ("n1", "n2")), Mined("q", "p2", ("n2", "p1", "n3"))]
+    pools = pools_of(mined)
+    assert [(one.docids, one.positive.tolist()) for one in pools] == [
+        (["p1", "n1", "n2"], [True, False, False]), (["p2", "n2", "p1", "n3"], [True, False, False, False]),
+    ]  # fmt: skip
+    (one,) = merged(pools)
+    assert (one.docids, one.targets.tolist()) == (["p1", "p2", "n1", "n2", "n3"], [0.5, 0.5, 0, 0, 0])
+
+
+@pytest.mark.parametrize("loss", ["lce", "listnet", "margin-mse", "bce", "kl"])
+def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
+    params = replace(QUICK, loss=loss, max_steps=30, evaluate_every=30)
+    found = trained(tiny, tmp_path / "out", params)
+    assert [entry["step"] for entry in found.history] == [0, 30]
+    assert found.best_step == 30
+    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.995
+
+
+def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path) -> None:
+    """What was written scores as what was measured, in sentence-transformers and as a reranker loads it."""
+    from sentence_transformers import CrossEncoder
+
+    found, given = trained(tiny, tmp_path / "out"), inputs()
+    model, own = CrossEncoder(str(tmp_path / "out"), device="cpu"), load_pair_scorer(str(tmp_path / "out"))
+    losses = []
+    for one in given.checked:
+        pairs = [(given.queries[one.qid], given.documents[docid]) for docid in one.docids]
+        scores = torch.tensor(np.asarray(model.predict(pairs)))
+        assert np.allclose(own.score(pairs).scores, scores, atol=1e-5)
+        losses.append(float(torch.logsumexp(scores, 0) - scores[int(np.flatnonzero(one.positive)[0])]))
+    assert found.measures["loss"] == pytest.approx(np.mean(losses), abs=1e-5)
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert record["params"]["group_size"] == 4
+    assert record["history"] == list(found.history)
+    assert not (tmp_path / "out.checkpoints").exists()
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
+    """Ctrl-C in the middle of these steps, once each."""
+    from rnnreranker.train.group_trainer import GroupTrainer
+
+    compute, left = GroupTrainer.compute_loss, list(steps)
+
+    def killed(self: GroupTrainer, *args: object, **kwargs: object) -> object:
+        if left and self.state.global_step == left[0]:  # type: ignore[attr-defined]
+            left.pop(0)
+            raise KeyboardInterrupt
+        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(GroupTrainer, "compute_loss", killed)
+
+
+def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = replace(QUICK, evaluate_every=3, max_steps=8, accumulate=2)
+    whole = trained(tiny, tmp_path / "whole", params)
+    kill_at(monkeypatch, [1, 4, 7])  # before any checkpoint, and 1 step after one
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            trained(tiny, tmp_path / "again", params)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        trained(tiny, tmp_path / "again", replace(params, depth=5))
+    again = trained(tiny, tmp_path / "again", params)
+    assert again.history == whole.history
+    assert [entry["step"] for entry in again.history] == [0, 3, 6, 8]
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
+
+
+def test_the_seed_makes_the_head_and_the_draws(tiny: Path, tmp_path: Path) -> None:
+    params = replace(QUICK, max_steps=2)
+    first = [trained(tiny, tmp_path / f"{n}", params).history for n in range(2)]
+    other = trained(tiny, tmp_path / "other", replace(params, seed=1)).history
+    assert first[0] == first[1]
+    assert first[0][0] != other[0]
+
+
+def test_presets_and_counts() -> None:
+    found = CrossParams.preset("lce")
+    assert (found.loss, found.group_size, found.depth, found.learning_rate) == ("lce", 8, 100, 1e-5)
+    assert (found.epochs, found.warmup, found.weight_decay) == (2, 0.1, 0.01)
+    assert count_of(found, 7) == 14
+    assert count_of(CrossParams(max_steps=3, batch_size=4, accumulate=2), 7) == 24
+
+
+def command(world: Path, tiny: Path, *argv: str) -> list[str]:
+    words = ["--model", "cross", "--topics", str(world / "topics.tsv"), "--encoder", str(tiny)]
+    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
+    return [*words, "--group-size", "4", "--max-steps", "3", *argv]
+
+
+def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = ["--labels", str(world / "labels.parquet")]
+    assert main(command(world, tiny, *labels, "--loss", "listnet", "--plots", str(world / "plots"))) == 0
+    said = capsys.readouterr()
+    assert "nDCG@10\tbefore" in said.out
+    assert "of 3 is best on validation nDCG@10 (3 queries)" in said.err
+    record = json.loads((world / "out" / "training.json").read_text())
+    assert (record["model"], record["params"]["loss"]) == ("cross", "listnet")
+    assert record["labels"] == {"method": "words in common"}
+    assert (world / "plots" / "loss.svg").is_file()
+
+
+def write_rows(world: Path) -> None:
+    """negatives.tsv with ids and negatives.jsonl with texts, of all queries."""
+    topics, documents = make_topics(), make_documents()
+    rows = [(one.qid, *one.docids[:5]) for one in make_text_labels()]
+    (world / "negatives.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    names = ["anchor", "positive", *(f"negative_{n}" for n in range(1, 5))]
+    texts = [(topics[row[0]], *(documents[docid] for docid in row[1:])) for row in rows]
+    lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in texts)
+    (world / "negatives.jsonl").write_text("".join(lines))
+
+
+def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(world)
+    for name in ("negatives.tsv", "negatives.jsonl"):
+        assert main(command(world, tiny, "--negatives", str(world / name))) == 0
+        assert "(3 queries)" in capsys.readouterr().err
+    with pytest.raises(InputError, match="loss margin-mse: needs targets of the negatives"):
+        main(command(world, tiny, "--negatives", str(world / "negatives.tsv"), "--loss", "margin-mse"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--loss", "info-nce"], "loss info-nce: takes the candidates of other queries"),
+        (["--group-size", "20"], "no query has 19 negatives for a group of 20: the most that one has is 11"),
+        (["--group-size", "1"], "--group-size 1: expected an integer >= 2, as the loss lce compares"),
+        (["--refresh-every", "3"], "--refresh-every: is for --model query, not for cross"),
+        (["--scorer", "encoder"], "--scorer: is for --model query, not for cross"),
+        (["--pooling", "cls"], "--pooling: is for --model query, not for cross"),
+        (["--max-length", "65"], "--max-length 65: expected an integer <= 64"),
+        (["--learning-rate", "0"], "--learning-rate 0.0: expected a finite number > 0"),
+        (["--margin", "2"], "not settings of training with the loss lce: margin"),
+        (["--preset", "lec"], "preset lec: not known"),
+        (["--negatives", "x.tsv"], "give --labels FILE.parquet or --negatives FILE, one of them"),
+        (["--validation-run", "x"], "--validation-topics, --validation-qrels missing"),
+        (["--encoder", "no-such"], "encoder no-such: no such folder or model"),
+    ],
+)
+def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        main(command(world, tiny, "--labels", str(world / "labels.parquet"), *argv))
+    assert said in str(caught.value)
+
+
+def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny: Path, tmp_path: Path) -> None:
+    documents = (world / "documents.jsonl").read_text().splitlines(keepends=True)
+    (world / "documents.jsonl").write_text("".join(documents[:40]))
+    with pytest.raises(InputError, match=r"candidates? of \d+ without a text \(first: d\d+"):
+        main(command(world, tiny, "--labels", str(world / "labels.parquet")))
+    with pytest.raises(ParameterError, match="the loss is nan; try a lower --learning-rate"):
+        trained(tiny, tmp_path / "out", replace(QUICK, learning_rate=1e30))
+
+
+def test_every_loss_for_groups_is_named_by_its_file() -> None:
+    assert [find("loss", name).of_groups for name in ("lce", "info-nce", "listnet", "margin-mse", "bce")] == [True] * 5
+    assert [find("loss", name).in_batch for name in ("lce", "info-nce")] == [False, True]

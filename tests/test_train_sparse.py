@@ -1,0 +1,241 @@
+"""Sparse encoders trained on groups: the weights, SpladeLoss around our losses, resuming, the folder, the command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_train_cross import kill_at
+from tiny_encoder import (
+    files_of,
+    make_documents,
+    make_encoder,
+    make_masked,
+    make_text_labels,
+    make_topics,
+    write_text_world,
+)
+
+from rnnreranker.encode.sparse import load_sparse_encoder
+from rnnreranker.encode.term_counts import term_counts
+from rnnreranker.errors import InputError
+from rnnreranker.method import find
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.group_training import train_on_groups
+from rnnreranker.train.groups import Group
+from rnnreranker.train.sparse_params import SparseParams
+from rnnreranker.train.training import Trained
+
+QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_masked(tmp_path_factory.mktemp("masked"))
+
+
+def inputs() -> GroupInputs:
+    """Training and validation queries are the same under other ids."""
+    pools, topics = list(make_text_labels())[:12], make_topics()
+    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
+    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
+    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+
+
+def trained(tiny: Path, out: Path, params: SparseParams = QUICK) -> Trained:
+    return train_on_groups(inputs(), "sparse", str(tiny), out, params)
+
+
+def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
+    positive = np.arange(len(docids)) == 0
+    return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known))
+
+
+def learner(tiny: Path, params: SparseParams):
+    from rnnreranker.train.sparse_learner import SparseLearner
+
+    torch.manual_seed(0)
+    return SparseLearner(str(tiny), params, find("loss", params.loss)(), inputs(), "cpu")
+
+
+@pytest.mark.parametrize("architecture", ["max", "doc"])
+def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str) -> None:
+    """InfoNCE over all documents of the batch but other positives of the query, and the FLOPS of both sides."""
+    found = learner(tiny, replace(QUICK, architecture=architecture, lambda_q=0.3, lambda_d=0.2))
+    found.model.eval()
+    groups = [group("q1", ("d1", "d2"), [1, 0], {"d1", "d4"}), group("q2", ("d3", "d4"), [1, 0], {"d3"})]
+    batch = found.batch(groups)
+    topics, documents = make_topics(), make_documents()
+    docs = ["d1", "d2", "d3", "d4"]
+    encoder = load_sparse_encoder(str(tiny))
+    texts = [topics["q1"], topics["q2"]]
+    queries = encoder.encode_queries(texts).toarray()
+    if architecture == "doc":
+        queries = term_counts(str(tiny), texts, encoder.vocabulary)[0].toarray()
+    weights = encoder.encode_documents([documents[docid] for docid in docs]).toarray()
+    scores = queries @ weights.T
+    first = np.log(np.exp(scores[0, [0, 1, 2]]).sum()) - scores[0, 0]  # d4 is positive, too
+    second = np.log(np.exp(scores[1]).sum()) - scores[1, 2]
+    features = [
+        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
+        for side in ("query", "document")
+    ]
+    losses = found.loss(features, batch["label"])
+    assert losses["base_loss"].item() == pytest.approx((first + second) / 2, rel=1e-5)
+    assert losses["document_regularizer_loss"].item() == pytest.approx(0.2 * (weights.mean(0) ** 2).sum(), rel=1e-5)
+    expected = 0.3 * (queries.mean(0) ** 2).sum() if architecture == "max" else 0.0
+    assert losses["query_regularizer_loss"].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
+    params = replace(QUICK, loss="margin-mse", query_regularizer="l1", lambda_q=0.5)
+    found = learner(tiny, params)
+    found.model.eval()
+    batch = found.batch([group("q1", ("d1", "d2"), [0.8, 0.2], {"d1"}), group("q2", ("d2", "d3"), [0.5, 0.5], {"d2"})])
+    encoder, topics, documents = load_sparse_encoder(str(tiny)), make_topics(), make_documents()
+    queries = encoder.encode_queries([topics["q1"], topics["q2"]]).toarray()
+    weights = encoder.encode_documents([documents[docid] for docid in ("d1", "d2", "d3")]).toarray()
+    scores = queries @ weights.T
+    errors = [scores[0, 0] - scores[0, 1] - np.log(4), scores[1, 1] - scores[1, 2]]
+    features = [
+        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
+        for side in ("query", "document")
+    ]
+    losses = found.loss(features, batch["label"])
+    assert losses["base_loss"].item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
+    assert losses["query_regularizer_loss"].item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
+
+
+def test_the_weights_of_regularisation_rise_quadratically(tiny: Path) -> None:
+    from types import SimpleNamespace
+
+    for warmup, steps in ((0.25, 10), (10.0, 10)):
+        found = learner(tiny, replace(QUICK, lambda_q=0.3, lambda_d=0.2, regularizer_warmup=warmup))
+        (rising,) = found.callbacks
+        state = SimpleNamespace(max_steps=40, global_step=0)
+        rising.on_train_begin(None, state, None)
+        seen = []
+        for state.global_step in (0, steps // 2, steps, 30):
+            rising.on_step_begin(None, state, None)
+            seen.append((found.loss.query_regularizer_weight, found.loss.document_regularizer_weight))
+        assert seen == [(0, 0), (pytest.approx(0.075), pytest.approx(0.05)), (0.3, 0.2), (0.3, 0.2)]
+
+
+@pytest.mark.parametrize("loss", ["info-nce", "margin-mse", "kl"])
+def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
+    found = trained(tiny, tmp_path / "out", replace(QUICK, loss=loss, group_size=3, lambda_q=0.0, lambda_d=0.0))
+    assert [entry["step"] for entry in found.history] == [0, 12]
+    assert found.best_step == 12
+    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
+
+
+def test_regularisation_makes_vectors_sparse(tiny: Path, tmp_path: Path) -> None:
+    params = replace(QUICK, lambda_q=3.0, lambda_d=3.0, regularizer_warmup=0.1, max_steps=30, evaluate_every=30)
+    before, after = trained(tiny, tmp_path / "out", params).history
+    for name in ("query_words", "document_words", "flops"):
+        assert after[name] < 0.8 * before[name], name
+
+
+@pytest.mark.parametrize("architecture", ["max", "doc"])
+def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path, architecture: str) -> None:
+    from sentence_transformers import SparseEncoder
+
+    found, given = trained(tiny, tmp_path / "out", replace(QUICK, architecture=architecture)), inputs()
+    own = load_sparse_encoder(str(tmp_path / "out"))
+    theirs = SparseEncoder(str(tmp_path / "out"), device="cpu")
+    texts = list(given.documents.values())
+    weights = own.encode_documents(texts).toarray()
+    assert np.allclose(weights, theirs.encode(texts).to_dense().numpy(), atol=1e-6)
+    asked = [given.queries[one.qid] for one in given.checked]
+    queries = own.encode_queries(asked).toarray()
+    if architecture == "doc":
+        queries = term_counts(str(tmp_path / "out"), asked, own.vocabulary)[0].toarray()
+    rows = {docid: row for row, docid in enumerate(given.documents)}
+    losses = []
+    for one, query in zip(given.checked, queries, strict=True):
+        scores = weights[[rows[docid] for docid in one.docids]] @ query
+        losses.append(np.log(np.exp(scores).sum()) - scores[0])
+    assert found.measures["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    assert found.measures["query_words"] == pytest.approx((queries > 0).sum(1).mean())
+
+
+def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = replace(QUICK, evaluate_every=3, max_steps=8, regularizer_warmup=0.9, warmup=2.0)
+    whole = trained(tiny, tmp_path / "whole", params)
+    kill_at(monkeypatch, [1, 4])
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            trained(tiny, tmp_path / "again", params)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        trained(tiny, tmp_path / "again", replace(params, lambda_d=0.5))
+    assert trained(tiny, tmp_path / "again", params).history == whole.history
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
+
+
+def test_presets_have_the_published_values() -> None:
+    usual = SparseParams.preset("splade-max")
+    assert (usual.learning_rate, usual.batch_size, usual.max_steps, usual.warmup) == (2e-5, 128, 150000, 6000)
+    assert (usual.weight_decay, usual.max_length, usual.seed, usual.regularizer_warmup) == (0.01, 256, 123, 50000)
+    assert (usual.loss, usual.lambda_q, usual.lambda_d) == ("info-nce", 3e-4, 1e-4)
+    distilled = SparseParams.preset("splade-distil")
+    assert (distilled.loss, distilled.lambda_q, distilled.lambda_d) == ("margin-mse", 0.5, 0.4)
+    assert SparseParams.preset("splade-doc").architecture == "doc"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return write_text_world(folder)
+
+
+def command(world: Path, tiny: Path, *argv: str) -> list[str]:
+    words = ["--model", "sparse", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
+    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
+    return [*words, "--encoder", str(tiny), "--batch-size", "6", "--max-steps", "2", *argv]
+
+
+def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(world, tiny, "--architecture", "doc", "--loss", "kl", "--group-size", "4")) == 0
+    said = capsys.readouterr()
+    assert "query_words\tbefore" in said.out
+    record = json.loads((world / "out" / "training.json").read_text())
+    assert (record["model"], record["params"]["architecture"]) == ("sparse", "doc")
+    assert set(record["history"][0]) >= {"step", "loss", "nDCG@10", "document_words", "flops"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--architecture", "doc", "--query-regularizer", "l1"], "--query-regularizer l1: expected none with the"),
+        (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
+        (["--lambda-d", "-1"], "--lambda-d -1.0: expected a finite number >= 0"),
+        (["--candidates", "9"], "--candidates: is for --model query, not for sparse"),
+    ],
+)
+def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        main(command(world, tiny, *argv))
+    assert said in str(caught.value)
+
+
+def test_models_that_are_no_masked_language_models(world: Path, tmp_path: Path) -> None:
+    dense = tmp_path / "dense"
+    dense.mkdir()
+    make_encoder(dense)
+    with pytest.raises(InputError, match="a BertModel; expected a masked-language model"):
+        main(command(world, dense))
+    other = tmp_path / "other"
+    other.mkdir()
+    make_masked(other)
+    from transformers import BertTokenizer
+
+    (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "".join(f"more{n}\n" for n in range(9)))
+    BertTokenizer(str(other / "vocab.txt"), model_max_length=64).save_pretrained(other)
+    with pytest.raises(InputError, match="its tokenizer has token 53, its model 45 embeddings"):
+        main(command(world, other))
