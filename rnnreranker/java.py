@@ -84,10 +84,10 @@ def start_java() -> None:
 
 
 @contextlib.contextmanager
-def java_output() -> Iterator[list[str]]:
-    """What Java writes to stdout and stderr inside the block: a list of lines that is filled when the block ends.
+def library_output() -> Iterator[list[str]]:
+    """What libraries of other languages write to stdout and stderr inside the block: lines, filled when it ends.
 
-    Java writes to the file descriptors, and by the hundred lines; whoever asks says in one what is of use to a person.
+    Java and Rust write to the file descriptors, and by the hundred lines; whoever asks says in one what is of use.
     """
     lines: list[str] = []
     sys.stdout.flush()

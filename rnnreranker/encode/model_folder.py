@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +18,9 @@ from rnnreranker.method import methods, names
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-WANTED = ["*.json", "*.txt", "*.model", *WEIGHTS]  # of a hub repository
+SMALL = ("*.json", "*.txt", "*.model")
+WANTED = [*SMALL, *WEIGHTS]  # of a hub repository
+TOKENIZERS = ("tokenizer.json", "*/tokenizer.json", "vocab.txt", "*/vocab.txt")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,19 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
     return ModelFolder(known.hub or known.name, folder, _digest(folder), known.own_settings)
 
 
+def find_tokenizer(name: str, kind: str = "encoder") -> Path:
+    """The folder of a model's files of which only the tokenizer is wanted: its weights need not be there.
+
+    Args and Raises: as `find_model`.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if known_model(name, kind) is None and "/" in name and not name.startswith((".", "/", "~")):
+        return _from_hub(name, ONLINE, SMALL, TOKENIZERS)
+    return find_model(name, kind).path
+
+
 def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
     """The known model of a short name or hub id, or None."""
     for found in methods(kind).values():
@@ -132,17 +148,17 @@ def _in_package(known: type[KnownModel]) -> Path | None:
     return Path(str(found[0].locate())).parent if found else None
 
 
-def _from_hub(hub_id: str, otherwise: str) -> Path:
-    """The folder of a hub model: from the cache when it is there, else downloaded."""
+def _from_hub(hub_id: str, otherwise: str, wanted: Sequence[str] = WANTED, needed: Sequence[str] = WEIGHTS) -> Path:
+    """The folder of a hub model: from the cache when a file that is needed is there, else downloaded."""
     hub = require("huggingface_hub", f"finding the encoder {hub_id}", "huggingface_hub")
     try:
-        folder = Path(hub.snapshot_download(hub_id, allow_patterns=WANTED, local_files_only=True))
-        if any(any(folder.glob(pattern)) for pattern in WEIGHTS):
+        folder = Path(hub.snapshot_download(hub_id, allow_patterns=list(wanted), local_files_only=True))
+        if any(any(folder.glob(pattern)) for pattern in needed):
             return folder
     except (OSError, ValueError):
         folder = None  # not in the cache
     try:
-        return Path(hub.snapshot_download(hub_id, allow_patterns=WANTED))
+        return Path(hub.snapshot_download(hub_id, allow_patterns=list(wanted)))
     except Exception as error:  # the hub's client raises errors of several libraries, all meaning: not to be had
         raise UnavailableError(
             f"encoder {hub_id}: not in the cache and not to be had from the hub ({type(error).__name__}); {otherwise}"

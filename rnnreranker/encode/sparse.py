@@ -18,6 +18,7 @@ from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams
+from rnnreranker.encode.vocabulary import KIND, words_of
 from rnnreranker.errors import InputError, UnavailableError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.files.json_files import read_json
@@ -25,7 +26,6 @@ from rnnreranker.files.json_files import read_json
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-KIND = "sparse-encoder"  # of method
 LOGITS = 2**24  # numbers of a batch: its padded tokens times the words of the vocabulary, 64 MiB
 CHUNK = 16  # tokens of a batch whose logits are pooled at a time
 AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
@@ -187,24 +187,6 @@ def sparse_digest_of(name: str) -> str:
         InputError, UnavailableError: as `load_sparse_encoder`.
     """
     return content_of(find_model(name, KIND).path)
-
-
-def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
-    """The fingerprint of a tokenizer's words in their order.
-
-    Args:
-        tokenizer: of transformers; vocabulary: words that the model gives weights; folder: for the error.
-
-    Raises:
-        InputError: more words than the model gives weights.
-    """
-    words = tokenizer.get_vocab()
-    if (count := max(words.values()) + 1) > vocabulary:
-        raise InputError(
-            f"{folder}: its tokenizer has {count} words, its model weights of {vocabulary}; "
-            "expected a tokenizer of the same vocabulary: get the model again"
-        )
-    return fingerprint("words", vocabulary, sorted(words, key=words.__getitem__))
 
 
 def check_kind(folder: Path) -> None:

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.encode.sparse import KIND, words_of
-from rnnreranker.errors import InputError, require
+from rnnreranker.encode.vocabulary import load_tokenizer, words_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_matrix, str]:
     """(n, vocabulary) float32: how often each text has each word, and the fingerprint of the words.
 
-    Only the tokenizer is loaded; its special tokens, as [CLS], do not count.
+    Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
 
     Args:
         name: of a sparse encoder, as `load_sparse_encoder` takes it.
@@ -32,14 +29,7 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_m
     """
     from scipy.sparse import csr_matrix
 
-    folder = find_model(name, KIND).path
-    transformers = require("transformers", "counting the words of queries", "transformers")
-    try:
-        place = folder / read_settings(folder).transformer
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().split("\n")[0][:200]
-        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None
+    tokenizer, folder = load_tokenizer(name)
     words = words_of(tokenizer, vocabulary, folder)
     found = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
     counts = [sorted(Counter(tokens).items()) for tokens in found]

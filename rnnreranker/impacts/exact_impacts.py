@@ -52,5 +52,11 @@ def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -
         lowest = np.partition(scores, len(scores) - hits)[len(scores) - hits]
         kept = scores >= lowest
         scores, rows = scores[kept], rows[kept]
-    order = np.lexsort((places[rows], -scores))[:hits]
+    scores, rows = in_order(scores, rows, places)
+    return scores[:hits], rows[:hits]
+
+
+def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
+    """Scores and rows by descending score, ties by docid."""
+    order = np.lexsort((places[rows], -scores))
     return scores[order], rows[order]

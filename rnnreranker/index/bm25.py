@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rnnreranker.errors import InputError, UnavailableError, no_space
 from rnnreranker.files import folder_written_whole
 from rnnreranker.index.part import Part
-from rnnreranker.java import java_output, start_java
+from rnnreranker.java import library_output, start_java
 from rnnreranker.process.phases import phase
 
 
@@ -48,18 +48,31 @@ def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -
         InputError: no such folder, or an index that could not be made of what is in it.
         UnavailableError: no Java 21 or newer.
     """
+    own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors", "-storeRaw"]
+    return run_anserini(corpus, output, own, ".jsonl files of id and contents")
+
+
+def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str], own: list[str], expected: str) -> Path:
+    """The folder of a new Lucene index of one segment; one there already is replaced.
+
+    Args:
+        corpus: a folder; expected: what is in it, for errors.
+        own: arguments of Anserini's IndexCollection besides corpus, index and threads.
+
+    Raises:
+        InputError, UnavailableError: as `build_bm25`.
+    """
     corpus, output = Path(corpus).expanduser(), Path(output).expanduser()
     if not corpus.is_dir():
-        raise InputError(f"{corpus}: no such folder; expected one with .jsonl files of id and contents")
+        raise InputError(f"{corpus}: no such folder; expected one with {expected}")
     start_java()
     import jnius
 
     with folder_written_whole(output) as folder:
-        arguments = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
+        arguments = [*own, "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
         arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
-        arguments += ["-storePositions", "-storeDocvectors", "-storeRaw", "-optimize", "-quiet"]
         failure = ""
-        with java_output() as lines:
+        with library_output() as lines:
             try:
                 jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
             except Exception as error:  # pyjnius has one class for all of Java's
@@ -69,5 +82,5 @@ def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -
         if failure:
             raise UnavailableError(f"{corpus}: Anserini could not index it ({failure})")
         if not any(folder.glob("segments_*")):
-            raise InputError(f"{corpus}: Anserini made no index of it; expected .jsonl files of id and contents")
+            raise InputError(f"{corpus}: Anserini made no index of it; expected {expected}")
     return output

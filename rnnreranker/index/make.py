@@ -23,7 +23,7 @@ class Recipe:
 
     Args:
         documents: an ir_datasets id, a .jsonl or .tsv file, or `pydoc`.
-        parts: some of `PARTS`.
+        parts: some of `PARTS` and `SEARCHERS`.
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
@@ -44,7 +44,7 @@ class Recipe:
     neighbours: int | None = None
 
     def __post_init__(self) -> None:
-        if unknown := [part for part in self.parts if part not in PARTS]:
+        if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
             raise InputError(f"{', '.join(unknown)}: no such part of an index; {nearest(unknown[0], PARTS)}")
         if not self.parts:
             raise InputError(f"no parts of an index to make; expected some of {', '.join(PARTS)}")
@@ -104,9 +104,22 @@ def _neighbours(recipe: Recipe) -> Part:
     return NeighboursPart(recipe.neighbours)
 
 
+def _impact_lucene(recipe: Recipe) -> Part:
+    from rnnreranker.index.impact_lucene import ImpactLucenePart
+
+    return ImpactLucenePart(recipe.impact_encoder, recipe.impacts)
+
+
+def _impact_seismic(recipe: Recipe) -> Part:
+    from rnnreranker.index.impact_seismic import ImpactSeismicPart
+
+    return ImpactSeismicPart()
+
+
 # name → what makes the part of a recipe
 PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neighbours}
-FROM_VECTORS = ("neighbours",)  # made once the dense part stands in the index
+SEARCHERS = {"impact-lucene": _impact_lucene, "impact-seismic": _impact_seismic}  # other ways to search impacts
+MADE_FROM = {"neighbours": "dense", **dict.fromkeys(SEARCHERS, "impact")}  # made once that part stands in the index
 
 
 @phase("making the index")
@@ -125,16 +138,15 @@ def make_index(
         InputError: as `build_index`; an index of other inputs in the folder, without `overwrite`.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
-    inputs = recipe.inputs()
+    inputs, makers = recipe.inputs(), PARTS | SEARCHERS
     check_replaceable(output)
     there = [] if overwrite else _parts_there(output, recipe, inputs)
     missing = [part for part in recipe.parts if part not in there]
-    after = [part for part in missing if part in FROM_VECTORS]
-    if after and "dense" not in (*there, *missing):
-        raise InputError(
-            f"{output}: {after[0]} are those of vectors, which this index does not have; add dense to --parts"
-        )
-    made_of = [PARTS[part](recipe) for part in after]
+    after = [part for part in missing if part in MADE_FROM]
+    for part in after:
+        if (of := MADE_FROM[part]) not in (*there, *missing):
+            raise InputError(f"{output}: {part} is made of {of}, which this index does not have; add {of} to --parts")
+    made_of = [makers[part](recipe) for part in after]
     if first := [part for part in missing if part not in after]:
         built = _make(recipe, output, first, inputs, bool(there), threads)
     else:
@@ -189,9 +201,17 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
 
 
 def _stands(output: Path, part: str, recipe: Recipe) -> bool:
-    """Whether a part that an index describes is there and, of a graph, is that of its vectors."""
+    """Whether a part that an index describes is there and, where it is made of another, is of that."""
     if part == "neighbours" and part in recipe.parts:
         from rnnreranker.index.neighbours import has_graph
 
         return has_graph(output, recipe.neighbours)
-    return part not in ("bm25", "neighbours") or (output / part).is_dir()
+    if part == "impact-lucene" and part in recipe.parts:
+        from rnnreranker.index.impact_lucene import has_lucene
+
+        return has_lucene(output)
+    if part == "impact-seismic" and part in recipe.parts:
+        from rnnreranker.index.impact_seismic import has_seismic
+
+        return has_seismic(output)
+    return part not in ("bm25", "neighbours", *SEARCHERS) or (output / part).is_dir()

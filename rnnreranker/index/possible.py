@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rnnreranker.errors import MissingDependencyError, UnavailableError
-from rnnreranker.index.make import PARTS, Recipe
+from rnnreranker.index.make import MADE_FROM, PARTS, Recipe
 
 AUTO = "auto"
 ENCODERS = {"dense": "encoder", "impact": "impact_encoder"}  # part → the field of a recipe that names its encoder
-MADE_FROM = {"neighbours": "dense"}
 
 
 def obstacles(recipe: Recipe) -> dict[str, str]:

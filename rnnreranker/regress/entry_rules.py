@@ -20,7 +20,10 @@ from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import Condition, Index, Model
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
-NOT_DENSE = ("documents", "output", "overwrite", "no_dense", "bm25", "parts", "neighbours", "threads", "help")
+NOT_DENSE = (
+    *("documents", "output", "overwrite", "no_dense", "bm25", "parts", "neighbours", "threads", "help"),
+    *("lucene", "seismic"),
+)
 OF_MODEL = {
     "dense": "query",
     "impact": "sparse",

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker import settings
+from rnnreranker.command import cores, counted, say
 from rnnreranker.errors import InputError
 from rnnreranker.feedback.base import weighed_twice
+from rnnreranker.java import start_java
 from rnnreranker.retrieve.base import Retriever, run_of_rows
 from rnnreranker.settings import setting
 
 if TYPE_CHECKING:
+    import numpy as np
     from scipy.sparse import csr_matrix
 
     from rnnreranker.impacts import ImpactSource
     from rnnreranker.runs import Run
 
+OF_SEISMIC = ("query_cut", "heap_factor", "recall_sample")
+
 
 @dataclass(frozen=True)
 class ImpactSearchParams(settings.Params):
-    """Where the weights of the queries' words come from."""
+    """Where the weights of the queries' words come from, and how documents are searched.
+
+    Raises:
+        InputError: values out of range, settings of another way to search.
+    """
 
     query_weights: Literal["model", "counts"] = setting(
         "model", "words of queries: weighted by the model, or counted, without a model, as SPLADE-doc does"
@@ -28,10 +38,28 @@ class ImpactSearchParams(settings.Params):
     impact_encoder: str | None = setting(
         None, "sparse encoder of queries; none: the one that made the index", tunable=False
     )
+    impact_search: Literal["exact", "lucene", "seismic"] = setting(
+        "exact",
+        "exact: without Java; lucene: Pyserini's impact index, the same run; seismic: approximate, for large "
+        "collections (the index needs --lucene or --seismic)",
+        tunable=False,
+    )
+    query_cut: int = setting(20, "of seismic: words of a query that are looked up, the heaviest", at_least=1)
+    heap_factor: float = setting(0.8, "of seismic: lower skips more", above=0, at_most=1)
+    recall_sample: int = setting(
+        20, "of seismic: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [name for name in OF_SEISMIC if getattr(self, name) != usual[name]]
+        if changed and self.impact_search != "seismic":
+            raise InputError(f"{' and '.join(changed)}: of impact_search seismic, not of {self.impact_search}")
 
 
 class ImpactRetriever(Retriever):
-    """The documents with the largest inner products of words' weights (SPLADE and the like): exact, no JVM."""
+    """The documents with the largest inner products of words' weights (SPLADE and the like); by default no JVM."""
 
     name: ClassVar[str] = "impact"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "impacts"})
@@ -39,15 +67,35 @@ class ImpactRetriever(Retriever):
     Params: ClassVar[type[settings.Params]] = ImpactSearchParams
 
     def check(self) -> None:
-        """Open the impacts and find the encoder of the queries.
+        """Open the impacts and find the encoder of the queries, of counted words its tokenizer.
 
         Raises:
-            InputError: no impacts in the index, no such encoder.
-            UnavailableError: an encoder that is not here.
+            InputError: no impacts in the index, no such encoder, an index that cannot be searched in the way asked for.
+            UnavailableError: an encoder that is not here, no Java for Lucene.
+            MissingDependencyError: Seismic is not installed.
         """
-        from rnnreranker.encode.sparse import sparse_digest_of
+        source, search = self.inputs.impacts, self.params.impact_search
+        if self.feedback is not None and search != "exact":
+            raise InputError(f"prf {self.feedback.name} searches exactly; leave --impact-search {search} out")
+        if search == "lucene":
+            from rnnreranker.impacts.anserini import open_anserini
 
-        sparse_digest_of(self._encoder(self.inputs.impacts)[0])
+            open_anserini(source)
+            start_java()
+        if search == "seismic":
+            from rnnreranker.impacts.seismic import check_seismic
+
+            check_seismic(source)
+        name = self._encoder(source)[0]
+        if self.params.query_weights == "counts":
+            from rnnreranker.encode.model_folder import find_tokenizer
+            from rnnreranker.encode.vocabulary import KIND
+
+            find_tokenizer(name, KIND)
+        else:
+            from rnnreranker.encode.sparse import sparse_digest_of
+
+            sparse_digest_of(name)
 
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; documents without a word in common with a topic are not in it."""
@@ -55,8 +103,30 @@ class ImpactRetriever(Retriever):
         queries = self.query_impacts(source, list(topics.values()))
         if self.feedback is not None:
             queries = weighed_twice(source, queries, self.feedback, self.threads)
-        scores, rows = source.search(queries, hits, self.threads)
+        scores, rows = self._search(source, queries, hits, list(topics))
         return run_of_rows(tuple(topics), source.docids, scores, rows)
+
+    def _search(
+        self, source: ImpactSource, queries: csr_matrix, hits: int, qids: list[str]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores and rows of every query, in the way that the parameters say."""
+        if self.params.impact_search == "exact":
+            return source.search(queries, hits, self.threads)
+        threads = self.threads or cores()
+        if self.params.impact_search == "lucene":
+            from rnnreranker.impacts.anserini import search_anserini
+
+            found = search_anserini(source, queries, hits, threads)
+        else:
+            from rnnreranker.impacts.seismic import recall, sample_of, search_seismic
+
+            found = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
+            if sample := sample_of(qids, self.params.recall_sample):
+                exact = source.search(queries[sample], hits, self.threads)[1]
+                share = recall([found[place][1] for place in sample], exact)
+                of = f"the {hits} best of {len(sample)} of {counted(len(qids), 'query', 'queries')}"
+                say(f"impact, approximate by Seismic: found {share:.1%} of {of}")
+        return [scores for scores, _ in found], [rows for _, rows in found]
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> csr_matrix:
         """(n, V) float32 CSR: the weights of queries' words, in the numbers of the stored weights.

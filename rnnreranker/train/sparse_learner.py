@@ -18,7 +18,8 @@ from sentence_transformers.sparse_encoder.losses import SpladeLoss
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 
 from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.encode.sparse import check_kind, words_of
+from rnnreranker.encode.sparse import check_kind
+from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.impacts.word_use import word_use
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group_inputs import GroupInputs

@@ -1,0 +1,66 @@
+"""The words of a sparse encoder: its tokenizer, found and loaded without the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.encode.model_folder import find_tokenizer
+from rnnreranker.errors import InputError, require
+from rnnreranker.files import fingerprint
+
+KIND = "sparse-encoder"  # of method
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+
+
+def load_tokenizer(name: str) -> tuple[Any, Path]:
+    """The tokenizer of transformers of a sparse encoder, and the folder of the model; no weights are looked at.
+
+    Args:
+        name: as `load_sparse_encoder` takes it; of a model with one way for queries and another for documents, the
+            tokenizer of queries.
+
+    Raises:
+        InputError: no such model, a tokenizer that cannot be loaded.
+        UnavailableError: a model that is not here and not to be had.
+    """
+    folder = find_tokenizer(name, KIND)
+    transformers = require("transformers", "the words of a sparse encoder", "transformers")
+    try:
+        return transformers.AutoTokenizer.from_pretrained(_place(folder), local_files_only=True), folder
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None
+
+
+def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
+    """The fingerprint of a tokenizer's words in their order.
+
+    Args:
+        tokenizer: of transformers; vocabulary: words that the model gives weights; folder: for the error.
+
+    Raises:
+        InputError: more words than the model gives weights.
+    """
+    return fingerprint("words", vocabulary, in_order(tokenizer, vocabulary, folder))
+
+
+def in_order(tokenizer: Any, vocabulary: int, folder: Path) -> list[str]:
+    """The words of a tokenizer by their numbers.
+
+    Args and Raises: as `words_of`.
+    """
+    words = tokenizer.get_vocab()
+    if (count := max(words.values()) + 1) > vocabulary:
+        raise InputError(
+            f"{folder}: its tokenizer has {count} words, its model weights of {vocabulary}; "
+            "expected a tokenizer of the same vocabulary: get the model again"
+        )
+    return sorted(words, key=words.__getitem__)
+
+
+def _place(folder: Path) -> Path:
+    """The folder with the tokenizer's files: of sentence-transformers' modules, which have their own, the queries'."""
+    below = sorted({path.parent for name in TOKENIZER_FILES for path in folder.glob(f"*/{name}")})
+    below.sort(key=lambda path: not path.name.startswith("query"))
+    return next((one for one in [folder, *below] if any((one / name).is_file() for name in TOKENIZER_FILES)), folder)

@@ -1,0 +1,215 @@
+"""Other ways to search impacts: Pyserini's impact index, Seismic, queries of counted words without a model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from rnnreranker.encode.term_counts import term_counts
+from rnnreranker.encode.vocabulary import load_tokenizer, words_of
+from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.impacts import ImpactSource, anserini, seismic
+from rnnreranker.index.build import describe
+from rnnreranker.index.impact_lucene import opened
+from rnnreranker.java import start_java
+from rnnreranker.retrieve.impact import ImpactSearchParams
+from tests.test_impacts import WORDS, made_up, make_masked_model, run_index, run_search, written
+
+pytest.importorskip("sentence_transformers")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a masked model, 200 documents, 30 topics, and an index of them with impacts."""
+    folder = tmp_path_factory.mktemp("world")
+    make_masked_model(folder / "model")
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(0, 9)))) for _ in range(230)]
+    lines = [f"d{number}\t{text}" for number, text in enumerate(texts[:200])]
+    (folder / "docs.tsv").write_text("".join(f"{line}\n" for line in lines))
+    topics = [f"q{number}\t{text}" for number, text in enumerate(texts[200:]) if text]
+    (folder / "topics.tsv").write_text("".join(f"{line}\n" for line in topics))
+    assert run_index(*of_index(folder, folder / "index")) == 0
+    return folder
+
+
+def of_index(world: Path, output: Path, *more: object) -> list[object]:
+    named = ["--documents", world / "docs.tsv", "--output", output, "--parts", "impact"]
+    return [*named, "--impact-encoder", world / "model", *more]
+
+
+def of_search(world: Path, index: Path, output: Path, *more: object) -> list[object]:
+    named = ["--index", index, "--topics", world / "topics.tsv", "--retriever", "impact", "--rerank", "none"]
+    return [*named, "--output", output, *more]
+
+
+def copied(world: Path, to: Path) -> Path:
+    return Path(shutil.copytree(world / "index", to / "index"))
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("hits", [1000, 7])
+def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> None:
+    """Down to its bytes: scores, and ties by docid, at the cut too; of counted words nearly all scores are tied."""
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    index = copied(world, tmp_path)
+    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert describe(index)["parts"]["impact-lucene"]["tokens"] == "words"
+    assert json.loads((index / anserini.PART / anserini.ABOUT).read_text())["tokens"][5:] == WORDS
+    for weights in ("model", "counts"):
+        runs = []
+        for way in ("exact", "lucene"):
+            run = tmp_path / f"{way}.txt"
+            more = ("--impact-search", way, "--query-weights", weights, "--hits", hits)
+            assert run_search(*of_search(world, index, run, *more)) == 0
+            runs.append(run.read_bytes())
+        assert runs[0] == runs[1]
+        assert runs[0].count(b"\n") > 100
+
+
+@pytest.mark.jvm
+def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    index = copied(world, tmp_path)
+    run = of_search(world, index, tmp_path / "run.txt", "--impact-search", "lucene")
+    with pytest.raises(InputError, match=r"no impact index of Lucene in this index; make it with index --parts impact"):
+        run_search(*run)
+    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert "already complete" in capsys.readouterr().err
+    about = index / anserini.PART / anserini.ABOUT
+    about.write_text(about.read_text().replace(opened(index).fingerprint, "0" * 16))
+    with pytest.raises(InputError, match="is of other impacts than those of"):
+        run_search(*run)
+    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert run_search(*run) == 0
+
+
+def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="--lucene beside --impact-weights float: Lucene keeps whole numbers"):
+        run_index(*of_index(world, tmp_path / "new", "--lucene", "--impact-weights", "float"))
+    with pytest.raises(InputError, match="--lucene: of impacts; add impact to --parts"):
+        run_index("--documents", world / "docs.tsv", "--output", tmp_path / "new", "--lucene")
+    with pytest.raises(InputError, match="its weights are kept as floats, and Lucene keeps whole numbers"):
+        anserini.open_anserini(written(tmp_path / "float", made_up(5, 45, 1), list("abcde"), None))
+    source = written(tmp_path / "whole", made_up(5, 2000, 1), list("abcde"))
+    monkeypatch.setattr(anserini, "open_anserini", lambda source: [str(term) for term in range(2000)])
+    with pytest.raises(InputError, match="a query has 2000 words; Lucene takes 1024"):
+        anserini.search_anserini(source, csr_matrix(np.ones((1, 2000))), 5, 1)
+    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use --impact-search exact"):
+        anserini.search_anserini(source, csr_matrix(np.full((1, 2000), 0.5)), 5, 1)
+    hit = type("Hit", (), {"docid": "a", "score": 2.0**25})
+    with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller --impact-factor"):
+        anserini._of_query(source, [hit])
+
+
+def test_words_that_lucene_would_cut_become_numbers() -> None:
+    assert anserini.tokens_for(["a", "##b", "Ġc", "▁d"], 6) == ["a", "##b", "Ġc", "▁d", "4", "5"]
+    for unsafe in ("b c", "", "\x85", " ", "x" * 256, "2"):  # "2" would be the word of number 2, too
+        assert anserini.tokens_for(["a", unsafe], 3) == ["0", "1", "2"]
+
+
+def test_seismic_says_what_it_misses(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("seismic")
+    index = copied(world, tmp_path)
+    search = of_search(world, index, tmp_path / "run.txt", "--impact-search", "seismic", "--hits", 5)
+    with pytest.raises(InputError, match="no index of Seismic in this index; make it with index --parts impact"):
+        run_search(*search)
+    assert run_index(*of_index(world, index, "--seismic")) == 0
+    assert capsys.readouterr().out == ""
+    assert run_search(*search, "--query-cut", 45, "--heap-factor", 1) == 0
+    said = re.search(r"found ([\d.]+)% of the 5 best of 20 of \d+ queries", capsys.readouterr().err)
+    assert said is not None
+    assert 50 < float(said[1]) <= 100
+    assert run_search(*search, "--query-cut", 45, "--heap-factor", 1, "--recall-sample", 0) == 0
+    assert "Seismic" not in capsys.readouterr().err
+    exact = tmp_path / "exact.txt"
+    assert run_search(*of_search(world, index, exact)) == 0
+    scores = {tuple(line.split()[:3:2]): line.split()[4] for line in exact.read_text().splitlines()}
+    found = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
+    assert found
+    assert all(round(float(line[4])) == round(float(scores[line[0], line[2]])) for line in found)
+
+
+def test_seismic_of_a_large_vocabulary_and_empty_queries(tmp_path: Path) -> None:
+    pytest.importorskip("seismic")
+    documents = made_up(40, 70_000, 1)
+    source = written(tmp_path, documents, [f"d{row}" for row in range(40)], None)
+    (tmp_path / seismic.PART).mkdir()
+    seismic.write_seismic(source, tmp_path / seismic.PART, 1)
+    (tmp_path / seismic.PART / seismic.ABOUT).write_text(json.dumps({"impacts": source.fingerprint}))
+    queries = csr_matrix(np.vstack([documents[7].toarray(), np.zeros((1, 70_000))]).astype(np.float32))
+    found = seismic.search_seismic(source, queries, 1, 1, 100, 1.0)
+    assert found[0][1].tolist() == [7]
+    assert found[0][0][0] == pytest.approx(float((documents[7].multiply(documents[7])).sum()))
+    assert len(found[1][1]) == 0
+    (tmp_path / seismic.PART / seismic.INDEX).write_bytes(b"no index")
+    with pytest.raises(InputError, match=r"cannot be read .*make it with index --parts impact --seismic"):
+        seismic.search_seismic(source, queries, 1, 1, 100, 1.0)
+
+
+def test_settings_of_one_way_are_not_for_another(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="heap_factor: of impact_search seismic, not of exact"):
+        ImpactSearchParams(heap_factor=0.5)
+    search = of_search(world, world / "index", tmp_path / "run.txt", "--impact-search", "lucene")
+    with pytest.raises(InputError, match="prf rm3 searches exactly; leave --impact-search lucene out"):
+        run_search(*search, "--prf", "rm3")
+
+
+def make_splade_doc(folder: Path) -> Path:
+    """A SPLADE-doc as sentence-transformers saves it: words of queries by a table, of documents by a masked model."""
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sentence_transformer.modules import Router, Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
+
+    masked = Transformer(str(make_masked_model(folder / "base")), transformer_task="fill-mask")
+    table = SparseStaticEmbedding(tokenizer=masked.tokenizer, frozen=True)
+    router = Router.for_query_document([table], [masked, SpladePooling("max")])
+    SparseEncoder(modules=[router]).save_pretrained(str(folder / "router"))
+    SparseEncoder(modules=[masked, SpladePooling("max")]).save_pretrained(str(folder / "plain"))
+    return folder
+
+
+def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path) -> None:
+    """Of a plain folder, of one saved by sentence-transformers, and of one with a way of its own for queries."""
+    made = make_splade_doc(tmp_path)
+    runs = []
+    for name in ("base", "plain", "router"):
+        index = tmp_path / f"index-{name}"
+        documents = ("--documents", world / "docs.tsv", "--output", index, "--parts", "impact")
+        assert run_index(*documents, "--impact-encoder", made / name) == 0
+        for weights in list((made / name).rglob("*.safetensors")):
+            weights.unlink()
+        assert term_counts(str(made / name), ["w1 w2 w2"], 45)[0].toarray()[0][6:8].tolist() == [1, 2]
+        run = tmp_path / f"{name}.txt"
+        assert run_search(*of_search(world, index, run, "--query-weights", "counts")) == 0
+        runs.append(run.read_bytes())
+    assert runs[0] == runs[1] == runs[2]
+    with pytest.raises(InputError, match="no weights in this folder"):
+        run_search(*of_search(world, index, run))
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"its tokenizer cannot be loaded .*get the model again"):
+        term_counts(str(tmp_path), ["a"], 45)
+
+
+def test_words_are_those_that_the_index_was_made_with(world: Path) -> None:
+    source: ImpactSource = opened(world / "index")
+    tokenizer, folder = load_tokenizer(str(world / "model"))
+    assert words_of(tokenizer, source.vocabulary, folder) == source.words
