@@ -9,6 +9,7 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.papers.matrix import use_with_folders
 from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.page import spec_page
 from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.spec import Use
 
@@ -98,6 +99,12 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
     assert {Path("runs/models/small"), Path("runs/models/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
+    assert rerank.value("--device") == "cuda"
+    [of_documents] = [
+        step for step in plan_of(tmp_path, "both", "documents").steps if step.output.name.startswith("both")
+    ]
+    assert of_documents.needs == {}
+    assert "--device" not in of_documents.argv
 
 
 def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path) -> None:
@@ -114,6 +121,12 @@ def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path)
     assert not any("one.passages.txt" in line for line in whole.lines())
     assert not any("one." in line for line in whole.evaluations())
     assert spec.condition("of-documents").base == ""
+
+
+def test_the_page_says_what_is_trained(tmp_path: Path) -> None:
+    page = spec_page(read_spec(write(tmp_path)), [])
+    assert "- index `splade`: documents `cranfield`, impact (the model max)\n" in page
+    assert "- model `large`: cross, from `small`; on `cranfield`, labels hard of `impact` in `splade`; 3 hours" in page
 
 
 def test_settings_are_shown_as_commands_take_them() -> None:
@@ -137,7 +150,7 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
         ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs of passage: no such query set; "),
         ("{passages: {gpu_hours: 1}}", "{passages: {gpu_days: 1}}", r"ml:36: needs gpu_days; did you mean gpu_h"),
         ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: needs passages: 1; expected QUERY_SET"),
-        ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: train spares; did you mean sparse"),
+        ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: trained-model spares: no such trained-model; did you"),
         ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
         ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
         ("    candidates: words\n", "", r"ml:13: max: give `candidates`, the index that"),

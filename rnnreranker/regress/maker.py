@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rnnreranker.method import find
 from rnnreranker.regress.methods import arguments, flags_of, option_words, reranking_words
 from rnnreranker.regress.model_steps import ModelSteps
 from rnnreranker.regress.needs import needs_of
@@ -61,6 +62,8 @@ class Maker(ModelSteps):
             uses = [self.resolved(use) for use in condition.rerank]
             inputs = [*inputs, *(folder for _, named in uses for folder in named)]
             argv += [*encoder, "--run", str(before[0]), *reranking_words([use for use, _ in uses])]
+            if needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use, _ in uses):
+                argv += ["--device", "cuda"]
         for output, context in zip(paths, condition.contexts or [None], strict=True):
             swept = ["--context", str(context)] if context is not None else []
             words_ = [*argv, *swept, *last, "--output", str(output)]

@@ -17,7 +17,6 @@ from rnnreranker.settings import Params, flag, hints_of, plain, words
 
 # what a method needs → part of an index
 PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
-TRAINED = ("query", "sparse", "cross")  # what `python -m rnnreranker.train` makes
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 
@@ -149,12 +148,9 @@ def check_training(use: Use) -> None:
     Raises:
         InputError: no such kind of model, options that it does not have, values out of range.
     """
-    from rnnreranker.train.params import training_settings
+    from rnnreranker.train.params import settings_for
 
-    if use.name not in TRAINED:
-        raise InputError(f"train {use.name}; {nearest(use.name, TRAINED)}")
-    if use.name == "query":
-        training_settings(use.params, use.preset or None)
+    settings_for(find("trained-model", use.name).Params, use.params, use.preset or None)
 
 
 @functools.cache

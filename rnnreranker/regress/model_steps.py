@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rnnreranker.files import fingerprint
 from rnnreranker.regress.index_steps import IndexSteps
 from rnnreranker.regress.methods import arguments
 from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.spec import Model
 from rnnreranker.regress.step import word_of
 from rnnreranker.settings import words
+
+LONGEST = 60  # characters of settings in a file name
 
 
 class ModelSteps(IndexSteps):
@@ -103,5 +106,6 @@ def start_models(model: Model) -> list[str]:
 
 
 def _settings(params: dict[str, object]) -> str:
-    """Settings as part of a file name."""
-    return "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())
+    """Settings as part of a file name: long ones by a fingerprint."""
+    text = "".join(f".{key}-{word_of(str(value))}" for key, value in params.items())
+    return text if len(text) <= LONGEST else f".{fingerprint(params)}"

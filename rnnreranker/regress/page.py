@@ -8,10 +8,11 @@ from typing import Any
 
 from rnnreranker.pages import render, row
 from rnnreranker.record import Record
+from rnnreranker.regress.model_names import models_in, use_with_folders
 from rnnreranker.regress.needs import UNITS, needs_text
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.records import is_run
-from rnnreranker.regress.spec import QuerySet, Spec, planned
+from rnnreranker.regress.spec import Model, QuerySet, Spec, planned
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] 
         "spec.md.j2",
         spec=spec,
         row=row,
+        models=[_model(entry) for entry in spec.models],
         needs=_needs(plan.needs()),
         counts=counts,
         papers=list(dict.fromkeys(cell.paper for cell in printed)),
@@ -66,6 +68,21 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] 
         planned=[(entry, lacking[entry.id]) for entry in spec.conditions if lacking[entry.id]],
         plan=shown.lines(),
     )
+
+
+def _model(model: Model) -> str:
+    """A model in a line: its kind and settings, what it begins with, its candidates and labels, what training needs."""
+    train = use_with_folders(model.train)
+    settings = [f"preset {train.preset}"] * bool(train.preset) + [
+        f"{key} {value}" for key, value in train.params.items()
+    ]
+    begun = next(iter(models_in(model.start)), model.start)
+    made = model.labels or model.negatives
+    taught = f"{'labels' if model.labels else 'negatives'} {made.name}" if made else ""
+    from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`"
+    parts = [f"{train.name}{' (' + ', '.join(settings) + ')' if settings else ''}", f"from `{begun}`" if begun else ""]
+    parts += [f"on `{model.topics}`, {taught} {from_where}", needs_text(model.needs)]
+    return f"`{model.id}`: {', '.join(filter(None, parts[:2]))}; {'; '.join(filter(None, parts[2:]))}"
 
 
 def _needs(needs: dict[str, Any]) -> list[str]:
