@@ -13,6 +13,7 @@ from rnnreranker.negatives.__main__ import main
 from rnnreranker.negatives.filters import Pool, discarded, pools, suspicion, threshold_at
 from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
 from rnnreranker.negatives.params import NegativeParams
+from rnnreranker.negatives.reading import read_negatives
 
 POOL = Pool(
     "q",
@@ -177,6 +178,46 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     first = out.read_bytes()
     assert main([*common, "--output", str(out), "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
     assert out.read_bytes() == first
+
+
+def test_no_filter_needs_no_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows are those that the filter that discards nothing gives; training reads them back."""
+    small(tmp_path)
+    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--context", "9"]
+    common += ["--filter", "none", "--form", "n-tuple", "--negatives", "4", "--sampling", "random"]
+    vectors = ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy"), "--rate", "0"]
+    for name, more in (("with.tsv", [*vectors, "--filter", "max-score"]), ("without.tsv", [])):
+        assert main([*common, *more, "--output", str(tmp_path / name)]) == 0
+    assert (tmp_path / "with.tsv").read_bytes() == (tmp_path / "without.tsv").read_bytes()
+    found = read_negatives(tmp_path / "without.tsv")
+    assert {len(one.negatives) for one in found} == {4}
+    texts = ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
+    for suffix in ("jsonl", "parquet"):
+        assert main([*common, *texts, "--form", "triplet", "--output", str(tmp_path / f"texts.{suffix}")]) == 0
+    assert read_negatives(tmp_path / "texts.jsonl") == read_negatives(tmp_path / "texts.parquet")
+    assert [len(one.negatives) for one in read_negatives(tmp_path / "texts.jsonl")] == [4] * len(found)
+    with pytest.raises(InputError, match="needs --index or --documents"):
+        main([*common, "--topics", "t", "--output", str(tmp_path / "x.jsonl")])
+    with pytest.raises(InputError, match=r"give --index \(vectors of the documents\), or --filter none"):
+        main(["--run", "r", "--qrels", "q", "--topics", "t", "--output", str(tmp_path / "x.tsv")])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.tsv", "q1\td1\n", ":1: no anchor, positive and negative in it"),
+        ("a.tsv", "", "holds no negatives"),
+        ("a.jsonl", '{"anchor": "a", "positive": "b", "negative": 3}\n', ":1: no anchor, positive and negative"),
+        ("a.parquet", "PAR1", "not a parquet file, or a damaged one"),
+        ("a.txt", "", "a name that ends in .parquet, .jsonl, .tsv"),
+    ],
+)
+def test_files_that_are_no_negatives(tmp_path: Path, name: str, content: str, said: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_negatives(tmp_path / name)
+    assert said in str(caught.value)
+    assert name in str(caught.value)
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:

@@ -30,13 +30,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     mining = command.chosen(args, NegativeParams)
-    _check(args)
+    _check(args, mining)
     params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
     from rnnreranker.labels.judged import positives_of
-    from rnnreranker.negatives.filters import pools, threshold_at
+    from rnnreranker.negatives.filters import pools, threshold_at, unfiltered
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
@@ -48,9 +48,13 @@ def main(argv: Sequence[str]) -> int:
     wanted = [qid for qid in run if qid in judged]
     if not wanted:
         raise InputError(f"{args.qrels}: no query of {args.run} has a positive; give the judgements of these queries")
-    index = open_index(args.index)
-    queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
-    found = pools(run, judged, index.vectors, queries, params, args.threads)
+    index = open_index(args.index) if args.index else None
+    if _reads_vectors(args, mining):
+        assert index is not None
+        queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
+        found = pools(run, judged, index.vectors, queries, params, args.threads)
+    else:
+        found = unfiltered(run, judged, params.context)
     threshold = mining.threshold
     if threshold is None:
         threshold = threshold_at(found, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
@@ -71,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.parser("negatives", "Mine hard negatives without likely positives.", EPILOG)
     parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
-    flags.add_index(parser)
+    flags.add_index(parser, required=False)
     flags.add_topics(parser)
     flags.add_encoder(parser)
     parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
@@ -91,7 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace) -> None:
+def _reads_vectors(args: argparse.Namespace, mining: NegativeParams) -> bool:
+    """Whether a filter looks at vectors: the chosen one, or those that it is compared with."""
+    return mining.filter != "none" or bool(args.truth)
+
+
+def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
     """Refuse what can be seen to fail, before any work."""
     from rnnreranker.files import check_writable
     from rnnreranker.negatives.mining import SUFFIXES
@@ -101,10 +110,15 @@ def _check(args: argparse.Namespace) -> None:
         problems.append("give --output FILE (what to write), --truth QRELS (what to compare with), or both")
     if args.output and not args.output.endswith(SUFFIXES):
         problems.append(f"--output {args.output}: expected a name that ends in {', '.join(SUFFIXES)}")
-    if not (args.topics or args.encoded_queries):
+    if _reads_vectors(args, mining) and not args.index:
+        problems.append("give --index (vectors of the documents), or --filter none, which needs none")
+    if _reads_vectors(args, mining) and not (args.topics or args.encoded_queries):
         problems.append("give --topics or --encoded-queries (vectors of the queries)")
-    if args.output and not args.output.endswith(".tsv") and not args.topics:
-        problems.append(f"--output {args.output} needs --topics (texts of the queries)")
+    if args.output and not args.output.endswith(".tsv"):
+        if not args.topics:
+            problems.append(f"--output {args.output} needs --topics (texts of the queries)")
+        if not (args.index or args.documents):
+            problems.append(f"--output {args.output} needs --index or --documents (texts of the documents)")
     if problems:
         raise InputError("; ".join(problems))
     if args.output:

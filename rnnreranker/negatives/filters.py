@@ -88,6 +88,23 @@ def pools(
     return [pool for pool in found if pool is not None]
 
 
+def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:
+    """The pools for the filter "none", which looks at no vector: scores and likeness are 0.
+
+    Args:
+        run, judged: as of `pools`; size: candidates of a query that take part, positives included.
+    """
+    contexts, _ = contexts_of(run, judged, size, None)
+    found = []
+    for context in contexts:
+        docids = context.docids[: context.size]
+        count = int(context.positive[: context.size].sum())
+        rest = len(docids) - count
+        blank = np.zeros(count), np.zeros(rest), np.zeros((count, rest))
+        found.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank))
+    return found
+
+
 def suspicion(pool: Pool, how: str) -> np.ndarray:
     """(R, n) float64: how likely each candidate is a positive, too, seen from each positive; -inf for filter "none".
 
