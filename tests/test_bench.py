@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 from pathlib import Path
@@ -32,6 +33,8 @@ TINY = Sizes(
     corpus_queries=3,
     corpus_depth=60,
     times=1,
+    cross_encoders=((1, 64),),
+    scored=4,
 )
 RATIO = ["ratio", "low", "high", "pairs"]
 JUDGED = ["bound", "aim", "verdict"]
@@ -57,6 +60,11 @@ CELLS = {
     ],
     "slope": ["N", "d", "gram_us", "kernel_us", "ratio"],
     "corpus": ["rows", "d", "queries", "depth", "threads", "first_ms", "warm_ms", "RssAnon_MB", *JUDGED],
+    "pairs": [
+        *("layers", "width", "candidates", "batch_tokens", "bare_pairs_s", "rerank_pairs_s"),
+        *RATIO,
+        *JUDGED,
+    ],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
@@ -75,6 +83,7 @@ ROWS = {
     "corpus": 2,
     "labels": 2,
     "gather": 2,
+    "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 

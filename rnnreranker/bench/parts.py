@@ -25,6 +25,8 @@ class Sizes:
     corpus_queries: int
     corpus_depth: int
     times: int  # a fresh process is started
+    cross_encoders: tuple[tuple[int, int], ...]  # layers, width
+    scored: int  # candidates of a query that they score
 
 
 FULL = Sizes(
@@ -37,6 +39,8 @@ FULL = Sizes(
     corpus_queries=1000,
     corpus_depth=1000,
     times=3,
+    cross_encoders=((2, 128), (6, 384)),
+    scored=60,
 )
 QUICK = Sizes(
     dimension=768,
@@ -48,6 +52,8 @@ QUICK = Sizes(
     corpus_queries=50,
     corpus_depth=200,
     times=1,
+    cross_encoders=((2, 128),),
+    scored=60,
 )
 
 
@@ -151,6 +157,13 @@ PARTS = {
         "included, beside the product X Xᵀ of the same N + 1 vectors alone.",
         "labels_and_batches.labels",
         lambda sizes: (sizes.contexts[:2], sizes.dimension, sizes.pairs),
+    ),
+    "pairs": Part(
+        "A cross-encoder",
+        "`--rerank cross-encoder` of a query with candidates of 30 to 150 words, beside the bare forward passes of the "
+        "same model, with made-up weights, on the same batches of token numbers; processor seconds, one thread.",
+        "pair_scoring.pairs",
+        lambda sizes: (sizes.cross_encoders, sizes.scored, sizes.pairs),
     ),
     "gather": Part(
         "A batch of training",

@@ -25,6 +25,9 @@ BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
 DEVICE_TOKENS = 2**16  # of a batch on a GPU
 LONGEST = 512  # tokens of a pair where neither model nor tokenizer says it
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # files of which every tokenizer has one
+READ = ("input_ids", "token_type_ids", "attention_mask")  # by the model
+UNPADDED = {"text": {"padding": False}, "common": {"return_tensors": None}}
+AT_ONCE = 1024  # pairs given to the tokenizer
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
 
 
@@ -43,6 +46,7 @@ class PairScorer:
     Attributes:
         name: hub id or path; device: where it computes; max_length: tokens at which a pair is cut, its longer text
             first.
+        model: the CrossEncoder that computes.
         fingerprint: of everything that a score depends on besides the texts.
 
     Args:
@@ -61,15 +65,18 @@ class PairScorer:
             raise InputError(
                 f"{folder.path}: a classifier of {labels} labels; expected a cross-encoder with one (num_labels=1)"
             )
-        self._model = package.CrossEncoder(str(folder.path), device=device, local_files_only=True).eval()
-        check_vocabulary(folder.path, self._model.tokenizer, whole)
-        self._prompt = self._model._resolve_prompt(None, None) or ""
-        config = self._model.model.config
-        limit = min(self._model.max_seq_length or 2**31, getattr(config, "max_position_embeddings", None) or LONGEST)
+        self.model = package.CrossEncoder(str(folder.path), device=device, local_files_only=True).eval()
+        check_vocabulary(folder.path, self.model.tokenizer, whole)
+        self._prompt = self.model._resolve_prompt(None, None) or ""
+        config = self.model.model.config
+        limit = min(self.model.max_seq_length or 2**31, getattr(config, "max_position_embeddings", None) or LONGEST)
         if params.max_length is not None and params.max_length > limit:
             raise InputError(f"max_length={params.max_length}: {folder.path} takes at most {limit} tokens")
         self.max_length = int(params.max_length or limit)
-        self._model.max_seq_length = self.max_length
+        self.model.max_seq_length = self.max_length
+        words = self.model.tokenizer
+        self._padding = {"input_ids": words.pad_token_id or 0, "token_type_ids": words.pad_token_type_id or 0}
+        self._padding["attention_mask"] = 0
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         self.name = folder.name
         self.params = params
@@ -98,14 +105,14 @@ class PairScorer:
         scores = np.empty(len(distinct), dtype=np.float32)
         if not distinct:
             return Scored(scores, np.zeros(0, dtype=bool))
-        lengths = np.array(self._lengths(distinct))
+        tokens = [one for start in range(0, len(distinct), AT_ONCE) for one in self._tokens(distinct[start:][:AT_ONCE])]
+        lengths = [len(one["input_ids"]) for one in tokens]
 
         def compute(batch: list[int]) -> None:
-            scores[batch] = self._forward([distinct[place] for place in batch])
+            scores[batch] = self._forward([tokens[place] for place in batch])
 
-        inside = np.minimum(lengths, self.max_length).tolist()
         on_cpu = self.device == "cpu"
-        compute_batches(compute, inside, BATCH_TOKENS if on_cpu else DEVICE_TOKENS, threads if on_cpu else 1)
+        compute_batches(compute, lengths, BATCH_TOKENS if on_cpu else DEVICE_TOKENS, threads if on_cpu else 1)
         if (wrong := np.flatnonzero(~np.isfinite(scores))).size:
             query, text = distinct[int(wrong[0])]
             raise InputError(
@@ -114,29 +121,46 @@ class PairScorer:
             )
         places = {pair: place for place, pair in enumerate(distinct)}
         taken = [places[query, text] for query, text in pairs]
-        return Scored(scores[taken], lengths[taken] > self.max_length)
+        return Scored(scores[taken], self._cut(distinct, lengths)[taken])
 
-    def _lengths(self, pairs: list[tuple[str, str]]) -> list[int]:
-        """The number of tokens of each pair, uncut."""
+    def _tokens(self, pairs: list[tuple[str, str]]) -> list[dict[str, np.ndarray]]:
+        """What the model reads of each pair, cut at the limit and not padded: numbers of tokens and their kinds."""
         with self._tokenizing:
-            found = self._model.tokenizer(
-                [self._prompt + query for query, _ in pairs],
-                [text for _, text in pairs],
-                **{"truncation": False, "padding": False},
-                **{"return_attention_mask": False, "return_token_type_ids": False},
-            )
-        return [len(tokens) for tokens in found["input_ids"]]
+            found = self.model.preprocess(pairs, prompt=self._prompt or None, processing_kwargs=UNPADDED)
+        columns = {key: [np.array(row, dtype=np.int32) for row in found[key]] for key in READ if key in found}
+        return [dict(zip(columns, rows, strict=True)) for rows in zip(*columns.values(), strict=True)]
 
-    def _forward(self, batch: list[tuple[str, str]]) -> np.ndarray:
+    def _cut(self, pairs: list[tuple[str, str]], lengths: list[int]) -> np.ndarray:
+        """(n,) bool: which pairs have more tokens than the limit, among those whose tokens reach it."""
+        cut = np.array(lengths) >= self.max_length
+        full = np.flatnonzero(cut).tolist()
+        plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
+        for start in range(0, len(full), AT_ONCE):
+            places = full[start : start + AT_ONCE]
+            queries, texts = zip(*(pairs[place] for place in places), strict=True)
+            with self._tokenizing:
+                found = self.model.tokenizer([self._prompt + query for query in queries], list(texts), **plain)
+            cut[places] = [len(tokens) > self.max_length for tokens in found["input_ids"]]
+        return cut
+
+    def _forward(self, batch: list[dict[str, np.ndarray]]) -> np.ndarray:
         """(b,) float32: the scores of a batch of pairs."""
         import torch
 
+        longest = max(len(one["input_ids"]) for one in batch)
+        features: dict[str, Any] = {"modality": "text"}
+        for key in batch[0]:
+            padded = np.full((len(batch), longest), self._padding[key], dtype=np.int64)
+            for row, one in zip(padded, batch, strict=True):
+                row[self._place(len(one[key]))] = one[key]
+            features[key] = torch.from_numpy(padded).to(self.device)
         with torch.inference_mode():
-            with self._tokenizing:
-                features = self._model.preprocess(batch, prompt=self._prompt or None)
-            placed = {key: one.to(self.device) if hasattr(one, "to") else one for key, one in features.items()}
-            scores: np.ndarray = self._model(placed)["scores"].float().reshape(len(batch)).cpu().numpy()
+            scores: np.ndarray = self.model(features)["scores"].float().reshape(len(batch)).cpu().numpy()
         return scores
+
+    def _place(self, length: int) -> slice:
+        """Where a row's tokens stand among its padding."""
+        return slice(0, length) if self.model.tokenizer.padding_side == "right" else slice(-length, None)
 
 
 def load_pair_scorer(name: str, device: str | None = None, **given: Any) -> PairScorer:

@@ -1,0 +1,105 @@
+"""Reranking by a cross-encoder beside the bare forward passes of the same model on the same batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.bench.fresh_process import in_fresh_process
+from rnnreranker.bench.summaries import in_pairs, judged
+from rnnreranker.encode.cross import BATCH_TOKENS, PairScorer
+from rnnreranker.method import Inputs, make_params
+from rnnreranker.rerank import make_reranker
+from rnnreranker.runs import Run
+
+BOUND = 1.15
+WORDS = 2000  # of the vocabulary, each a token
+LENGTHS = (30, 151)  # words of a document
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def pairs(models: tuple[tuple[int, int], ...], candidates: int, times: int) -> list[dict[str, Any]]:
+    """A row a model of (layers, width), each in a process and with a cache folder of its own, see `measured`."""
+    rows: list[dict[str, Any]] = []
+    if importlib.util.find_spec("sentence_transformers") is None:
+        return rows
+    for layers, width in models:
+        with tempfile.TemporaryDirectory() as folder:
+            given = {"folder": folder, "layers": layers, "width": width, "candidates": candidates, "times": times}
+            found = in_fresh_process(__name__, "measured", {"RNNRERANKER_HOME": folder}, **given)
+        row = {"layers": layers, "width": width, "candidates": candidates, "batch_tokens": BATCH_TOKENS}
+        speed = {"bare_pairs_s": candidates / found["base"], "rerank_pairs_s": candidates / found["other"]}
+        spread = {key: found[key] for key in ("ratio", "low", "high", "pairs")}
+        rows.append(judged(row | speed | spread, "ratio", BOUND))
+    return rows
+
+
+def measured(folder: str, layers: int, width: int, candidates: int, times: int) -> dict[str, float]:
+    """The reranker, everything but its loading included (other), against bare passes (base): a `Ratio` as a dict.
+
+    Every measured rerank is of a query of its own, so that no kept score is found.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    write_model(Path(folder) / "model", layers, width)
+    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{folder}/model"})
+    rng = np.random.default_rng(0)
+    texts = {f"d{row}": _words(rng, int(rng.integers(*LENGTHS))) for row in range(candidates)}
+    topics: dict[str, str] = {}
+    reranker: Any = make_reranker("cross-encoder", Inputs(topics=topics, texts=texts), params, threads=1)
+
+    def rerank() -> None:
+        qid = f"q{len(topics)}"
+        topics[qid] = _words(rng, 7)
+        reranker.rerank(Run.from_dict({qid: {docid: float(row) for row, docid in enumerate(texts)}}))
+
+    return dataclasses.asdict(in_pairs(_bare(reranker.scorers[0], rerank), rerank, times, time.process_time))
+
+
+def write_model(folder: Path, layers: int, width: int) -> None:
+    """A BERT for sequence classification with one label, made-up weights and a vocabulary of WORDS words."""
+    import transformers
+
+    folder.mkdir()
+    words = [*SPECIAL, *(f"w{number}" for number in range(WORDS))]
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    config = transformers.BertConfig(
+        vocab_size=len(words), num_hidden_layers=layers, hidden_size=width,
+        num_attention_heads=max(2, width // 32), intermediate_size=4 * width,
+    )  # fmt: skip
+    config.num_labels = 1
+    transformers.logging.disable_progress_bar()
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=512).save_pretrained(folder)
+
+
+def _bare(scorer: PairScorer, rerank: Any) -> Any:
+    """The forward passes of a rerank, on the batches of token numbers that it makes."""
+    import torch
+
+    batches: list[dict[str, Any]] = []
+
+    def note(_: Any, given: tuple[dict[str, Any]]) -> None:
+        batches.append({key: one.clone() for key, one in given[0].items() if hasattr(one, "clone")})
+
+    hook = scorer.model.register_forward_pre_hook(note)
+    rerank()
+    hook.remove()
+
+    def work() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                scorer.model.model(**batch)
+
+    return work
+
+
+def _words(rng: np.random.Generator, count: int) -> str:
+    return " ".join(f"w{number}" for number in rng.integers(0, WORDS, count))
