@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.papers.matrix import use_with_folders
+from rnnreranker.regress import runner
 from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.model_names import use_with_folders
 from rnnreranker.regress.page import spec_page
 from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.spec import Use
+from rnnreranker.runs import Run
+from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world
 
 OWN = """\
 schema: 3
@@ -190,3 +193,61 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     train = steps[steps.index(mined) + 1]
     assert train.value("--negatives") == str(mined.output)
     assert train.value("--labels") == ""
+
+
+TRAINED = """\
+schema: 3
+name: own
+title: A spec
+about: Nothing much.
+query_sets:
+  paragraphs: {topics: topics.tsv, qrels: paragraphs.txt}
+measures: [RR@10]
+hits: 30
+indexes:
+  untrained: {documents: documents.jsonl, parts: {impact: {encoder: ./masked}}}
+  splade: {documents: documents.jsonl, parts: {impact: {encoder: {model: max}}}}
+models:
+  max: &max
+    documents: documents.jsonl
+    candidates: untrained
+    first: {impact: {}}
+    labels: {teacher: {teacher: cross-encoder, teacher_model: ./cross, normalization: none, boost: 1, n_max: none}}
+    start: ./masked
+    train: {sparse: {loss: margin-mse, max_steps: 3, batch_size: 4}}
+    topics: topics.tsv
+    qrels: qrels.txt
+  small: {<<: *max, candidates: splade, labels: {hard: {}}, start: ./cross, train: {cross: {max_steps: 3, group_size: 4}}}
+conditions:
+  first: {title: First, retrieve: {impact: {}}, index: splade, query_sets: [none]}
+  both: {title: Both, rerank: {ensemble: {cross_encoders: [./cross, {model: small}], context: 20}}, of: first, index: splade, query_sets: [none]}
+  fused: {title: Fused, fuse: {mean-zero: {}}, of: [first, both], query_sets: [none]}
+  documents: {title: Documents, aggregate: {maxp: {passages: mapping.tsv}}, of: fused}
+"""  # noqa: E501
+
+
+@pytest.mark.slow
+def test_models_are_trained_used_and_their_passages_made_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text_world(tmp_path)
+    make_masked(_new(tmp_path / "masked"))
+    make_cross_encoder(tmp_path / "cross")
+    docids = list(make_documents())
+    (tmp_path / "mapping.tsv").write_text("".join(f"{docid}\tp{n // 4}\n" for n, docid in enumerate(docids)))
+    best = {one.qid: one.docids[0] for one in make_text_labels()}
+    for name, of in (("qrels", lambda docid: docid), ("paragraphs", lambda docid: f"p{docids.index(docid) // 4}")):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{qid} 0 {of(docid)} 1\n" for qid, docid in best.items()))
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(read_spec(write(tmp_path, TRAINED)), Path("runs"))
+    assert runner.run_plan(plan, 1) == {}
+    fused, found = (Run.read(f"runs/own/{name}.paragraphs.txt") for name in ("fused", "documents"))
+    of = {docid: f"p{number // 4}" for number, docid in enumerate(docids)}
+    for qid in found:
+        assert found.ranked(qid) == list(dict.fromkeys(of[docid] for docid in fused.ranked(qid)))
+    assert (tmp_path / "runs" / "models" / "small" / "training.json").is_file()
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
