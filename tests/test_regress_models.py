@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.model_names import use_with_folders
 from rnnreranker.regress.page import spec_page
 from rnnreranker.regress.plan import Plan, make_plan
+from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.spec import Use
 from rnnreranker.runs import Run
 from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world
@@ -137,6 +139,7 @@ def test_settings_are_shown_as_commands_take_them() -> None:
     assert use_with_folders(use).params == {"cross_encoders": "a,runs/models/b", "context": 5}
 
 
+HARD, DEEP = "    labels: {hard: {}}\n", "    labels: {hard: {depth: 100}}\n"
 NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
 
 
@@ -157,9 +160,12 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
         ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
         ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
         ("    candidates: words\n", "", r"ml:13: max: give `candidates`, the index that"),
+        (DEEP, NEGATIVES.replace("negatives: 7", "context: 0"), r"ml:25: context=0: expected an"),
+        (DEEP, NEGATIVES.replace("s: 7", "s_: 7"), r"ml:25: negatives has no option negatives_"),
+        (HARD, NEGATIVES.replace("none", "margin"), r"ml:14: max: the filter margin needs an `index`"),
         ("labels: {hard: {}}", "labels: {hard: {}}\n" + NEGATIVES, r"ml:13: max: give either `labels` or `neg"),
-        ("    labels: {hard: {depth: 100}}\n", NEGATIVES, r"ml:23: index splade: has no vectors to filter neg"),
-        ("    labels: {hard: {depth: 100}}\n", NEGATIVES.replace("none", "nun"), r"ml:25: filter='nun': expected"),
+        (DEEP, NEGATIVES.replace("none", "rnn"), r"ml:23: index splade: has no vectors to filter neg"),
+        (DEEP, NEGATIVES.replace("none", "nun"), r"ml:25: filter='nun': expected"),
         ("start: {model: small}", "start: {model: large}", r"ml:32: cyclic steps: large → large"),
         ("start: distilbert-base-uncased", "start: {model: small}", r"ml:\d+: cyclic steps: splade → max → small"),
         ("start: distilbert-base-uncased", "start: [a]", r"ml:18: max: start \['a'\]: expected a name or \{model"),
@@ -182,7 +188,7 @@ def test_a_query_encoder_needs_vectors_and_labels(tmp_path: Path) -> None:
 
 
 def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
-    text = OWN.replace("    labels: {hard: {depth: 100}}\n", NEGATIVES.replace("none", "rnn"))
+    text = OWN.replace(DEEP, NEGATIVES.replace("none", "rnn"))
     text = text.replace("    index: splade\n    first", "    index: dense\n    candidates: splade\n    first")
     text = text.replace("indexes:\n", "indexes:\n  dense: {documents: cranfield, parts: {dense: {encoder: minilm}}}\n")
     steps = plan_of(tmp_path, "one", "passages", text.replace(", query_sets: [none]", "")).steps
@@ -190,6 +196,13 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     assert mined.value("--filter") == "rnn"
     assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.txt"
     assert mined.value("--index") == "runs/indexes/cranfield.dense"
+    [unfiltered] = [
+        step for step in plan_of(tmp_path, "first", text=OWN.replace(HARD, NEGATIVES)).steps
+        if step.module == "negatives"
+    ]  # fmt: skip
+    assert unfiltered.argv[2:4] == ("--documents", "cranfield")
+    for step in [*steps, unfiltered]:
+        importlib.import_module(module_of(step.module))._parser().parse_args(step.argv)
     train = steps[steps.index(mined) + 1]
     assert train.value("--negatives") == str(mined.output)
     assert train.value("--labels") == ""

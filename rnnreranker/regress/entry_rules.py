@@ -85,6 +85,7 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
     source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
     dense = entry.index in indexes and "dense" in indexes[entry.index].parts
     reads_texts = entry.train.name != "query"
+    filtered = entry.negatives.name if entry.negatives and entry.negatives.name != "none" else ""
     for wrong, key, said in (
         (bool(entry.labels) == bool(entry.negatives), "", "give either `labels` or `negatives`"),
         (not reads_texts and entry.negatives, "negatives", "a query encoder is trained on `labels`"),
@@ -94,7 +95,8 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         (reads_texts and not entry.start, "", "give `start`, the model that the training begins with"),
         (not isinstance(entry.start, str | dict), "start", f"start {entry.start!r}: expected a name or {{model: ID}}"),
         (entry.index in indexes and not dense and not reads_texts, "index", "has no encoder that could be trained"),
-        (entry.negatives and entry.index in indexes and not dense, "index", "has no vectors to filter negatives by"),
+        (filtered and entry.documents, "documents", f"the filter {filtered} needs an `index` with vectors"),
+        (filtered and entry.index in indexes and not dense, "index", "has no vectors to filter negatives by"),
         (entry.validation and set(entry.validation) != {"topics", "qrels"}, "validation", "expected topics and qrels"),
     ):
         if wrong:

@@ -138,8 +138,20 @@ def check_negatives(use: Use) -> None:
         InputError: no such filter, options that it does not have, values out of range.
     """
     from rnnreranker.negatives.params import NegativeParams
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.rnn.params import OF_THE_RUN
 
-    _check_fields("negatives", use.params | {"filter": use.name}, NegativeParams)
+    of_mining = {name: value for name, value in use.params.items() if name in hints_of(NegativeParams)}
+    _check_fields("negatives", of_mining | {"filter": use.name}, NegativeParams)
+    known = [name for name in hints_of(RnnParams) if name not in OF_THE_RUN]
+    rest = {name: value for name, value in use.params.items() if name not in of_mining}
+    if unknown := [
+        f"{name}; {nearest(str(name), [*hints_of(NegativeParams), *known])}" for name in rest if name not in known
+    ]:
+        raise InputError(f"negatives has no option {', no option '.join(unknown)}")
+    _check_fields("negatives", rest, RnnParams)
+    if use.preset:
+        RnnParams.named(use.preset)
 
 
 def check_training(use: Use) -> None:

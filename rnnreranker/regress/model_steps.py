@@ -72,14 +72,16 @@ class ModelSteps(IndexSteps):
     def _negatives(self, model: Model) -> Path:
         """The mined negatives of a model's training queries."""
         assert model.negatives is not None
-        index = self.spec.index(model.index)
-        name, files = self.index(index)
+        source, files = self._source(model)
         run = self.candidates(model, model.topics)
         mined, named = self.resolved(model.negatives)
-        made = self.folder / "models" / f"{model.id}.parquet"
-        argv = ["--run", str(run), "--index", name, "--topics", model.topics, "--qrels", model.qrels]
-        argv += [*self.encoder(index), "--filter", mined.name, *arguments(mined), "--output", str(made)]
-        self.add("negatives", argv, made, [run, *files, *named], self.first_needs(index))
+        made, needs, encoder = self.folder / "models" / f"{model.id}.parquet", {}, []
+        if model.index:
+            index = self.spec.index(model.index)
+            encoder, needs = self.encoder(index), self.first_needs(index)
+        argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
+        argv += ["--filter", mined.name, *arguments(mined), "--output", str(made)]
+        self.add("negatives", argv, made, [run, *files, *named], needs)
         return made
 
     def _source(self, model: Model) -> tuple[list[str], list[Path]]:
