@@ -262,7 +262,8 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
 
 def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
-    from rnnreranker.study.trial import Setting, run_trial
+    from rnnreranker.study.query_setting import QuerySetting
+    from rnnreranker.study.trial import run_trial
     from rnnreranker.vectors import QueryVectors
 
     vectors = np.load(collection / "index" / "vectors.npy")
@@ -270,7 +271,7 @@ def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
     tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
     for protocol, expected in (("trec", {"q0": 0.0, "q1": 1.0}), ("lenient", {"q0": 1.0, "q1": 1.0})):
-        setting = Setting(
+        setting = QuerySetting(
             *(str(collection / "index"), "tiny", queries, Run.from_dict({}), qrels, "RR", protocol),
             *(RnnParams(), LabelParams()),
         )

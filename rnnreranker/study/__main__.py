@@ -11,21 +11,28 @@ from typing import Any
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
-from rnnreranker.method import names
+from rnnreranker.method import fields_of, find, names
+from rnnreranker.settings import Params, flag
 from rnnreranker.study.arms import SMOOTHING
+from rnnreranker.study.text_arms import MODELS
 from rnnreranker.tables import interval, print_table
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.params import TrainParams, settings_for
 
-KINDS = ("labels", "losses", "candidates")
-DEFAULTS: dict[str, Any] = {"epochs": 4.0, "candidates": 100, "batch_size": 16}
+ARMS = {"labels": "query", "losses": "query", "candidates": "query", **MODELS}  # what is compared → the model trained
+DEFAULTS: dict[str, Any] = {"epochs": 4.0, "candidates": 100, "batch_size": 16}  # of query encoders
+KIND = "trained-model"  # of method
 EPILOG = """Without --test-topics, queries are cut into folds: every query is tested by an encoder trained on one random
 positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
+Arms of query encoders: labels, losses, candidates. Of cross-encoders, which rerank the last of --first-stages:
+pair-losses, negatives. Of sparse encoders, which search the collection: regularisation.
 
 examples:
   python -m rnnreranker.study --index my-index --topics cranfield --qrels cranfield --protocol binary \\
       --output study.json
   python -m rnnreranker.study --index pydoc --topics pydoc/train --qrels pydoc/train --test-topics pydoc \\
       --test-qrels pydoc --output study.json
+  python -m rnnreranker.study --index my-index --topics train.tsv --qrels train-qrels.txt --test-topics test.tsv \\
+      --test-qrels qrels.txt --arms negatives --encoder minilm --output study.json
 """
 
 
@@ -36,15 +43,12 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("--test-topics and --test-qrels go together; only one was given")
     from rnnreranker.files import check_writable
     from rnnreranker.record import of_command, write_records
-    from rnnreranker.study.loaded import load_study
 
     check_writable(args.output)
-    params = command.chosen(args, TrainParams, base=TrainParams(**DEFAULTS))
-    loaded = load_study(args, params)
     begun = time.perf_counter()
-    result = _run(args, loaded, params)
+    result, inputs = _of_queries(args) if ARMS[args.arms] == "query" else _of_texts(args)
     about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs")}
-    about |= {"begun": begun, "inputs": {"index": loaded.fingerprint}}
+    about |= {"begun": begun, "inputs": inputs}
     write_records(args.output, [of_command("study", args.arms, result, **about)])
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
@@ -57,13 +61,16 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str, Any]:
+def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a study of query encoders found, and what it read."""
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
-    from rnnreranker.study.comparisons import by_query, chosen_steps, curves, positives, study_rows
+    from rnnreranker.study.comparisons import positives
+    from rnnreranker.study.loaded import load_study
     from rnnreranker.study.trainings import choose_rates, run_arms
 
-    work = Path(args.work or f"{args.output}.trials")
-    setting, tasks = loaded.setting, loaded.tasks
+    params, _ = _settings(args, TrainParams(**DEFAULTS))
+    loaded = load_study(args, params)
+    setting, tasks, work = loaded.setting, loaded.tasks, _work(args)
     rates: dict[str, Any] = {}
     sides = {"hard": Side(params), "evidence": Side(params)}
     if args.learning_rates:
@@ -79,6 +86,46 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
     else:
         arms = candidate_arms(sides["hard"], args.counts)
     records = run_arms(setting, tasks, [None, *arms], work, args.jobs)
+    about = {
+        "params": {name: side.to_dict() for name, side in sides.items()},
+        "rnn": setting.rnn.to_dict(),
+        "labels": setting.labels.to_dict(),
+        "rates": rates,
+        "positives": positives(records),
+    }
+    return _outcome(args, loaded, records, about), {"index": loaded.fingerprint}
+
+
+def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a study of cross-encoders or sparse encoders found, and what it read."""
+    from rnnreranker.study.comparisons import words
+    from rnnreranker.study.text_arms import text_arms
+    from rnnreranker.study.text_loaded import load_text_study
+    from rnnreranker.study.trainings import run_arms
+
+    model = ARMS[args.arms]
+    params, loss = _settings(args, find(KIND, model).Params())
+    arms = text_arms(args.arms, params, args.first_stages, args.factors)
+    loaded = load_text_study(args, params, arms)
+    records = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
+    about = {
+        "model": model,
+        "encoder": args.encoder,
+        "first_stages": list(args.first_stages),
+        "test_candidates": args.test_candidates,
+        "params": params.to_dict() | loss.to_dict(),
+        "words": words(records),
+    }
+    others = {arm.name: arm.others for arm in arms}
+    return _outcome(args, loaded, records, about, others), loaded.fingerprints
+
+
+def _outcome(
+    args: argparse.Namespace, loaded: Any, records: Any, about: dict[str, Any], others: Any = None
+) -> dict[str, Any]:
+    from rnnreranker.study.comparisons import by_query, chosen_steps, curves, study_rows
+
+    tasks = loaded.tasks
     return {
         "arms": args.arms,
         "title": args.title or args.topics,
@@ -86,20 +133,35 @@ def _run(args: argparse.Namespace, loaded: Any, params: TrainParams) -> dict[str
         "seeds": args.seeds,
         "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
         "validation_queries": len(tasks[0].validation),
-        "params": {name: side.to_dict() for name, side in sides.items()},
-        "rnn": setting.rnn.to_dict(),
-        "labels": setting.labels.to_dict(),
-        "rates": rates,
-        "rows": study_rows(records, loaded.groups),
+        **about,
+        "rows": study_rows(records, loaded.groups, others),
         "queries": by_query(records),
         "curves": curves(records),
-        "positives": positives(records),
         "steps": chosen_steps(records),
     }
 
 
+def _settings(args: argparse.Namespace, base: Any) -> tuple[Any, Params]:
+    """The settings of the trainings, and of the loss that they name."""
+    typed = command.given_of(args, KIND) | command.given_of(args, "loss")
+    own = {field.name for field in fields_of(find(KIND, ARMS[args.arms]))}
+    of_losses = set(command.given_of(args, "loss"))
+    if foreign := [name for name in typed if name not in own | of_losses]:
+        raise InputError(f"{flag(foreign[0])}: is not for --arms {args.arms}, which trains a model {ARMS[args.arms]}")
+    if "seed" in typed:
+        raise InputError("--seed: a study draws its own; give --seeds, how many trainings of every arm")
+    if args.loss is None:  # an arm sets it, and takes of the others' parameters its own
+        typed = {name: value for name, value in typed.items() if name in own}
+    with command.naming_flags(typed):
+        return settings_for(type(base), typed, base=base)
+
+
+def _work(args: argparse.Namespace) -> Path:
+    return Path(args.work or f"{args.output}.trials")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = command.parser("study", "Train a query encoder in every way, several times, and compare.", EPILOG)
+    parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG)
     parser.add_argument("--index", required=True, help="folder, or `pydoc`")
     parser.add_argument("--topics", required=True, help="of training (and test): file, ir_datasets id, `pydoc/train`")
     parser.add_argument("--qrels", required=True, help="judgements of --topics")
@@ -107,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test-qrels", help="judgements of --test-topics")
     parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was found")
     parser.add_argument("--title", help="of the page's section (default: --topics)")
-    parser.add_argument("--arms", choices=KINDS, default="labels", help="what is compared (default: labels)")
+    parser.add_argument("--arms", choices=tuple(ARMS), default="labels", help="what is compared (default: labels)")
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -124,15 +186,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--counts", type=command.positive, nargs="+", default=[10, 50, 200], metavar="N", help="--arms candidates"
     )
+    parser.add_argument(
+        "--first-stages",
+        nargs="+",
+        choices=names("retriever"),
+        default=("bm25", "impact"),
+        metavar="RETRIEVER",
+        help="where negatives come from; cross-encoders rerank the last in the test (default: bm25 impact)",
+    )
+    parser.add_argument(
+        "--test-candidates", type=command.positive, default=100, metavar="N", help="reranked in the test (default: 100)"
+    )
+    parser.add_argument(
+        "--factors", type=float, nargs="+", default=[0.1, 1, 10], metavar="F", help="--arms regularisation: of lambda"
+    )
     parser.add_argument("--relevant", type=command.positive, default=1, help="grades from here on are positive")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="of the test (default: trec)")
     parser.add_argument("--measures", default="nDCG@10 RR@10 R@100", help="default: nDCG@10 RR@10 R@100")
     parser.add_argument("--context", type=command.positive, default=60, help="N of the labels (default: 60)")
-    parser.add_argument("--encoder", help="to fine-tune (default: the one that made the index)")
+    parser.add_argument("--encoder", help="to train (of queries, default: the one that made the index)")
     parser.add_argument("--work", metavar="DIR", help="records of trials, for going on (default: OUTPUT.trials)")
     parser.add_argument("--jobs", type=command.positive, default=1, help="trainings at a time (default: 1)")
     settings = parser.add_argument_group("training, where the study does not set it")
-    command.add_dataclass_flags(settings, TrainParams, skip=("seed",))
+    command.add_method_flags(settings, KIND)
     command.add_method_flags(settings, "loss")
     return parser
 

@@ -64,6 +64,10 @@ class Arm:
     method: str
     side: Side
 
+    def described(self, task: Task) -> list[Any]:
+        """The method of labels and the parameters of the training on a task."""
+        return [self.method, self.side.params_of(task).to_dict()]
+
 
 def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING) -> list[Arm]:
     """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.

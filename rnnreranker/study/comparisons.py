@@ -16,18 +16,21 @@ RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks be
 Records = Sequence[Mapping[str, Any]]
 
 
-def study_rows(records: Records, groups: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def study_rows(
+    records: Records, groups: Mapping[str, str] | None = None, others: Mapping[str, Sequence[str]] | None = None
+) -> list[dict[str, Any]]:
     """One row an arm, a measure and a group of test queries.
 
     Args:
         records: of `run_trial`, all arms over the same tasks.
         groups: test query → group; every group is reported beside all queries.
+        others: arm → those that it is compared with; None = every trained arm with `base`, every smoothing arm with
+            CODER under the same hyperparameters.
 
     Returns:
         Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and, where another arm
-        is compared with, `against` → {difference, low, high (95%, bootstrap over queries), p (paired t-test), p_holm}:
-        every trained arm with `base`, every smoothing arm with CODER under the same hyperparameters. Holm's correction
-        is over all comparisons of a measure and group.
+        is compared with, `against` → {difference, low, high (95%, bootstrap over queries), p (paired t-test), p_holm}.
+        Holm's correction is over all comparisons of a measure and group.
 
     Raises:
         InputError: arms that were not tested on the same queries.
@@ -44,7 +47,7 @@ def study_rows(records: Records, groups: Mapping[str, str] | None = None) -> lis
         chosen = [qid for qid in qids if group is None or (groups or {}).get(qid) == group]
         for measure in measures:
             columns = {arm: np.array([values[arm, measure][qid] for qid in chosen]) for arm in arms}
-            rows += _compared(columns, measure, group or "all")
+            rows += _compared(columns, measure, group or "all", others)
     return rows
 
 
@@ -63,7 +66,7 @@ def other_side(arm: str, arms: Sequence[str]) -> list[str]:
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
-    """Arm → step, loss, kl, RR@10, nDCG@10 of validation, each a list: means over the arm's trainings by validation.
+    """Arm → step, loss, RR@10, nDCG@10, … of validation, each a list: means over the arm's trainings by validation.
 
     Trainings on folds of unequal size differ by a step or so; the steps are means as well.
     """
@@ -73,7 +76,8 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
         length = min(map(len, histories))
         found[arm] = {
             name: np.mean([[entry[name] for entry in history[:length]] for history in histories], axis=0).tolist()
-            for name in ("step", "loss", "kl", "RR@10", "nDCG@10")
+            for name in histories[0][0]
+            if name != "inverse_temperature"
         }
     return found
 
@@ -104,6 +108,15 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     return found
 
 
+def words(records: Records) -> dict[str, dict[str, float]]:
+    """Arm → the use of words in the test (see `WordUse`), means over its trainings; empty where none has any."""
+    found: dict[str, list[Mapping[str, float]]] = {}
+    for record in records:
+        if "words" in record:
+            found.setdefault(record["arm"] or BASE, []).append(record["words"])
+    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in found.items()}
+
+
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -132,8 +145,11 @@ def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
     return {key: {qid: float(np.mean(found)) for qid, found in column.items()} for key, column in gathered.items()}
 
 
-def _compared(columns: Mapping[str, np.ndarray], measure: str, group: str) -> list[dict[str, Any]]:
-    pairs = [(arm, other) for arm in columns for other in other_side(arm, list(columns))]
+def _compared(
+    columns: Mapping[str, np.ndarray], measure: str, group: str, others: Mapping[str, Sequence[str]] | None
+) -> list[dict[str, Any]]:
+    compared = others or {arm: other_side(arm, list(columns)) for arm in columns}
+    pairs = [(arm, other) for arm in columns for other in compared.get(arm, ())]
     tests = [paired_t_test(columns[arm], columns[other]) for arm, other in pairs]
     corrected = holm(tests) if tests else []
     rows = []

@@ -6,11 +6,10 @@ import argparse
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rnnreranker.command import given_of
-from rnnreranker.study.tasks import Task, fold_tasks, transfer_task
-from rnnreranker.study.trial import Setting
+from rnnreranker.study.query_setting import QuerySetting
+from rnnreranker.study.tasks import Task, tasks_of
 from rnnreranker.train.params import TrainParams
 
 
@@ -25,7 +24,7 @@ class Loaded:
         fingerprint: of the document vectors.
     """
 
-    setting: Setting
+    setting: QuerySetting
     tasks: list[Task]
     groups: Mapping[str, str]
     fingerprint: str
@@ -53,17 +52,11 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     index = open_index(args.index)
     encoder, said = trained_encoder(args, index)
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
-    tested, seeds = qrels, range(args.seeds)
-    about: dict[str, Any] = {"share": params.validation_share, "relevant": args.relevant}
-    if args.test_topics:
-        test_topics, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
-        tasks = [transfer_task(topics, qrels, test_topics, tested, seed, **about) for seed in seeds]
-    else:
-        tasks = [task for seed in seeds for task in fold_tasks(topics, qrels, args.folds, seed, **about)]
+    tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
     texts = tasks[0].topics
     queries = query_vectors(args, index, texts, threads=args.jobs)
     deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
-    setting = Setting(
+    setting = QuerySetting(
         args.index,
         encoder,
         queries,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -114,6 +115,26 @@ def transfer_task(
         tuple(tested),
         {qid: SEEN if of_test[qid] & seen else UNSEEN for qid in tested},
     )
+
+
+def tasks_of(
+    args: argparse.Namespace, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
+) -> tuple[list[Task], pandas.DataFrame]:
+    """Every task with every seed of a study's arguments, and the judgements of their test queries.
+
+    Raises:
+        InputError: test topics that cannot be read, no query with a positive, more folds than queries.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+
+    seeds, relevant = range(args.seeds), args.relevant
+    if not args.test_topics:
+        folds = (fold_tasks(topics, qrels, args.folds, seed, share=share, relevant=relevant) for seed in seeds)
+        return [task for tasks in folds for task in tasks], qrels
+    other, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
+    transfers = [transfer_task(topics, qrels, other, tested, seed, share=share, relevant=relevant) for seed in seeds]
+    return transfers, tested
 
 
 def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:

@@ -10,9 +10,10 @@ import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.process.interrupts import left_to_this_process
-from rnnreranker.study.arms import Arm, Side
+from rnnreranker.study.arms import Arm as LabelArm
+from rnnreranker.study.arms import Side
 from rnnreranker.study.tasks import Task
-from rnnreranker.study.trial import Setting, run_trial
+from rnnreranker.study.trial import Arm, Setting, run_trial
 from rnnreranker.train.params import TrainParams
 
 CHOICE = "nDCG@10"  # of the validation queries
@@ -63,7 +64,7 @@ def choose_rates(
         The parameters with these rates, and by task name `rate`, the one taken, and `validation`: learning rate → mean
         nDCG@10 of the validation queries over the seeds.
     """
-    arms = [Arm(f"{method}, {rate:g}", method, Side(params).replaced(learning_rate=rate)) for rate in rates]
+    arms = [LabelArm(f"{method}, {rate:g}", method, Side(params).replaced(learning_rate=rate)) for rate in rates]
     records = run_arms(setting, tasks, arms, folder, jobs)
     chosen: dict[str, dict[str, Any]] = {}
     for name in sorted({task.name for task in tasks}):

@@ -1,0 +1,118 @@
+"""What a study of models that read texts works on, from the arguments of its command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.command import given_of
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+from rnnreranker.method import Inputs, find
+from rnnreranker.study.tasks import Task, tasks_of
+from rnnreranker.study.text_arms import MODELS, TextArm
+from rnnreranker.study.text_setting import CrossSetting, SparseSetting, TextSetting
+from rnnreranker.train.group_params import GroupParams
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting)}
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedTexts:
+    """A study that can be run.
+
+    Attributes:
+        setting: what all trials share.
+        tasks: every task with every seed.
+        groups: test query → group; empty where there are none.
+        fingerprints: of what was read, by name.
+    """
+
+    setting: TextSetting
+    tasks: list[Task]
+    groups: Mapping[str, str]
+    fingerprints: dict[str, str]
+
+
+def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequence[TextArm]) -> LoadedTexts:
+    """Read topics, judgements and documents, cut tasks, and retrieve the candidates of all topics.
+
+    Args:
+        args: of the command.
+        params: of the trainings; their `validation_share` is held out.
+        arms: what is trained; the filter of one asks for document vectors.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, no --encoder, an index without the parts.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.evaluate.measures import deepest_cutoff
+    from rnnreranker.index.texts import documents_of
+    from rnnreranker.search.indexes import open_index
+
+    if not args.encoder:
+        raise InputError(f"--arms {args.arms}: --encoder is missing: the model that the trainings begin with")
+    stages = tuple(args.first_stages)
+    needs = {need for name in stages for need in find("retriever", name).needs} - {"topics", "query vectors"}
+    filtered = any(arm.filter != "none" for arm in arms)
+    index = open_index(args.index, needs=needs | ({"vectors"} if filtered else set()))
+    topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
+    tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
+    texts = tasks[0].topics
+    queries = _query_vectors(args, index, texts) if filtered or "dense" in stages else None
+    inputs = Inputs(
+        topics=texts,
+        words=lambda: index.lucene,
+        impacts=lambda: index.impacts,
+        vectors=lambda: index.vectors,
+        query_vectors=queries,
+    )
+    depth = max(params.depth, args.test_candidates, params.validation_candidates)
+    runs = {name: _retrieved(name, inputs, depth, args.jobs) for name in stages}
+    documents = {document.docid: document.text for document in documents_of(_folder(index))}
+    setting = SETTINGS[MODELS[args.arms]](
+        args.encoder,
+        runs,
+        stages[-1],
+        documents,
+        fingerprint(list(documents.items())),
+        tested,
+        args.measures,
+        args.protocol,
+        queries if filtered else None,
+        index.vectors if filtered else None,
+        max(args.test_candidates, deepest_cutoff(args.measures)),
+        given_of(args, "loss"),
+    )
+    return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
+
+
+def _retrieved(name: str, inputs: Inputs, depth: int, threads: int) -> Run:
+    retriever = find("retriever", name)(inputs, threads=threads)
+    retriever.check()
+    found: Run = retriever.retrieve(depth)
+    return found
+
+
+def _query_vectors(args: argparse.Namespace, index: Index, topics: Mapping[str, str]) -> QueryVectors:
+    """The vectors of all topics by the encoder that made the index: --encoder is what is trained."""
+    from rnnreranker.search.inputs import query_vectors
+
+    own = argparse.Namespace(encoder=None, topics=args.topics)
+    return query_vectors(own, index, topics, threads=args.jobs)
+
+
+def _folder(index: Index) -> Path:
+    """Where the texts of an index are: beside its parts."""
+    if (found := index.dense or index.impact) is None or not found.is_dir():
+        raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
+    return found
