@@ -28,6 +28,7 @@ from rnnreranker.train.__main__ import main
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.group_training import train_on_groups
 from rnnreranker.train.groups import Group
+from rnnreranker.train.largest_logits import largest_logits
 from rnnreranker.train.sparse_params import SparseParams
 from rnnreranker.train.training import Trained
 
@@ -90,6 +91,35 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str) 
     assert losses["document_regularizer_loss"].item() == pytest.approx(0.2 * (weights.mean(0) ** 2).sum(), rel=1e-5)
     expected = 0.3 * (queries.mean(0) ** 2).sum() if architecture == "max" else 0.0
     assert losses["query_regularizer_loss"].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_largest_logits_have_the_gradients_of_a_plain_computation() -> None:
+    rng = torch.Generator().manual_seed(3)
+    given = [torch.randn(shape, generator=rng, dtype=torch.float64) for shape in ((3, 5, 4), (200, 4), (200,))]
+    attention = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
+    upstream = torch.randn((3, 200), generator=rng, dtype=torch.float64)
+    gradients = []
+    for plain in (True, False):
+        hidden, weight, bias = (one.clone().requires_grad_() for one in given)
+        if plain:
+            logits = torch.nn.functional.linear(hidden, weight, bias)
+            found = logits.masked_fill(attention.unsqueeze(2) == 0, -torch.inf).max(dim=1).values
+        else:
+            found = largest_logits(hidden, attention, weight, bias)
+        (torch.log1p(torch.relu(found)) * upstream).sum().backward()
+        gradients.append([found.detach(), *(one.grad for one in (hidden, weight, bias))])
+    for one, other in zip(*gradients, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+    assert (gradients[0][1][1, 2:] == 0).all()
+
+
+def test_a_head_that_does_more_than_one_layer_is_refused(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.bert.modeling_bert import BertLMPredictionHead
+
+    forward = BertLMPredictionHead.forward
+    monkeypatch.setattr(BertLMPredictionHead, "forward", lambda self, states: forward(self, states) + 1)
+    with pytest.raises(InputError, match="its words have no weights by one linear layer"):
+        learner(tiny, QUICK)
 
 
 def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:

@@ -57,6 +57,7 @@ class GroupTrainer:
         self.learner, self.encoder, self.held_out = learner, learner.model, held_out
         self.params, self.ranking = params, ranking
         self.best = Best(self)
+        self.validations: dict[int, Validation] = {}  # by step, of this process
         self.groups_seen, self.seconds_aside = 0, 0.0  # trained on; spent on validations and checkpoints
         super().__init__(
             model=learner.model,
@@ -80,7 +81,8 @@ class GroupTrainer:
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate, and log."""
-        metrics = {f"eval_{name}": value for name, value in self.validation().measures.items()}
+        found = self.validations[int(self.state.global_step)] = self.validation()  # type: ignore[attr-defined]
+        metrics = {f"eval_{name}": value for name, value in found.measures.items()}
         self.log(dict(metrics))  # type: ignore[attr-defined]
         trainer: Any = self
         trainer.control = self.callback_handler.on_evaluate(  # type: ignore[attr-defined]

@@ -78,8 +78,8 @@ def train_on_groups(
     )
     resumed = resume_from(place, belongs) if checkpoints else None
     trainer = trainer_of(learner, groups, inputs.checked, params, chosen, place, checkpoints, device)
-    before = trainer.validation()
     if resumed:
+        trainer.validations[0] = trainer.validation()
         trainer.best.load(resumed)
     begun = time.perf_counter()
     if resumed and trainer.best.ended:
@@ -88,7 +88,7 @@ def train_on_groups(
         trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
     seconds = time.perf_counter() - begun - trainer.seconds_aside
     trainer.best.put_back()
-    after = trainer.validation()
+    before, after = trainer.validations[0], trainer.validations.get(trainer.best.step) or trainer.validation()
     history, steps = history_of(trainer, list(after.measures)), int(trainer.state.global_step)
     record: dict[str, Any] = {
         "model": model,

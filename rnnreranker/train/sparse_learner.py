@@ -20,17 +20,20 @@ from sentence_transformers.sparse_encoder.modules import SpladePooling
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.sparse import check_kind
 from rnnreranker.encode.vocabulary import words_of
+from rnnreranker.errors import InputError
 from rnnreranker.impacts.word_use import word_use
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.groups import Group
+from rnnreranker.train.largest_logits import largest_logits, without
 from rnnreranker.train.learner import Learner
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.sparse_params import SparseParams
 from rnnreranker.train.text_start import limit_of, loading, start_folder
 
-LOGITS = {"cpu": 2**25, "cuda": 2**29}  # numbers of the texts that go through the model together: tokens times words
+TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 AT_ONCE = 256  # texts of validation that are cut into tokens together
+PROBE = ["a", "one text, and a longer one"]
 
 
 class SparseLearner(Learner):
@@ -65,7 +68,8 @@ class SparseLearner(Learner):
             )
             self._vocabulary = int(transformer.model.get_output_embeddings().weight.shape[0])
             words_of(self.model.tokenizer, self._vocabulary, place)
-        self._sides = Sides(self.model, self._vocabulary)
+        self._sides = Sides(self.model)
+        self._check(place)
         self.loss = SpladeLoss(
             self._sides,  # type: ignore[arg-type]
             SidesLoss(loss),
@@ -74,6 +78,20 @@ class SparseLearner(Learner):
             query_regularizer=L1() if params.query_regularizer == "l1" else None,
         )
         self.callbacks = (Rising(self.loss, params.regularizer_warmup),)
+
+    def _check(self, place: Path) -> None:
+        """Look that the weights are those of SpladePooling: a model may do more than one layer to its logits."""
+        with torch.no_grad():
+            self.model.eval()
+            features = {name: value.to(self.model.device) for name, value in self._features(PROBE, "document").items()}
+            expected = self.model(dict(features))["sentence_embedding"]
+            found = self._sides.weights(features)
+            self.model.train()
+        if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
+            raise InputError(
+                f"{place}: its words have no weights by one linear layer; expected a masked-language model whose head "
+                "ends in one, as of BERT, DistilBERT and RoBERTa"
+            )
 
     def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
@@ -148,21 +166,20 @@ class SparseLearner(Learner):
 class Sides(torch.nn.Module):
     """The sides of a sparse encoder, in the form that SpladeLoss calls: queries that are counts stay as they are.
 
-    Texts of about the same length go through the model together, and only the largest logit of every word is kept: the
-    logits of all tokens of a batch, which pooling them afterwards needs, are gigabytes.
+    Texts of about the same length go through the model together.
     """
 
-    def __init__(self, model: SparseEncoder, vocabulary: int) -> None:
+    def __init__(self, model: SparseEncoder) -> None:
         super().__init__()
-        self.model, self._vocabulary = model, vocabulary
+        self.model = model
 
     def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The features' `sentence_embedding`, (b, V)."""
         if "sentence_embedding" in features:
             return features
         order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
-        sorted_features = {name: value[order] for name, value in features.items()}
-        return {"sentence_embedding": torch.cat(list(self.parts(sorted_features)))[torch.argsort(order)]}
+        parts = list(self.parts({name: value[order] for name, value in features.items()}))
+        return {"sentence_embedding": torch.cat(parts)[torch.argsort(order)]}
 
     def parts(self, features: dict[str, torch.Tensor]) -> Iterator[torch.Tensor]:
         """(c, V) each: the weights of texts that stand in order of their lengths."""
@@ -170,23 +187,24 @@ class Sides(torch.nn.Module):
             yield features["sentence_embedding"]
             return
         lengths = features["attention_mask"].sum(dim=1).tolist()
-        most = LOGITS[features["attention_mask"].device.type] // self._vocabulary
+        most = TOKENS[features["attention_mask"].device.type]
         start = 0
         while start < len(lengths):
             stop = start + 1
             while stop < len(lengths) and max(lengths[start : stop + 1]) * (stop + 1 - start) <= most:
                 stop += 1
             longest = max(lengths[start:stop])
-            yield self._weights({name: value[start:stop, :longest] for name, value in features.items()})
+            yield self.weights({name: value[start:stop, :longest] for name, value in features.items()})
             start = stop
 
-    def _weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
+    def weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
         """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""
-        attention = features["attention_mask"]
-        logits = self.model[0](dict(features))["token_embeddings"]
-        if not bool(attention.all()):
-            logits = logits.masked_fill(attention.unsqueeze(2) == 0, float("-inf"))
-        return torch.log1p(torch.relu(logits.max(dim=1).values))
+        transformer: Any = self.model[0]
+        head = transformer.model.get_output_embeddings()
+        with without(head):
+            hidden = transformer(dict(features))["token_embeddings"]
+        bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
+        return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
 
 
 class SidesLoss(torch.nn.Module):
