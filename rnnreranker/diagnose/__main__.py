@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.files import check_writable
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 
 if TYPE_CHECKING:
-    from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
-    from rnnreranker.vectors import QueryVectors
 
 EPILOG = """examples:
   python -m rnnreranker.diagnose --run dense.txt --index my-index --topics queries.tsv
@@ -34,19 +32,23 @@ def main(argv: Sequence[str]) -> int:
     _check(args)
     params = command.chosen(args, RnnParams, args.preset)
     begun = time.perf_counter()
+    from rnnreranker.data.topics import load_topics
     from rnnreranker.diagnose.diagnosis import diagnose, sampled
     from rnnreranker.diagnose.report import print_report
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.inputs import query_vectors
 
     whole = read_first_stage(args.run)
     run = sampled(whole, args.sample)
     index = open_index(args.index)
     reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)
     reranker.check(run)
-    queries = _query_vectors(args, index, run)
+    topics = load_topics(args.topics) if args.topics else {}
+    queries = query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
     found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample)
+    found["impacts"] = _impacts(args, index, {qid: topics[qid] for qid in run if qid in topics})
     found["queries"]["run"] = len(whole)
     found = {"run": Path(args.run).name, "index": args.index, **found}
     print_report(found)
@@ -98,13 +100,17 @@ def _check(args: argparse.Namespace) -> None:
         check_writable(Path(args.output).expanduser())
 
 
-def _query_vectors(args: argparse.Namespace, index: Index, run: Run) -> QueryVectors:
-    """The vectors of the queries of the run; of topics, those alone are encoded."""
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.search.inputs import query_vectors
+def _impacts(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> dict[str, float] | None:
+    """How sparse queries and documents are, where the index has impacts and their model is here; else None."""
+    if index.impact is None or not topics:
+        return None
+    from rnnreranker.diagnose.sparsity import sparsity
 
-    topics = load_topics(args.topics) if args.topics else {}
-    return query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
+    try:
+        return sparsity(index.impacts, topics, args.threads)
+    except (UnavailableError, MissingDependencyError) as error:
+        command.say(f"words of queries left out: {error}")
+        return None
 
 
 if __name__ == "__main__":

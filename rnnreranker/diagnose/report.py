@@ -67,6 +67,16 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
     if found["order"]["only_order"]:
         made.append(("run's scores", "none", f"that tell more than the order: {found['order']['only_order']}"))
+    if (words := found.get("impacts")) is not None:  # an index without them, and earlier diagnoses, have none
+        made += [
+            ("words of a query", _number(words["query_words"]), "of the impacts' vocabulary, mean"),
+            ("words of a document", _number(words["document_words"]), "the same of all documents"),
+            (
+                "FLOPS",
+                _number(words["flops"]),
+                "products of a query and a document: Σ p(query has t) p(document has t)",
+            ),
+        ]
     if overlap is not None:
         made += [
             ("RBO", _quartiles(overlap["rbo"], 3), f"before and after, p = {overlap['p']}: quartiles over queries"),

@@ -22,8 +22,8 @@ REPAIR = "build the index again"
 OFFSETS, TERMS, WEIGHTS = "offsets.npy", "terms.npy", "weights.npy"
 
 
-def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool) -> int:
-    """Write the three files; the number of postings, which is that of non-zero weights.
+def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool) -> np.ndarray:
+    """Write the three files; (V,) int64, in how many documents each word has a weight, which is not zero.
 
     Args:
         folder: made here.
@@ -31,8 +31,9 @@ def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], voca
         vocabulary: words; up to 65,536 of them have 16-bit numbers.
         exact: keep weights as float32; otherwise they are whole numbers, kept in 8 bits if all fit, else in 16.
     """
-    largest, lengths = 0.0, [np.zeros(1, dtype=np.int64)]
+    largest, lengths, documents = 0.0, [np.zeros(1, dtype=np.int64)], np.zeros(vocabulary, dtype=np.int64)
     for block in blocks():
+        documents += np.bincount(block.indices, minlength=vocabulary)
         largest = max(largest, float(block.data.max(initial=0)))
         lengths.append(np.diff(block.indptr).astype(np.int64))
     offsets = np.cumsum(np.concatenate(lengths))
@@ -47,7 +48,7 @@ def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], voca
         for block in blocks():
             terms.write(block.indices.astype(term_type).tobytes())
             weights.write(block.data.astype(weight_type).tobytes())
-    return int(offsets[-1])
+    return documents
 
 
 def map_impacts(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ def search_seismic(
     Args:
         queries: (Q, V) CSR with ascending columns; hits: documents per query; threads: of Seismic.
         query_cut: words of a query that are looked up, the heaviest.
-        heap_factor: blocks that promise less than the worst hit so far divided by it are skipped.
+        heap_factor: blocks that promise less than the worst hit so far times about this are skipped.
 
     Raises:
         InputError: as `check_seismic`; a file that Seismic cannot read.
@@ -101,7 +101,8 @@ def search_seismic(
             num_threads=threads,
         )
     result: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
-    for number, own in zip(asked, found, strict=True):
+    for own in filter(None, found):  # they come in any order, each with the name of its query
+        number = int(own[0][0])
         rows = np.array([int(row) for _, _, row in own], dtype=np.int64)
         scores = (source.fetch(rows).astype(np.float64) @ queries[number].astype(np.float64).T).toarray()[:, 0]
         result[number] = in_order(scores, rows, source.places)

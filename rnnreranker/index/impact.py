@@ -69,10 +69,15 @@ class ImpactPart(Part):
         self._files.append(file)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `impacts`; encoder, vocabulary, factor and how many words a document has."""
+        """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.
+
+        FLOPS are those of a document searched with another: the sum over words t of p(t)^2, where p(t) is the share of
+        documents with a weight for t; `diagnose` has those of queries.
+        """
         made_by, exact = self._encoder, self._params.weights == "float"
-        postings = write_impacts(folder / FOLDER, self._blocks, made_by.vocabulary, exact)
-        said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document"]
+        documents = write_impacts(folder / FOLDER, self._blocks, made_by.vocabulary, exact)
+        postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
+        said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
         if self._cut:
             said.append(f"{counted(self._cut, 'text')} cut at {made_by.max_length} tokens")
         if self._empty:
@@ -88,6 +93,8 @@ class ImpactPart(Part):
             "words": made_by.words,
             "factor": None if exact else self._params.factor,
             "postings": postings,
+            "words_a_document": round(postings / count, 4),
+            "flops": round(flops, 4),
             "cut": self._cut,
         }
 

@@ -45,7 +45,7 @@ class ImpactSearchParams(settings.Params):
         tunable=False,
     )
     query_cut: int = setting(20, "of seismic: words of a query that are looked up, the heaviest", at_least=1)
-    heap_factor: float = setting(0.8, "of seismic: lower skips more", above=0, at_most=1)
+    heap_factor: float = setting(0.8, "of seismic: higher skips more", above=0, at_most=1)
     recall_sample: int = setting(
         20, "of seismic: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
     )
