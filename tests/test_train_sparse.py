@@ -234,6 +234,7 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
     assert main(command(world, tiny, "--architecture", "doc", "--loss", "kl", "--group-size", "4")) == 0
     said = capsys.readouterr()
     assert "query_words\tbefore" in said.out
+    assert len(said.err.splitlines()) == 1  # no bar of a library
     record = json.loads((world / "out" / "training.json").read_text())
     assert (record["model"], record["params"]["architecture"]) == ("sparse", "doc")
     assert set(record["history"][0]) >= {"step", "loss", "nDCG@10", "document_words", "flops"}

@@ -66,10 +66,10 @@ def train_on_groups(
         from rnnreranker.train.group_trainer import trainer_of
     output = Path(output)
     transformers.set_seed(params.seed)
-    with phase("loading the model"):
-        learner = find("trained-model", model)().learner(encoder, params, chosen, inputs, device)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    with phase("loading the model"):
+        learner = find("trained-model", model)().learner(encoder, params, chosen, inputs, device)
     groups = Groups(inputs.pools, count_of(params, len(inputs.pools)), params.group_size, params.depth, params.seed)
     settings = params.to_dict() | chosen.params.to_dict()
     place = output.with_name(output.name + ".checkpoints")
