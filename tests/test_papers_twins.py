@@ -212,6 +212,7 @@ class TestTwins:
         for found in matrix.twins["000", "1"]:
             assert found.model == "minilm"
             assert found.twins["TAS-B"].name == "dense"
+        assert {found.model for found in matrix.twins["003", "2"]} == {"splade-tiny, minilm"}
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")

@@ -77,31 +77,31 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
         made.add(step.output)
     assert [(step.module, step.output.name) for step in plan.steps] == [
         ("index", "cranfield.words"),
-        ("search", "cranfield.cranfield.words.txt"),
-        ("labels", "cranfield.cranfield.words.hard.parquet"),
+        ("search", "cranfield.cranfield.words.bm25.txt"),
+        ("labels", "cranfield.cranfield.words.bm25.hard.parquet"),
         ("train", "max"),
         ("index", "cranfield.splade"),
         ("search", "first.passages.txt"),
-        ("search", "cranfield.cranfield.splade.txt"),
-        ("labels", "cranfield.cranfield.splade.hard.depth-100.parquet"),
+        ("search", "cranfield.cranfield.splade.impact.txt"),
+        ("labels", "cranfield.cranfield.splade.impact.hard.depth-100.parquet"),
         ("train", "small"),
         ("train", "large"),
         ("search", "both.passages.txt"),
     ]
     train, index, small, large, rerank = (plan.steps[place] for place in (3, 4, 8, 9, 10))
-    labels = "runs/models/cranfield.cranfield.words.hard.parquet"
+    labels = "runs/models/cranfield.cranfield.words.bm25.hard.parquet"
     assert " ".join(train.argv) == (
         f"--model sparse --labels {labels} --documents cranfield --topics cranfield "
-        "--encoder distilbert-base-uncased --output runs/models/max"
+        "--encoder distilbert-base-uncased --output runs/models/cranfield/max"
     )
-    assert index.argv[-4:] == ("--parts", "impact", "--impact-encoder", "runs/models/max")
+    assert index.argv[-4:] == ("--parts", "impact", "--impact-encoder", "runs/models/cranfield/max")
     assert small.value("--index") == "runs/indexes/cranfield.splade"
     assert small.value("--encoder") == "nreimers/MiniLM-L6-H384-uncased"
     assert small.value("--labels") == large.value("--labels")
-    assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.txt"
-    assert large.value("--encoder") == "runs/models/small"
-    assert rerank.value("--cross-encoders") == "a/b,runs/models/small,runs/models/large"
-    assert {Path("runs/models/small"), Path("runs/models/large")} <= set(rerank.inputs)
+    assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.impact.txt"
+    assert large.value("--encoder") == "runs/models/cranfield/small"
+    assert rerank.value("--cross-encoders") == "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
+    assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
     assert rerank.value("--device") == "cuda"
@@ -194,7 +194,7 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     steps = plan_of(tmp_path, "one", "passages", text.replace(", query_sets: [none]", "")).steps
     [mined] = [step for step in steps if step.module == "negatives"]
     assert mined.value("--filter") == "rnn"
-    assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.txt"
+    assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.impact.txt"
     assert mined.value("--index") == "runs/indexes/cranfield.dense"
     [unfiltered] = [
         step for step in plan_of(tmp_path, "first", text=OWN.replace(HARD, NEGATIVES)).steps
@@ -206,6 +206,27 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     train = steps[steps.index(mined) + 1]
     assert train.value("--negatives") == str(mined.output)
     assert train.value("--labels") == ""
+
+
+def test_candidates_of_two_retrievers_of_an_index_are_two_files(tmp_path: Path) -> None:
+    """Where both had one name, models that asked for SPLADE's candidates were trained on those of BM25."""
+    text = OWN.replace("parts: {bm25: {}}", "parts: {bm25: {}, impact: {}}")
+    text = text.replace("    index: splade\n    first", "    documents: cranfield\n    candidates: words\n    first")
+    plan = plan_of(tmp_path, "both", text=text)
+    runs = {step.output.name: step for step in plan.steps if step.output.parent == Path("runs/models")}
+    [lexical, learned] = (runs[f"cranfield.cranfield.words.{name}.txt"] for name in ("bm25", "impact"))
+    assert (lexical.value("--retriever"), learned.value("--retriever")) == ("bm25", "impact")
+    trained = {step.output.name: step.value("--labels") for step in plan.steps if step.module == "train"}
+    assert trained["max"].endswith("words.bm25.hard.parquet")
+    assert trained["small"] == trained["large"] != trained["max"]
+
+
+def test_an_index_of_a_built_in_collection_with_a_trained_model_is_a_folder(tmp_path: Path) -> None:
+    text = OWN.replace("splade: {documents: cranfield", "splade: {documents: pydoc")
+    plan = plan_of(tmp_path, "first", text=text)
+    [index] = [step for step in plan.steps if "--impact-encoder" in step.argv]
+    assert index.value("--documents") == "pydoc"
+    assert plan.steps[-1].value("--index") == str(index.output) == "runs/indexes/pydoc.splade"
 
 
 TRAINED = """\
@@ -258,7 +279,15 @@ def test_models_are_trained_used_and_their_passages_made_documents(
     of = {docid: f"p{number // 4}" for number, docid in enumerate(docids)}
     for qid in found:
         assert found.ranked(qid) == list(dict.fromkeys(of[docid] for docid in fused.ranked(qid)))
-    assert (tmp_path / "runs" / "models" / "small" / "training.json").is_file()
+    assert (tmp_path / "runs" / "models" / "topics.tsv" / "small" / "training.json").is_file()
+    impacts = tmp_path / "runs" / "indexes" / "documents.jsonl.splade" / "impacts"
+    encoded = impacts.stat().st_ino
+    for steps, again in (("max_steps: 3, batch_size: 4", False), ("max_steps: 4, batch_size: 4", True)):
+        text = TRAINED.replace("max_steps: 3, batch_size: 4", steps)
+        assert runner.run_plan(make_plan(read_spec(write(tmp_path, text)), Path("runs")), 1) == {}
+        assert (
+            (tmp_path / "runs" / "indexes" / "documents.jsonl.splade" / "impacts").stat().st_ino != encoded
+        ) == again
 
 
 def _new(folder: Path) -> Path:

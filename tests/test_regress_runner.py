@@ -114,7 +114,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 ALL = [
-    *("corpus.jsonl.tiny", "dense.some.txt", "dense-rnn.some.txt", "topics.tsv.corpus.jsonl.tiny.txt"),
+    *("corpus.jsonl.tiny", "dense.some.txt", "dense-rnn.some.txt", "topics.tsv.corpus.jsonl.tiny.dense.txt"),
     *("hard.parquet", "hard", "hard.some.txt", "soft.parquet", "soft", "soft.some.txt"),
 ]
 
@@ -226,11 +226,11 @@ class TestWhatIsStale:
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_plan(plan_of(small(place), place, "hard"))
-        (place / "work" / "models" / "hard" / "left").touch()
-        (place / "work" / "models" / "hard.checkpoints").mkdir()
+        (place / "work" / "models" / "topics.tsv" / "hard" / "left").touch()
+        (place / "work" / "models" / "topics.tsv" / "hard.checkpoints").mkdir()
         run_plan(plan_of(small(place, SMALL.replace("batch_size: 8, epochs: 1", "batch_size: 4")), place, "hard"))
-        assert not (place / "work" / "models" / "hard" / "left").exists()
-        assert not (place / "work" / "models" / "hard.checkpoints").exists()
+        assert not (place / "work" / "models" / "topics.tsv" / "hard" / "left").exists()
+        assert not (place / "work" / "models" / "topics.tsv" / "hard.checkpoints").exists()
 
     def test_a_step_that_was_interrupted_keeps_what_it_had(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch

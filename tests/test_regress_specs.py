@@ -223,8 +223,8 @@ class TestPlan:
             ("k: 5", "k: 6", ["runs/own/dense-rnn.dl.txt", "runs/own/dense-rnn.dev.txt"]),
             ("k1: 0.8", "k1: 0.9", ["runs/own/bm25.dl.txt", "runs/own/bm25.dev.txt"]),
             ("rrf_k: 40", "rrf_k: 60", ["runs/own/hybrid.dl.txt"]),
-            ("k: 7", "k: 8", ["runs/models/first.parquet"]),
-            ("epochs: 2", "epochs: 3", ["runs/models/first"]),
+            ("k: 7", "k: 8", ["runs/models/msmarco-passage-train/first.parquet"]),
+            ("epochs: 2", "epochs: 3", ["runs/models/msmarco-passage-train/first"]),
             ("RR@10, nDCG", "RR@5, nDCG", []),
         ],
     )
@@ -248,14 +248,14 @@ class TestPlan:
             made.add(step.output)
         assert [step.output.name for step in plan.steps] == [
             *("bm25.dl.txt", "msmarco-passage.vectors", "dense.dl.txt"),
-            "msmarco-passage-train.msmarco-v1-passage.words.b-0.5.txt",
-            *("first.parquet", "msmarco-passage-dev-judged.msmarco-v1-passage.words.b-0.5.txt", "first"),
+            "msmarco-passage-train.msmarco-v1-passage.words.bm25.b-0.5.txt",
+            *("first.parquet", "msmarco-passage-dev-judged.msmarco-v1-passage.words.bm25.b-0.5.txt", "first"),
             *("trained.dl.txt", "dense-rnn.dl.txt", "hybrid.dl.txt"),
         ]
         train = plan.steps[6]
         assert train.value("--validation-run") == str(plan.steps[5].output)
         assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
-        assert plan.steps[7].value("--encoder") == "runs/models/first"
+        assert plan.steps[7].value("--encoder") == "runs/models/msmarco-passage-train/first"
         hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf --rrf-k 40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 

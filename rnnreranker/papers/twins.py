@@ -6,13 +6,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.errors import nearest
+from rnnreranker.method import find
 from rnnreranker.method import names as names_of
 from rnnreranker.papers.agreement import Agreement, agreement
 from rnnreranker.papers.paper import Paper, Row, Table, published
 from rnnreranker.record import Record
-from rnnreranker.regress.spec import QuerySet, Spec
+from rnnreranker.regress.methods import PARTS
+from rnnreranker.regress.model_names import KEY, models_in
+from rnnreranker.regress.spec import Condition, QuerySet, Spec
 from rnnreranker.study.arms import BASE, Side, label_arms
 from rnnreranker.train.params import TrainParams
 
@@ -36,7 +40,7 @@ class TwinSet:
     id: str
     spec: str
     title: str
-    model: str  # the encoder in the place of the paper's
+    model: str  # in the place of the paper's, several joined by commas
     measures: list[str]  # those that the table prints too
     twins: dict[str, Twin]  # row → its twin
     agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
@@ -77,7 +81,7 @@ def twin_sets(
                 [twin.values[measure] for twin in mine.values()],
                 _by_topic([twin.by_topic.get(measure, {}) for twin in mine.values()]),
             )
-        model = str(next(iter(spec.indexes)).parts.get("dense", {}).get("encoder", ""))
+        model = ", ".join(_models(table, spec))
         about = (query_set.title or spec.title).partition(":")[0]
         found.append(TwinSet(name, spec.name, about, model, measures, twins, agreements))
     return found
@@ -124,6 +128,36 @@ def _names(spec: Spec, row: Row) -> list[str]:
     if isinstance(row.twin, dict):
         return [work.id for work in spec.works if work.kind == "study"]
     return [condition.id for condition in spec.conditions]
+
+
+def _models(table: Table, spec: Spec) -> list[str]:
+    """The models of a table's twins: those that encode what they search, and those that trained ones begin with."""
+    found: list[str] = []
+    known = {condition.id for condition in spec.conditions}
+
+    def add(model: Any) -> None:
+        for name in [model] if isinstance(model, str) else [spec.model(one).start for one in models_in(model)]:
+            if isinstance(name, dict):
+                add(name)
+            elif name and name not in found:
+                found.append(name)
+
+    def visit(condition: Condition) -> None:
+        for name in condition.of:
+            visit(spec.condition(name))
+        uses = [("retriever", condition.retrieve)] if condition.retrieve else []
+        for kind, use in [*uses, *(("reranker", use) for use in condition.rerank)]:
+            parts = spec.index(condition.index).parts
+            for part in {PARTS.get(need, "") for need in find(kind, use.name).needs} & set(parts):
+                add((parts[part] or {}).get("encoder"))
+            for name in models_in(use.params):
+                add({KEY: name})
+
+    for row in table.rows:
+        if isinstance(row.twin, str) and row.twin in known:
+            visit(spec.condition(row.twin))
+    dense = [index.parts["dense"]["encoder"] for index in spec.indexes if "dense" in index.parts]
+    return found or [str(name) for name in dense[:1]]
 
 
 def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.data.names import BUILT_IN
 from rnnreranker.method import find
 from rnnreranker.regress.methods import PARTS, arguments, flags_of
 from rnnreranker.regress.model_names import models_in, use_with_folders, with_folders
 from rnnreranker.regress.spec import Index, Spec, Use
-from rnnreranker.regress.step import ADDED, Step, index_name
+from rnnreranker.regress.step import ADDED, Step, built_in, index_name
 from rnnreranker.settings import flag, words
 
 
@@ -53,7 +52,7 @@ class IndexSteps(ABC):
         Its first part makes it, others are added for who reads them: without Java or weights the first still stands.
         """
         name = index_name(index, self.folder)
-        if index.prebuilt or index.documents in BUILT_IN:
+        if index.prebuilt or built_in(index):
             return name, []
         output = Path(name)
         argv = ["--documents", index.documents, "--output", name]

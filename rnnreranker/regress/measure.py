@@ -16,7 +16,7 @@ from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.spec import QuerySet, Spec
 from rnnreranker.regress.stale import read_stamp
 from rnnreranker.regress.state import State, failed, skipped
-from rnnreranker.regress.step import PASTE_FOLDER, Step, index_name
+from rnnreranker.regress.step import PASTE_FOLDER, Step, built_in, index_name
 
 if TYPE_CHECKING:
     import pandas
@@ -227,7 +227,6 @@ def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     """Index → the fingerprint of its documents and encoder, or the name of a prebuilt one."""
     from rnnreranker.data import pydoc
-    from rnnreranker.data.names import BUILT_IN
     from rnnreranker.index.build import describe
 
     found = {}
@@ -235,8 +234,8 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)
         if name in used:
-            built_in = pydoc.fingerprint() if index.documents in BUILT_IN else ""
-            found[f"index {index.id}"] = built_in or str(describe(Path(name)).get("fingerprint", name))
+            of_collection = pydoc.fingerprint() if built_in(index) else ""
+            found[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
     return found
 
 

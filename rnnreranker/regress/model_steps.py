@@ -20,10 +20,10 @@ class ModelSteps(IndexSteps):
 
     def model(self, name: str) -> Path:
         """The folder of a model of the spec, after the steps that make it."""
-        output = self.folder / "models" / name
+        model = self.spec.model(name)
+        output = self._place(model)
         if output in self.there:
             return output
-        model = self.spec.model(name)
         source, inputs = self._source(model)
         made = self._labels(model) if model.labels else self._negatives(model)
         start, begun = self._start(model)
@@ -44,8 +44,8 @@ class ModelSteps(IndexSteps):
         index = self.spec.index(model.candidates or model.index)
         name, files = self.index_for(model.first, index)
         first, named = self.resolved(model.first)
-        file = f"{word_of(topics)}.{word_of(index.prebuilt or index.documents)}.{index.id}{_settings(first.params)}.txt"
-        run = self.folder / "models" / file
+        of = f"{word_of(index.prebuilt or index.documents)}.{index.id}.{first.name}{_settings(first.params)}"
+        run = self.folder / "models" / f"{word_of(topics)}.{of}.txt"
         argv = ["--index", name, "--topics", topics, *self.retrieval(first, self.encoder(index))]
         argv += ["--hits", "1000", "--output", str(run)]
         self.add("search", argv, run, [*files, *named], self.first_needs(index))
@@ -57,7 +57,7 @@ class ModelSteps(IndexSteps):
         source, files = self._source(model)
         run = self.candidates(model, model.topics)
         labels, named = self.resolved(model.labels)
-        made, encoder = self.folder / "models" / f"{model.id}.parquet", []
+        made, encoder = self._place(model).with_name(f"{model.id}.parquet"), []
         if model.train.name == "query":
             encoder = self.encoder(self.spec.index(model.index))
         else:
@@ -75,7 +75,7 @@ class ModelSteps(IndexSteps):
         source, files = self._source(model)
         run = self.candidates(model, model.topics)
         mined, named = self.resolved(model.negatives)
-        made, needs, encoder = self.folder / "models" / f"{model.id}.parquet", {}, []
+        made, needs, encoder = self._place(model).with_name(f"{model.id}.parquet"), {}, []
         if model.index:
             index = self.spec.index(model.index)
             encoder, needs = self.encoder(index), self.first_needs(index)
@@ -83,6 +83,10 @@ class ModelSteps(IndexSteps):
         argv += ["--filter", mined.name, *arguments(mined), "--output", str(made)]
         self.add("negatives", argv, made, [run, *files, *named], needs)
         return made
+
+    def _place(self, model: Model) -> Path:
+        """The folder of a model: models of two specs may have one name, and are then trained on other topics."""
+        return self.folder / "models" / word_of(model.topics) / model.id
 
     def _source(self, model: Model) -> tuple[list[str], list[Path]]:
         """Where vectors or texts come from, as words of a command, and the files of it."""

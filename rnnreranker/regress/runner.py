@@ -16,6 +16,7 @@ from typing import Any
 
 from rnnreranker import command
 from rnnreranker.command import say
+from rnnreranker.files import fingerprint
 from rnnreranker.process import interrupts
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.measure import Key, measure
@@ -176,7 +177,7 @@ def _run(step: Step, keys: Keys) -> State | None:
     """Take a step; why its output is not there, or None."""
     say(step.command())
     step.output.parent.mkdir(parents=True, exist_ok=True)
-    stamp = {"key": keys.of(step), "inputs": keys.inputs(step), "command": step.command()}
+    stamp = {"key": keys.of(step), "inputs": _inputs(step, keys), "command": step.command()}
     same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
     if read_stamp(step).get(same) not in (None, stamp[same]):
         _remove(step.output)
@@ -188,6 +189,15 @@ def _run(step: Step, keys: Keys) -> State | None:
         return skipped(reason) if code == command.UNAVAILABLE else failed(reason)
     write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return None
+
+
+def _inputs(step: Step, keys: Keys) -> str:
+    """What a step depends on besides the code: command and files, and of an index the models trained for it."""
+    from rnnreranker.encode.model_folder import content_of
+    from rnnreranker.train.training import RECORD
+
+    trained = [path for path in step.inputs if step.module == "index" and (path / RECORD).is_file()]
+    return fingerprint(keys.inputs(step), *map(content_of, trained)) if trained else keys.inputs(step)
 
 
 def _remove(output: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
+from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.spec import Condition, Index, QuerySet, Spec, Work
 
 # part that is added to an index → its folder there
@@ -44,9 +45,14 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
     return folder / spec.name / f"{work.id}.json"
 
 
+def built_in(index: Index) -> bool:
+    """Whether an index is the one that searches make of a built-in collection; one of other models is a folder."""
+    return index.documents in BUILT_IN and not list(models_in(index.parts))
+
+
 def index_name(index: Index, folder: Path) -> str:
     """What `--index` is given: a prebuilt or built-in name, or the folder of the index step."""
-    if index.prebuilt or index.documents in BUILT_IN:
+    if index.prebuilt or built_in(index):
         return index.prebuilt or index.documents
     return str(folder / "indexes" / f"{word_of(index.documents)}.{index.id}")
 
