@@ -353,6 +353,19 @@ def test_a_description_in_the_former_layout_is_read(tmp_path: Path, letters: lis
         command.main(arguments)
 
 
+def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -> None:
+    """One of BM25 alone too, whose part is a folder beside them."""
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+    (tmp_path / "out" / "bm25").mkdir()
+    assert open_index(str(tmp_path / "out")).texts == tmp_path / "out"
+    for name in ("index", "docid"):
+        (tmp_path / "out" / name).unlink()
+    index = open_index(str(tmp_path / "out"))
+    assert (index.parts, index.texts) == (("bm25",), tmp_path / "out")
+    (tmp_path / "out" / "bm25" / "segments_1").touch()
+    assert open_index(str(tmp_path / "out" / "bm25")).texts == tmp_path / "out"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

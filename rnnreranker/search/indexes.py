@@ -52,6 +52,8 @@ class Index:
     def texts(self) -> Path | None:
         """The folder of the index whose texts can be read; None where it keeps none."""
         folder = self.dense or self.impact or self.bm25
+        if folder is not None and folder == self.bm25 and folder.name == "bm25":  # a part, beside the texts
+            folder = folder.parent
         return folder if folder is not None and (folder / "corpus").is_dir() else None
 
     def has(self, need: str) -> bool:
