@@ -16,7 +16,7 @@ from rnnreranker.bench import corpus, fresh_process, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.bench.parts import FULL, PARTS, Sizes, missed
+from rnnreranker.bench.parts import ENCODERS, FULL, PARTS, Sizes, missed
 from rnnreranker.bench.summaries import in_pairs, judged, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts
 from rnnreranker.errors import UnavailableError
@@ -35,6 +35,7 @@ TINY = Sizes(
     times=1,
     cross_encoders=((1, 64),),
     scored=4,
+    encoded=3,
 )
 RATIO = ["ratio", "low", "high", "pairs"]
 JUDGED = ["bound", "aim", "verdict"]
@@ -65,12 +66,27 @@ CELLS = {
         *RATIO,
         *JUDGED,
     ],
+    "encoding": ["model", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s", *RATIO, *JUDGED],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
     "threads": ["N", "d", "one_us", "two_us", *RATIO],
     "torch": ["device", "N", "d", "kernel_us", "tensors_us", *RATIO, "apart"],
 }
+
+
+def installed(kind: str, name: str) -> bool:
+    """Whether a model's weights are here, and what runs it."""
+    from rnnreranker.encode.model_folder import find_model
+
+    if kind == "sparse-encoder" and importlib.util.find_spec("sentence_transformers") is None:
+        return False
+    try:
+        return bool(find_model(name, kind))
+    except UnavailableError:
+        return False
+
+
 ROWS = {
     "kernel": 16,
     "scale": 4,
@@ -85,6 +101,7 @@ ROWS = {
     "gather": 2,
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }
+ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 

@@ -27,7 +27,10 @@ class Sizes:
     times: int  # a fresh process is started
     cross_encoders: tuple[tuple[int, int], ...]  # layers, width
     scored: int  # candidates of a query that they score
+    encoded: int  # texts
 
+
+ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
 
 FULL = Sizes(
     dimension=768,
@@ -41,6 +44,7 @@ FULL = Sizes(
     times=3,
     cross_encoders=((2, 128), (6, 384)),
     scored=60,
+    encoded=200,
 )
 QUICK = Sizes(
     dimension=768,
@@ -54,6 +58,7 @@ QUICK = Sizes(
     times=1,
     cross_encoders=((2, 128),),
     scored=60,
+    encoded=24,
 )
 
 
@@ -164,6 +169,14 @@ PARTS = {
         "same model, with made-up weights, on the same batches of token numbers; processor seconds, one thread.",
         "pair_scoring.pairs",
         lambda sizes: (sizes.cross_encoders, sizes.scored, sizes.pairs),
+    ),
+    "encoding": Part(
+        "Encoding",
+        "Documents of pydoc to vectors (minilm) and weights of words (splade-tiny), cutting into tokens and all else "
+        "included, beside the bare forward passes of the same model on the same batches of token numbers; processor "
+        "seconds, one thread.",
+        "encoding.encoding",
+        lambda sizes: (ENCODERS, sizes.encoded, min(sizes.pairs, 5)),
     ),
     "gather": Part(
         "A batch of training",

@@ -55,6 +55,11 @@ class Encoder:
         """What to call `load_encoder(name, **options)` with for the same encoder, whatever its files say then."""
         return {key: self.settings[key] for key in hints_of(EncoderParams)}
 
+    @property
+    def transformer(self) -> Any:
+        """The model of transformers that is run, where it is run directly; else what runs it."""
+        return getattr(self._model, "transformer", self._model)
+
     def encode(
         self,
         texts: Sequence[str],

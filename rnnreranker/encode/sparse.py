@@ -26,7 +26,7 @@ from rnnreranker.files.json_files import read_json
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-LOGITS = 2**24  # numbers of a batch: its padded tokens times the words of the vocabulary, 64 MiB
+LOGITS = 2**23  # numbers of a batch, its padded tokens times the words: 32 MiB, more of which glibc maps anew each time
 CHUNK = 16  # tokens of a batch whose logits are pooled at a time
 AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
 SPARSE_MODULES = ("SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router")
@@ -80,6 +80,13 @@ class SparseEncoder:
         self.words = words_of(self._model.tokenizer, self.vocabulary, folder.path)
         self.fingerprint = fingerprint("sparse encoder", folder.digest, self.max_length, self._prompts)
 
+    @property
+    def transformer(self) -> Any:
+        """The model of transformers that gives the logits; of a model with two ways, that of documents."""
+        from transformers import PreTrainedModel
+
+        return next(module for module in self._model.modules() if isinstance(module, PreTrainedModel))
+
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
         """The weights of `encode`, of documents."""
         return self.encode(texts, "document", threads=threads).weights
@@ -116,7 +123,7 @@ class SparseEncoder:
         parts: list[tuple[list[int], csr_matrix]] = []
 
         def compute(batch: list[int]) -> None:
-            found = csr_matrix(self._forward([prompted[place] for place in batch], what))
+            found = _nonzero(self._forward([prompted[place] for place in batch], what))
             if not np.isfinite(found.data).all() or (found.data < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
             parts.append((batch, found))
@@ -154,6 +161,16 @@ class SparseEncoder:
                 kept = torch.topk(found, self._model.max_active_dims, dim=1)
                 found = torch.zeros_like(found).scatter_(1, kept.indices, kept.values)
             return found.float().numpy()
+
+
+def _nonzero(weights: np.ndarray) -> csr_matrix:
+    """(b, V) CSR of (b, V) weights, in a third of the time that scipy takes."""
+    from scipy.sparse import csr_matrix
+
+    flat, (rows, words) = weights.reshape(-1), weights.shape
+    places = np.flatnonzero(flat)
+    offsets = np.searchsorted(places, np.arange(rows + 1) * words)
+    return csr_matrix((flat[places], places % words, offsets), weights.shape)
 
 
 def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:

@@ -91,6 +91,11 @@ class TransformerModel:
         )["input_ids"]
         return [tokens or [self._pad] for tokens in found]
 
+    @property
+    def transformer(self) -> Any:
+        """The model of transformers."""
+        return self._model
+
     def length(self, tokens: list[int]) -> int:
         """The number of tokens of a text."""
         return len(tokens)
