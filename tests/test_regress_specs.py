@@ -312,6 +312,12 @@ class TestPlan:
             ".json"
         ) == 0
 
+    def test_a_study_that_retrieves_has_the_parts_of_its_first_stages(self) -> None:
+        spec = read_spec(specs_folder() / "scifact.yaml")
+        *index, study = chosen_plan(spec, spec.query_sets, ["negatives"], Path("runs")).steps
+        assert [step.output.name for step in index] == ["beir-scifact-test.main", "bm25", "impacts"]
+        assert set(study.inputs) == {step.output for step in index[1:]} | {index[0].output}
+
     def test_what_is_printed_says_needs_and_what_is_planned(self, tmp_path: Path) -> None:
         own = OWN.replace("expected:", "  later: {title: later, planned: a thing that is lacking}\nexpected:")
         lines = plan_of(tmp_path, own, sets=("dl",)).lines()

@@ -8,7 +8,7 @@ from rnnreranker.method import find
 from rnnreranker.regress.methods import arguments, flags_of, option_words, reranking_words
 from rnnreranker.regress.model_steps import ModelSteps
 from rnnreranker.regress.needs import needs_of
-from rnnreranker.regress.spec import MODULES, Condition, Index, QuerySet, Work, planned
+from rnnreranker.regress.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
 from rnnreranker.regress.step import run_files, work_file
 from rnnreranker.settings import flag, words
 
@@ -82,7 +82,10 @@ class Maker(ModelSteps):
             own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
             options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
         if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
-            name, files = self.index(self.spec.index(options.pop("index")))
+            index = self.spec.index(options.pop("index"))
+            name, files = self.index(index)
+            for stage in options.get("first_stages", ()):  # a study retrieves by itself
+                files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in option_words(key, value)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.labels.plots import save_figure
 from rnnreranker.regress.first_stages import BEFORE, DEFAULT, LAYOUTS, Table, stage_table
 from rnnreranker.regress.study_table import picture
+from rnnreranker.study.text_arms import MODELS
 from rnnreranker.train.plots import new_figure
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
             written.append(save_figure(_positives(found["positives"]), docs / picture(study, "positives")))
         elif found["arms"] == "candidates":
             written.append(save_figure(_counts(found["rows"]), docs / picture(study)))
+        elif found["arms"] in MODELS:
+            for name, label in CURVES.items():
+                written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
             from rnnreranker.tune.plots import write_plots

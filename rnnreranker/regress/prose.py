@@ -61,7 +61,7 @@ def _names(figures: Figures) -> dict[str, Any]:
     from rnnreranker.bench.parts import cell, missed
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
-    from rnnreranker.regress.study_table import KINDS, against, differences, picture, rises, study_table
+    from rnnreranker.regress.study_table import KINDS, against, arms_table, differences, picture, rises, study_table
 
     def over(parts: Mapping[str, Row]) -> list[str]:
         """The rows of a benchmark that missed their bounds, under the titles of their parts."""
@@ -73,7 +73,7 @@ def _names(figures: Figures) -> dict[str, Any]:
 
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
     own += [pick, each, less, apart, claim, cell, over, method_tables, first_stages]
-    own += [judged_twice, study_table, against, differences, rises, picture]
+    own += [judged_twice, study_table, arms_table, against, differences, rises, picture]
     return {function.__name__: function for function in own} | {"study_kinds": KINDS, "stage_methods": METHODS}
 
 

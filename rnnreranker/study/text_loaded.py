@@ -91,6 +91,7 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         queries if filtered else None,
         index.vectors if filtered else None,
         max(args.test_candidates, deepest_cutoff(args.measures)),
+        params.max_length,
         given_of(args, "loss"),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})

@@ -43,7 +43,7 @@ class TextSetting:
         documents: docid → text, of the collection; index: its fingerprint.
         qrels: judgements of all test queries; measures, protocol: of the test, see `evaluate`.
         queries, vectors: of the filter of likely positives; None where no arm has one.
-        hits: candidates of a test query.
+        hits: candidates of a test query; max_length: tokens at which the test cuts texts, None = as the model says.
         loss_values: parameters of losses; an arm takes those that its loss has.
     """
 
@@ -59,6 +59,7 @@ class TextSetting:
     queries: QueryVectors | None = None
     vectors: VectorSource | None = None
     hits: int = 100
+    max_length: int | None = None
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
@@ -66,7 +67,7 @@ class TextSetting:
         """16 hexadecimal digits that name all of it."""
         packages = [version(name) for name in ("torch", "transformers", "sentence-transformers")]
         return fingerprint(
-            *(VERSION, self.model, packages, self.encoder, self.index, self.over, self.hits),
+            *(VERSION, self.model, packages, self.encoder, self.index, self.over, self.hits, self.max_length),
             *(self.measures, self.protocol, {name: run.to_dict() for name, run in self.runs.items()}),
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
             None if self.queries is None else self.queries.vectors.tolist(),
@@ -90,7 +91,7 @@ class TextSetting:
                 loss=loss_params(params.loss, self.loss_values),
                 checkpoints=False,
             )
-            tested = self.tested(str(out), task, params.max_length)
+            tested = self.tested(str(out), task)
         return tested | {
             "best_step": made.best_step,
             "steps": made.steps,
@@ -103,7 +104,7 @@ class TextSetting:
         """The values of what the trained models are compared with."""
 
     @abstractmethod
-    def tested(self, model: str, task: Task, max_length: int | None) -> dict[str, Any]:
+    def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of a model, and what else its record says of it."""
 
     def _inputs(self, task: Task, arm: TextArm, depth: int) -> GroupInputs:
@@ -158,12 +159,12 @@ class CrossSetting(TextSetting):
         run = self.runs[self.over].head(self.hits)
         return {"values": values_of(run, self.qrels, self.measures, self.protocol, task)}
 
-    def tested(self, model: str, task: Task, max_length: int | None) -> dict[str, Any]:
+    def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its order of the candidates."""
         from rnnreranker.encode.cross import load_pair_scorer
         from rnnreranker.runs import Run
 
-        scorer = load_pair_scorer(model, max_length=max_length)
+        scorer = load_pair_scorer(model, max_length=self.max_length)
         found: dict[str, dict[str, float]] = {}
         for qid in task.test:
             docids = self.runs[self.over].ranked(qid)[: self.hits] if qid in self.runs[self.over] else []
@@ -181,9 +182,9 @@ class SparseSetting(TextSetting):
 
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as it is."""
-        return self.tested(self.encoder, task, None)
+        return self.tested(self.encoder, task)
 
-    def tested(self, model: str, task: Task, max_length: int | None) -> dict[str, Any]:
+    def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its search, and `words`: what its weights cost, see `WordUse`."""
         from rnnreranker.encode.sparse import load_sparse_encoder
         from rnnreranker.impacts.exact_impacts import best_impacts
@@ -191,7 +192,7 @@ class SparseSetting(TextSetting):
         from rnnreranker.impacts.word_use import word_use
         from rnnreranker.retrieve.base import run_of_rows
 
-        encoder = load_sparse_encoder(model, max_length=max_length)
+        encoder = load_sparse_encoder(model, max_length=self.max_length)
         documents = whole(self._weights(encoder), FACTOR)
         queries = whole(encoder.encode_queries([task.topics[qid] for qid in task.test], threads=1), FACTOR, "queries")
         docids = list(self.documents)
