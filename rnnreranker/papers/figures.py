@@ -91,7 +91,7 @@ def _drawn(spec: Spec, query_set: QuerySet, sweeps: Mapping[str, Record], runs: 
     caption = (
         f"{' and '.join(sweeps)} over {topics} topics (bands: 95% intervals; dashed: before reranking) and "
         f"processor time a query, by the number of candidates that rNN at its defaults reranks. "
-        f"Candidates and vectors: {spec.indexes[0].parts['dense']['encoder']}."
+        f"Candidates and vectors: {spec.dense_encoder}."
     )
     panels = [Panel("measured", quality, 190), Panel("milliseconds a query", [time], 70, from_zero=True)]
     commands = tuple(sweep_command(spec, query_set, measure) for measure in sweeps)

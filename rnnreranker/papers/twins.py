@@ -156,8 +156,7 @@ def _models(table: Table, spec: Spec) -> list[str]:
     for row in table.rows:
         if isinstance(row.twin, str) and row.twin in known:
             visit(spec.condition(row.twin))
-    dense = [index.parts["dense"]["encoder"] for index in spec.indexes if "dense" in index.parts]
-    return found or [str(name) for name in dense[:1]]
+    return found or [name for name in (spec.dense_encoder,) if name]
 
 
 def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:

@@ -164,6 +164,11 @@ class Spec:
         """Whether a condition of it is a published run."""
         return any(condition.published for condition in self.conditions)
 
+    @property
+    def dense_encoder(self) -> str:
+        """The encoder of its first index with vectors; empty without one."""
+        return next((str(entry.parts["dense"]["encoder"]) for entry in self.indexes if "dense" in entry.parts), "")
+
     def condition(self, name: str) -> Condition:
         """The condition of that id.
 
