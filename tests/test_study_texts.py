@@ -34,8 +34,11 @@ def test_every_arm_names_those_that_it_is_compared_with() -> None:
     weights = text_arms("regularisation", SparseParams(lambda_q=2e-3, lambda_d=1e-3), ["bm25"], [1, 10])
     assert [arm.params.to_dict()["lambda_q"] for arm in weights] == pytest.approx([2e-3, 2e-2])
     assert weights[1].others == ("base", "lambda x 1")
+    assert [arm.name for arm in text_arms("pair-losses", CrossParams(), ["bm25"], losses=["bce"])] == ["lce", "bce"]
     with pytest.raises(InputError, match="loss=margin-mse: expected one of bce, lce"):
-        text_arms("pair-losses", CrossParams(loss="margin-mse"), ["bm25"], [])
+        text_arms("pair-losses", CrossParams(loss="margin-mse"), ["bm25"])
+    with pytest.raises(InputError, match="loss=info-nce: expected one of bce, lce"):
+        text_arms("pair-losses", CrossParams(), ["bm25"], losses=["info-nce"])
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
 
     model = ARMS[args.arms]
     params, loss = _settings(args, find(KIND, model).Params())
-    arms = text_arms(args.arms, params, args.first_stages, args.factors)
+    arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
     loaded = load_text_study(args, params, arms)
     records = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
     about = {
@@ -196,6 +196,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--test-candidates", type=command.positive, default=100, metavar="N", help="reranked in the test (default: 100)"
+    )
+    parser.add_argument(
+        "--losses", nargs="+", choices=names("loss"), metavar="LOSS", help="--arms pair-losses (default: all that fit)"
     )
     parser.add_argument(
         "--factors", type=float, nargs="+", default=[0.1, 1, 10], metavar="F", help="--arms regularisation: of lambda"

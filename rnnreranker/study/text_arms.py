@@ -46,19 +46,25 @@ class TextArm:
         return [self.stage, self.filter, self.params_of(task).to_dict()]
 
 
-def text_arms(kind: str, params: GroupParams, stages: Sequence[str], factors: Sequence[float]) -> list[TextArm]:
+def text_arms(
+    kind: str,
+    params: GroupParams,
+    stages: Sequence[str],
+    factors: Sequence[float] = (),
+    losses: Sequence[str] | None = None,
+) -> list[TextArm]:
     """The arms of a study.
 
     Args:
-        kind: "pair-losses": every loss of groups that needs no teacher and no other queries, with negatives of the last
-            first stage; "negatives": those of every first stage, all of them and without likely positives;
-            "regularisation": the weights of the FLOPS of queries and documents times each factor, with negatives of
-            the last first stage.
+        kind: "pair-losses": losses of groups, with negatives of the last first stage; "negatives": those of every first
+            stage, all of them and without likely positives; "regularisation": the weights of the FLOPS of queries and
+            documents times each factor, with negatives of the last first stage.
         params: of the trainings, where the arm does not set it.
         stages: retrievers; factors: of the regularisation.
+        losses: that are compared with that of `params`; None = all of groups that need no teacher and no other queries.
 
     Raises:
-        InputError: a loss that no arm keeps, where losses are compared.
+        InputError: a loss that cannot be compared.
     """
     if kind == "negatives":
         return [
@@ -80,13 +86,14 @@ def text_arms(kind: str, params: GroupParams, stages: Sequence[str], factors: Se
             before = [arm.name for arm in made[-1:]]
             made.append(TextArm(f"lambda x {factor:g}", own, stages[-1], others=(BASE, *before)))
         return made
-    losses = [
+    usable = [
         name
         for name, found in methods("loss").items()
         if found.of_groups and not found.in_batch and "teacher" not in found.needs
     ]
-    if params.loss not in losses:
-        raise InputError(f"loss={params.loss}: expected one of {', '.join(losses)}, which are compared with it")
+    chosen = usable if losses is None else list(dict.fromkeys([params.loss, *losses]))
+    if wrong := [name for name in (params.loss, *chosen) if name not in usable]:
+        raise InputError(f"loss={wrong[0]}: expected one of {', '.join(usable)}, which are compared with each other")
     return [
         TextArm(
             name,
@@ -94,7 +101,7 @@ def text_arms(kind: str, params: GroupParams, stages: Sequence[str], factors: Se
             stages[-1],
             others=(BASE, *((params.loss,) if name != params.loss else ())),
         )
-        for name in sorted(losses, key=lambda name: (name != params.loss, name))
+        for name in sorted(chosen, key=lambda name: (name != params.loss, name))
     ]
 
 
