@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.encode.cross import load_pair_scorer
@@ -95,6 +96,7 @@ def test_workers_change_no_byte(
 ) -> None:
     assert main([*flags(world, tmp_path / "one.parquet"), "--jobs", "1"]) == 0
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))  # nothing is kept there
+    get_reusable_executor().shutdown(wait=True)  # processes of tests before have another home
     workers = ["--backend", backend, "--jobs", "3", "--shard-size", "5"]
     assert main([*flags(world, tmp_path / "several.parquet"), *workers]) == 0
     assert len(list((tmp_path / "home" / "pairs").rglob("*.npz"))) == len(list((home / "pairs").rglob("*.npz"))) == 24
