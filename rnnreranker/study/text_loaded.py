@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.command import given_of
@@ -78,7 +77,9 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
     )
     depth = max(params.depth, args.test_candidates, params.validation_candidates)
     runs = {name: _retrieved(name, inputs, depth, args.jobs) for name in stages}
-    documents = {document.docid: document.text for document in documents_of(_folder(index))}
+    if index.texts is None:
+        raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
+    documents = {document.docid: document.text for document in documents_of(index.texts)}
     setting = SETTINGS[MODELS[args.arms]](
         args.encoder,
         runs,
@@ -110,10 +111,3 @@ def _query_vectors(args: argparse.Namespace, index: Index, topics: Mapping[str, 
 
     own = argparse.Namespace(encoder=None, topics=args.topics)
     return query_vectors(own, index, topics, threads=args.jobs)
-
-
-def _folder(index: Index) -> Path:
-    """Where the texts of an index are: beside its parts."""
-    if (found := index.dense or index.impact) is None or not found.is_dir():
-        raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
-    return found
