@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,24 @@ def _digests(checkpoint: Path) -> dict[str, str]:
     """Name of a file of a checkpoint, but for its mark -> SHA-256."""
     files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
     return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}
+
+
+def train_to_end(trainer: Any, resumed: Path | None) -> float:
+    """Train, from a checkpoint where there is one, and put the best weights back; the seconds of training alone.
+
+    Args:
+        trainer: of the Hugging Face kind, with `best` and `seconds_aside`.
+        resumed: what `resume_from` found.
+    """
+    from transformers import TrainerState
+
+    if resumed:
+        trainer.best.load(resumed)
+    begun = time.perf_counter()
+    if resumed and trainer.best.ended:
+        trainer.state = TrainerState.load_from_json(str(resumed / "trainer_state.json"))
+    else:
+        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    seconds = time.perf_counter() - begun - trainer.seconds_aside
+    trainer.best.put_back()
+    return float(seconds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.method import find
 from rnnreranker.process.phases import phase
-from rnnreranker.train.checkpoints import resume_from
+from rnnreranker.train.checkpoints import resume_from, train_to_end
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import Groups
@@ -80,14 +79,7 @@ def train_on_groups(
     trainer = trainer_of(learner, groups, inputs.checked, params, chosen, place, checkpoints, device)
     if resumed:
         trainer.validations[0] = trainer.validation()
-        trainer.best.load(resumed)
-    begun = time.perf_counter()
-    if resumed and trainer.best.ended:
-        trainer.state = transformers.TrainerState.load_from_json(str(resumed / "trainer_state.json"))
-    else:
-        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-    seconds = time.perf_counter() - begun - trainer.seconds_aside
-    trainer.best.put_back()
+    seconds = train_to_end(trainer, resumed)
     before, after = trainer.validations[0], trainer.validations.get(trainer.best.step) or trainer.validation()
     history, steps = history_of(trainer, list(after.measures)), int(trainer.state.global_step)
     record: dict[str, Any] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
 from rnnreranker.process.phases import phase
-from rnnreranker.train.checkpoints import resume_from, training_arguments
+from rnnreranker.train.checkpoints import resume_from, train_to_end, training_arguments
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.samples import check_index, renumber, training_and_validation
 from rnnreranker.train.table import load_table
@@ -168,15 +167,7 @@ def train_encoder(
     if on_validation is not None:
         trainer.add_callback(Observer(on_validation))
     before = trainer.validation()
-    if resumed:
-        trainer.best.load(resumed)
-    begun = time.perf_counter()
-    if resumed and trainer.best.ended:
-        trainer.state = transformers.TrainerState.load_from_json(str(resumed / "trainer_state.json"))
-    else:
-        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-    seconds = time.perf_counter() - begun - trainer.seconds_aside
-    trainer.best.put_back()
+    seconds = train_to_end(trainer, resumed)
     after = trainer.validation()
     history = history_of(trainer, [*after.measures, "inverse_temperature"])
     rate = trainer.queries_seen / seconds
