@@ -106,11 +106,9 @@ class Expander(ABC):
         """
         from rnnreranker.runs import Run
 
-        graph, wanted = self.graph, getattr(self.params, "expand_k", None)
-        if wanted is not None and wanted > graph.k:
-            raise InputError(
-                f"expand_k={wanted}: expected at most {graph.k}, the neighbours that {graph.path} has of a document"
-            )
+        graph = self.graph
+        if (wanted := getattr(self.params, "expand_k", None)) is not None:
+            graph.check_k("expand_k", wanted)
         queries = None
         if "query vectors" in self.needs:
             given = self.inputs.query_vectors if query_vectors is None else query_vectors

@@ -69,6 +69,17 @@ class NeighbourGraph:
         own = np.asarray(rows)[:, None]
         return (found != own) & (self.edges[found, :k] == own[:, :, None]).any(axis=2)
 
+    def check_k(self, name: str, k: int) -> None:
+        """Look whether a setting asks for no more neighbours than there are.
+
+        Raises:
+            InputError: it does.
+        """
+        if k > self.k:
+            raise InputError(
+                f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
+            )
+
     def check_source(self, source: VectorSource) -> None:
         """Look whether these are the vectors that the graph was made from.
 

@@ -42,6 +42,7 @@ class Candidates:
     scores: Any = None  # (n,) float64, of the run: run scores
     ranks: Any = None  # (n,) int64, of the run, from 1: run scores
     vectors: Any = None  # (n, d) float32, finite: vectors
+    rows: Any = None  # (n,) int64, of the graph: neighbours
     texts: Any = None  # n strings: texts
 
     def __len__(self) -> int:
@@ -53,11 +54,12 @@ class Reranker(ABC):
 
     Args:
         inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` is a mapping from
-            docid to text, which may read them when they are asked for.
+            docid to text, which may read them when they are asked for. Vectors and `neighbours` beside each other have
+            the same documents in the same rows.
         params: of the class `Params`; None = the defaults.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
-        missing: what to do with candidates without vector or text: "error", or "skip" = put them below the reranked
-            ones.
+        missing: what to do with candidates without vector, row of the graph or text: "error", or "skip" = put them
+            below the reranked ones.
         device: "cuda", "cuda:1", "mps" or "cpu", of a method that `takes_device`; None = the method's own.
 
     Raises:
@@ -157,7 +159,8 @@ class Reranker(ABC):
                     docids,
                     None if scores is None else scores[part].astype(np.float64),
                     None if ranks is None else ranks[part],
-                    None if rows is None else self._vectors_of(rows[own], docids),
+                    self._vectors_of(rows[own], docids) if "vectors" in self.needs else None,
+                    rows[own] if "neighbours" in self.needs else None,
                     None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],
                 )
                 new[part] = self._checked(qid, self.scores(query, candidates), len(docids))
@@ -194,11 +197,12 @@ class Reranker(ABC):
         return query_rows(run, self.inputs.query_vectors if given is None else given, dimension)
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """The (V,) vector rows of the run's documents, None where not needed; and (V,) bool, which can be scored."""
+        """The (V,) rows of the run's documents in vectors or graph, None where neither is needed; (V,) bool, usable."""
         rows: Any = None
         usable = np.ones(len(run.docids), dtype=bool)
-        if "vectors" in self.needs:
-            rows = vector_rows(self.vectors, run, skip=self.missing == "skip")
+        if self.needs & {"vectors", "neighbours"}:
+            source = self.vectors if "vectors" in self.needs else self.inputs.neighbours
+            rows = vector_rows(source, run, skip=self.missing == "skip")
             usable &= rows >= 0
         if "texts" in self.needs:
             texts = self.inputs.texts

@@ -1,0 +1,104 @@
+"""LexBoost: against loops over its equation, in any order of the run, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import Run, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, make_params
+from rnnreranker.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.rerank import make_reranker
+from rnnreranker.rerank.lexboost import LexboostParams, boosted
+from rnnreranker.search.__main__ import main as search
+
+DOCUMENTS = 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of 120 documents with their 16 nearest."""
+    made = tmp_path_factory.mktemp("index")
+    np.save(made / "vectors.npy", np.random.default_rng(3).standard_normal((DOCUMENTS, 8)).astype(np.float32))
+    (made / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
+    write_graph(open_vectors(made), made / "neighbours", 16)
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph(folder: Path) -> NeighbourGraph:
+    return open_neighbours(folder)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    rng = np.random.default_rng(4)
+    return Run.from_dict(
+        {f"q{n}": {f"d{row}": float(rng.gamma(3.0)) for row in range(n, DOCUMENTS, n + 1)} for n in range(4)}
+    )
+
+
+def expected(run: Run, graph: NeighbourGraph, qid: str, k: int, weight: float, context: int) -> dict[str, float]:
+    """The equation as loops."""
+    known = dict(run[qid][:context])
+    scores = {}
+    for docid, own in known.items():
+        [row] = graph.rows([docid])
+        total = 0.0
+        for near in graph.edges[row, :k].tolist():
+            total += known.get(graph.docids[near], 0.0)
+        scores[docid] = weight * own + (1 - weight) * total / k
+    return scores
+
+
+@pytest.mark.parametrize(("k", "weight", "context"), [(16, 0.7, 1000), (4, 0.2, 1000), (16, 0.5, 9), (1, 0.0, 1000)])
+def test_scores_are_those_of_the_equation(graph: NeighbourGraph, run: Run, k: int, weight: float, context: int) -> None:
+    params = LexboostParams(lexboost_k=k, lexboost_lambda=weight, context=context)
+    found = make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run)
+    for qid in run:
+        wanted = expected(run, graph, qid, k, weight, context)
+        head = found[qid][: len(wanted)]
+        assert [docid for docid, _ in head] == sorted(wanted, key=lambda docid: (-wanted[docid], docid))
+        np.testing.assert_allclose([score for _, score in head], sorted(wanted.values(), reverse=True), rtol=1e-12)
+        assert found.ranked(qid)[len(wanted) :] == run.ranked(qid)[len(wanted) :]
+
+
+def test_lambda_1_leaves_the_run_as_it_is(graph: NeighbourGraph, run: Run) -> None:
+    params = LexboostParams(lexboost_lambda=1.0)
+    assert make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run).to_dict() == run.to_dict()
+
+
+def test_a_document_in_its_own_row_is_no_neighbour() -> None:
+    assert boosted(np.array([4.0, 2.0]), np.array([0, 1]), np.array([[0, 1], [1, 1]]), 0.5).tolist() == [2.5, 1.0]
+
+
+def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
+    strange = Run.from_dict({"q0": {"d0": 3.0, "elsewhere": 2.0, "d1": 1.0}})
+    with pytest.raises(InputError, match=r"1 of 3 docids in the run are not in the index \(first: elsewhere\)"):
+        make_reranker("lexboost", Inputs(neighbours=graph)).check(strange)
+    kept = make_reranker("lexboost", Inputs(neighbours=graph), missing="skip").rerank(strange)
+    assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
+    with pytest.raises(InputError, match=r"lexboost_k=17: expected at most 16, the neighbours that .* has of a docum"):
+        make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lexboost_k=17))
+    with pytest.raises(InputError, match="neighbours are needed and were not given"):
+        make_reranker("lexboost", Inputs())
+    with pytest.raises(InputError, match="lexboost_lambda=2: expected a number in"):
+        make_params("reranker", "lexboost", {"lexboost_lambda": 2})
+    assert len(make_reranker("lexboost", Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0
+
+
+def test_the_command(folder: Path, graph: NeighbourGraph, run: Run, tmp_path: Path) -> None:
+    """It asks neither for query vectors nor for an encoder."""
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in run))
+    run.write(tmp_path / "run.txt")
+    argv = ["--index", str(folder), "--topics", str(tmp_path / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
+    argv += ["--rerank", "lexboost", "--lexboost-lambda", "0.4", "--output", str(tmp_path / "out.txt")]
+    assert search(argv) == 0
+    given = Run.read(tmp_path / "run.txt")
+    wanted = make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lexboost_lambda=0.4)).rerank(given)
+    found = Run.read(tmp_path / "out.txt")
+    assert {qid: found.ranked(qid) for qid in found} == {qid: wanted.ranked(qid) for qid in wanted}
