@@ -71,7 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Inputs, Run]:
     (folder / "docid").write_text("".join(f"d{row}\n" for row in range(200)))
     write_graph(source, folder / "neighbours", 16)
     queries = QueryVectors(tuple(f"q{n}" for n in range(6)), rng.standard_normal((6, 20)).astype(np.float32))
-    graph = open_neighbours(folder, source)
+    graph = open_neighbours(folder, source.fingerprint)
     run = {f"q{n}": {f"d{row}": float(rng.standard_normal()) for row in range(n % 3, 200, 3)} for n in range(6)}
     return Inputs(neighbours=graph, vectors=source, query_vectors=queries), Run.from_dict(run)
 

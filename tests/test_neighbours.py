@@ -14,11 +14,13 @@ from array_vectors import ArrayVectors
 
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
+from rnnreranker.files import write_json
 from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.neighbours import NeighboursPart, has_graph
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import graph_files, nearest, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
@@ -153,13 +155,15 @@ def test_a_graph_of_another_tool_is_read(tmp_path: Path) -> None:
     np.array([[1, 3], [3, 1], [2, 2], [1, 3], [1, 3]], dtype="<u4").tofile(folder / "edges.u32.np")
     plain = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive", "doc_count": 5, "k": 2}
     (folder / "pt_meta.json").write_text(json.dumps(plain))
-    graph = open_neighbours(folder, open_vectors(tmp_path))
+    graph = open_neighbours(folder, open_vectors(tmp_path).fingerprint)
     assert graph.reciprocal(np.arange(5)).tolist()[1:4] == [[True, False], [False, False], [True, False]]
     (tmp_path / "docid").write_text("a\nb\nc\nd\ne\n")
     moved = shutil.copytree(folder, tmp_path / "away" / "graph")
     (moved / "docnos").write_text("".join(f"d{row}\n" for row in range(5)))
     with pytest.raises(InputError, match="its documents are not those of the index, in their order"):
-        open_neighbours(moved, open_vectors(tmp_path))
+        open_neighbours(moved).check_origin(open_vectors(tmp_path).docids)
+    with pytest.raises(InputError, match=r"a graph of 5 documents, but the index has 4"):
+        open_neighbours(moved).check_origin(["a", "b", "c", "d"])
 
 
 def _change(name: str, dtype: str, place: int, value: float) -> Callable[[Path], None]:
@@ -183,20 +187,19 @@ def _meta(**values: object) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_change("edges.u32.np", "<u4", 3, 5), r"edges\.u32\.np: document 1 has neighbour 5; expected 0\.\.4"),
-        (_change("weights.f16.np", "<f2", 4, np.nan), r"weights\.f16\.np: document 2 has NaN or infinite weights"),
         (lambda folder: (folder / "edges.u32.np").write_bytes(b"1234"), r"edges\.u32\.np: has 4 bytes but 2 neighbour"),
         (lambda folder: (folder / "weights.f16.np").unlink(), r"weights\.f16\.np: no such file; make it again with"),
-        (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 1"),
+        (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 2"),
+        (_meta(of=3), r"pt_meta\.json: version 2 of a graph; this version reads 2"),
         (_meta(type="sparse_index"), r"sparse_index in the format np_topk; expected corpus_graph"),
         (_meta(k=0), r"doc_count 5, k 0; expected two integers >= 1"),
-        (_meta(vectors="0123"), r"made from vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
+        (_meta(source="0123"), r"made from dense vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),
         (_meta(docids="0123"), r"a graph of other documents than those of .*docid; make it again with index --parts"),
         (lambda folder: (folder / "pt_meta.json").write_text("{"), r"pt_meta\.json:1: not JSON"),
         (lambda folder: index_of(folder.parent, VECTORS[:4]), r"a graph of 5 documents, but .*docid has 4 docids"),
         (
             lambda folder: index_of(folder.parent, VECTORS + 1),
-            r"made from vectors [0-9a-f]{16}, but those of the index",
+            r"made from dense vectors [0-9a-f]{16}, but those of the index",
         ),
         (
             lambda folder: shutil.rmtree(folder),
@@ -210,8 +213,32 @@ def test_a_graph_that_cannot_be_used_is_refused_in_one_line(
     folder = graph_in(tmp_path, k=2)
     change(folder)
     with pytest.raises(InputError, match=said) as refused:
-        open_neighbours(tmp_path, open_vectors(tmp_path))
+        open_neighbours(tmp_path, open_vectors(tmp_path).fingerprint)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "said"),
+    [
+        (_change("edges.u32.np", "<u4", 3, 5), 1, r"edges\.u32\.np: document 1 has neighbour 5; expected 0\.\.4; make"),
+        (_change("weights.f16.np", "<f2", 4, np.nan), 2, r"weights\.f16\.np: document 2 has NaN or infinite weights"),
+        (_change("weights.f16.np", "<f2", 9, -np.inf), 4, r"weights\.f16\.np: document 4 has NaN or infinite weights"),
+    ],
+)
+def test_rows_are_looked_at_where_they_are_fetched(
+    change: Callable[[Path], None], row: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening reads none of them, and rows beside a damaged one can be used."""
+    change(graph_in(tmp_path, k=2))
+    graph = open_neighbours(tmp_path)
+    others = np.setdiff1d(np.arange(5), [row])
+    edges, weights = graph.fetch(others)
+    assert (edges.dtype, weights.dtype, edges.shape) == (np.uint32, np.float16, (4, 2))
+    monkeypatch.setattr("rnnreranker.neighbours.graph.CHECKED", 4)
+    for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row]), graph.check_whole):
+        with pytest.raises(InputError, match=said) as refused:
+            look()
+        assert "\n" not in str(refused.value)
 
 
 class LetterPart(Part):
@@ -234,12 +261,40 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     assert (tmp_path / "index" / "vectors.npy").stat() == vectors
     after = describe(tmp_path / "index")
     source = open_vectors(tmp_path / "index")
-    assert after["parts"]["neighbours"] == {"k": 4, "of": "dense", "vectors": source.fingerprint}
+    graph = open_neighbours(tmp_path / "index", source.fingerprint)
+    assert after["parts"]["neighbours"] == {
+        "k": 4,
+        "of": "dense",
+        "similarity": "inner product",
+        "source": source.fingerprint,
+        "docids": graph.origin.docids,
+        "search": "exact",
+    }
     assert after["fingerprint"] == before["fingerprint"]
     assert after["inputs"] == before["inputs"]
-    assert open_neighbours(tmp_path / "index", source).k == 4
+    assert graph.k == 4
     assert has_graph(tmp_path / "index", None)
     assert has_graph(tmp_path / "index", 4)
     assert not has_graph(tmp_path / "index", 5)
     np.save(tmp_path / "index" / "vectors.npy", random_vectors(40, seed=1))
     assert not has_graph(tmp_path / "index", 4)
+
+
+def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> None:
+    documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
+    build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
+    add_parts(tmp_path / "index", [NeighboursPart(4)])
+    other = shutil.copytree(tmp_path / "index", tmp_path / "other")
+    (tmp_path / "index" / "vectors.npy").write_bytes(b"")
+    assert open_index(str(tmp_path / "index")).graph.k == 4
+    described = describe(other)
+    described["parts"]["neighbours"]["source"] = "0123"
+    write_json(other / "rnnreranker.json", described)
+    with pytest.raises(
+        InputError, match=r"made from dense vectors [0-9a-f]{16}, but those of the index are 0123; make"
+    ):
+        _ = open_index(str(other)).graph
+    add_parts(other, [LetterPart()])
+    assert list(describe(other)["parts"]) == ["dense"]
+    with pytest.raises(InputError, match=r"a graph that rnnreranker\.json does not describe; make it again with index"):
+        _ = open_index(str(other)).graph

@@ -301,7 +301,7 @@ def test_graphs_that_are_none(tmp_path: Path, name: str, content: bytes, said: s
     write_graph(open_vectors(tmp_path / "v.npy"), tmp_path / "neighbours", 2)
     (tmp_path / "neighbours" / name).write_bytes(content)
     with pytest.raises(InputError, match=rf"{name}.*: .*{said}") as refused:
-        open_neighbours(tmp_path)
+        open_neighbours(tmp_path).check_whole()
     assert "\n" not in str(refused.value)
 
 

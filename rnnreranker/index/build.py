@@ -125,14 +125,19 @@ def add_parts(
             count += len(block)
             for part in parts:
                 part.add(block)
-        for part in parts:
-            described["parts"][part.name] = part.write(result, output / FOLDER, count)
+        made = {part.name: part.write(result, output / FOLDER, count) for part in parts}
         before = describe(output)
-        others = {name: part for name, part in before["parts"].items() if name not in {part.name for part in parts}}
+        replaced = {part.name for part in parts}
+        others = {
+            name: part
+            for name, part in before["parts"].items()
+            if name not in replaced and part.get("of") not in replaced
+        }
         if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
             write_json(output / DESCRIPTION, {**before, "parts": others})
-        for made in list(result.iterdir()):
-            (put_folder if made.is_dir() else os.replace)(made, output / made.name)
+        for one in list(result.iterdir()):
+            (put_folder if one.is_dir() else os.replace)(one, output / one.name)
+        described["parts"] = others | made
         marks = [mark for part in parts for mark in part.marks]
         described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
         described["versions"] |= _versions(parts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.errors import InputError
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import open_neighbours
+from rnnreranker.neighbours.description import read_description
 from rnnreranker.neighbours.graph import PART
 from rnnreranker.neighbours.graph_files import K, write_graph
 from rnnreranker.vectors import open_vectors
@@ -35,16 +37,18 @@ class NeighboursPart(Part):
         self._work, self._threads = work / PART, threads
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `write_graph`, from the vectors beside the texts; k and the fingerprint of the vectors."""
+        """As `write_graph`, from the vectors beside the texts; k and what the graph was made from."""
         source = open_vectors(corpus.parent)
         self.reused = write_graph(source, folder / PART, self._k, threads=self._threads, work=self._work)
-        return {"k": min(self._k, count - 1), "of": "dense", "vectors": source.fingerprint}
+        _, k, origin = read_description(folder / PART)
+        return {"k": k, **asdict(origin)}
 
 
 def has_graph(index: Path, k: int | None) -> bool:
     """Whether an index has a graph of its vectors that can be used, with k neighbours (None = any number)."""
     try:
-        graph = open_neighbours(index / PART, open_vectors(index))
+        graph = open_neighbours(index / PART, open_vectors(index).fingerprint)
+        graph.check_whole()
     except InputError:
         return False
     return k is None or graph.k == min(k, len(graph) - 1)

@@ -6,41 +6,41 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
-from rnnreranker.files.json_files import read_json
-from rnnreranker.neighbours.graph_files import EDGES, META, VERSION, WEIGHTS, docids_mark
-from rnnreranker.vectors import VectorSource
+from rnnreranker.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
 from rnnreranker.vectors.flex import docnos_of
 from rnnreranker.vectors.ids import Ids, read_ids
 
 PART = "neighbours"  # the folder inside an index
-REPAIR = "make it again with index --parts neighbours"
 CHECKED = 2**22  # values looked at together
+EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or infinite
 
 
 class NeighbourGraph:
-    """The K nearest other documents of N documents, memory-mapped; row r is that of the vectors it was made from.
+    """The K nearest other documents of N documents, memory-mapped; row r is that of the index it was made from.
+
+    Rows are looked at when they are fetched: numbers beyond the last document and weights that are NaN or infinite
+    are refused then.
 
     Attributes:
         docids: row number -> docid.
         edges: (N, K) uint32, the nearest first; a document that stands in its own row stands for no neighbour.
-        weights: (N, K) float16, finite: inner products.
-        vectors: the fingerprint of the vectors that it was made from; empty where a graph of another tool says none.
+        weights: (N, K) float16: similarities, 0 where there is no neighbour.
+        origin: what it was made from.
         fingerprint: of the graph itself.
     """
 
-    def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, vectors: str) -> None:
-        self.path, self._ids, self.edges, self.weights, self.vectors = path, ids, edges, weights, vectors
+    def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, origin: Origin) -> None:
+        self.path, self._ids, self.edges, self.weights, self.origin = path, ids, edges, weights, origin
         self.docids: Sequence[str] = ids.names
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this graph from others."""
+        """What tells this graph from others; its files are read for it."""
         return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
 
     @property
@@ -55,13 +55,23 @@ class NeighbourGraph:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         return self._ids.rows(docids)
 
+    def fetch(self, rows: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K where it is None or larger.
+
+        Raises:
+            InputError: neighbours beyond the last document, weights that are NaN or infinite.
+        """
+        edges, weights = self.edges[rows, :k], self.weights[rows, :k]
+        self._check(np.asarray(rows), edges, weights)
+        return edges, weights
+
     def neighbours(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
-        """(n, k) int64: rows of the nearest documents of (n,) rows; k = K where it is None or larger."""
-        return self.edges[rows, :k].astype(np.int64)
+        """(n, k) int64: rows of the nearest documents of (n,) rows; k and errors as `fetch`."""
+        return self.fetch(rows, k)[0].astype(np.int64)
 
     def similarities(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
-        """(n, k) float32: the inner products that belong to `neighbours`."""
-        return self.weights[rows, :k].astype(np.float32)
+        """(n, k) float32: the weights that belong to `neighbours`."""
+        return self.fetch(rows, k)[1].astype(np.float32)
 
     def reciprocal(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
         """(n, k) bool: which of `neighbours` have the document among their own k nearest."""
@@ -80,81 +90,90 @@ class NeighbourGraph:
                 f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
             )
 
-    def check_source(self, source: VectorSource) -> None:
-        """Look whether these are the vectors that the graph was made from.
+    def check_origin(self, docids: Sequence[str], source: str = "", of: Path | str = "the index") -> None:
+        """Look whether these are the documents and the vectors that the graph was made from.
+
+        Args:
+            docids: of the vectors, in the order of their rows.
+            source: the fingerprint of the vectors; empty = not compared.
+            of: where they are, for the error.
 
         Raises:
             InputError: other vectors, other documents or another number of them.
         """
-        if len(source.docids) != len(self):
+        if len(docids) != len(self):
+            raise InputError(f"{self.path}: a graph of {len(self)} documents, but {of} has {len(docids)}; {REPAIR}")
+        if source and self.origin.source and self.origin.source != source:
             raise InputError(
-                f"{self.path}: a graph of {len(self)} documents, but the index has {len(source.docids)}; {REPAIR}"
+                f"{self.path}: made from {self.origin.of} vectors {self.origin.source}, but those of {of} are "
+                f"{source}; {REPAIR}"
             )
-        if self.vectors and self.vectors != source.fingerprint:
+        if list(docids) != list(self.docids):
+            raise InputError(f"{self.path}: its documents are not those of {of}, in their order; {REPAIR}")
+
+    def check_whole(self) -> None:
+        """Look at every row, as `fetch` does at some.
+
+        Raises:
+            InputError: as `fetch`.
+        """
+        step = max(1, CHECKED // self.k)
+        for first in range(0, len(self), step):
+            rows = np.arange(first, min(first + step, len(self)))
+            self._check(rows, self.edges[first : first + step], self.weights[first : first + step])
+
+    def _check(self, rows: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> None:
+        if edges.size and edges.max() >= len(self):
+            row, last = next((row, one.max()) for row, one in _lines(rows, edges) if one.max() >= len(self))
             raise InputError(
-                f"{self.path}: made from vectors {self.vectors}, but those of the index are {source.fingerprint}; "
-                f"{REPAIR}"
+                f"{self.path / EDGES}: document {row} has neighbour {last}; expected 0..{len(self) - 1}; {REPAIR}"
             )
-        if not self.vectors and list(source.docids) != list(self.docids):
-            raise InputError(f"{self.path}: its documents are not those of the index, in their order; {REPAIR}")
+        if ((weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
+            row = next(row for row, one in _lines(rows, weights) if not np.isfinite(one).all())
+            raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
 
 
-def open_neighbours(path: str | os.PathLike[str], source: VectorSource | None = None) -> NeighbourGraph:
-    """The graph in a folder, checked whole; nothing of it is loaded.
+def _lines(rows: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    return zip(np.ravel(rows).tolist(), values.reshape(-1, values.shape[-1]), strict=True)
+
+
+def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
+    """The graph in a folder; of its edges and weights nothing is read but their sizes.
 
     Args:
         path: an index with the part `neighbours`, or the folder of a graph, as this package, pyterrier_dr or
             pyterrier_adaptive write it. Docids are those of the index around it, else of `docnos` (which needs the
             package npids where only `docnos.npids` is there).
-        source: the vectors that it must have been made from; None = not compared.
+        source: the fingerprint of the vectors that it must have been made from; empty = not compared.
 
     Raises:
         InputError: no graph there, another version or kind, files cut short, docids of another number or of other
-            documents, neighbours beyond the last document, weights that are NaN or infinite; as `check_source`.
+            documents, other vectors.
         MissingDependencyError: docids that only npids reads.
     """
     path = Path(path).expanduser()
     folder = path / PART if (path / PART).is_dir() else path
     if not (folder / META).is_file():
         raise InputError(f"{path}: no graph of neighbours in it (no {META}); make one with index --parts neighbours")
-    count, k, own = _meta(folder / META)
-    edges, weights = (_mapped(folder / name, dtype, (count, k)) for name, dtype in ((EDGES, "<u4"), (WEIGHTS, "<f2")))
-    for first, block in _blocks(edges):
-        if block.max() >= count:
-            row = first + int(np.flatnonzero((block >= count).any(axis=1))[0])
-            raise InputError(
-                f"{folder / EDGES}: document {row} has neighbour {edges[row].max()}; expected 0..{count - 1}; {REPAIR}"
-            )
-    for first, block in _blocks(weights):
-        if not np.isfinite(block).all():
-            row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-            raise InputError(f"{folder / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
-    ids, origin = _docids(folder)
+    count, k, origin = read_description(folder)
+    edges, weights = map_graph(folder, count, k)
+    ids, docids = _docids(folder)
     if len(ids.names) != count:
-        raise InputError(f"{folder}: a graph of {count} documents, but {origin} has {len(ids.names)} docids; {REPAIR}")
-    if own and own["docids"] != docids_mark(ids.names):
-        raise InputError(f"{folder}: a graph of other documents than those of {origin}; {REPAIR}")
-    graph = NeighbourGraph(folder, ids, edges, weights, own.get("vectors", ""))
-    if source is not None:
-        graph.check_source(source)
+        raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
+    if origin.docids and origin.docids != docids_mark(ids.names):
+        raise InputError(f"{folder}: a graph of other documents than those of {docids}; {REPAIR}")
+    graph = NeighbourGraph(folder, ids, edges, weights, origin)
+    graph.check_origin(ids.names, source)
     return graph
 
 
-def _meta(path: Path) -> tuple[int, int, dict[str, str]]:
-    """Documents, neighbours of each, and what this package wrote besides; empty for a graph of another tool."""
-    meta: Any = read_json(path, "description of a graph", REPAIR)
-    meta = meta if isinstance(meta, dict) else {}
-    kind = (meta.get("type"), meta.get("format"))
-    if kind not in [("corpus_graph", "np_topk"), ("corpus_graph", "numpy_kmax")]:
-        raise InputError(f"{path}: {kind[0]} in the format {kind[1]}; expected corpus_graph in the format np_topk")
-    sizes = meta.get("doc_count"), meta.get("k")
-    if not all(type(size) is int and size > 0 for size in sizes):
-        raise InputError(f"{path}: doc_count {sizes[0]!r}, k {sizes[1]!r}; expected two integers >= 1")
-    own = meta.get("rnnreranker", {})
-    if own and (not isinstance(own, dict) or own.get("version") != VERSION or not {"vectors", "docids"} <= set(own)):
-        version = own.get("version") if isinstance(own, dict) else own
-        raise InputError(f"{path}: version {version!r} of a graph; this version reads {VERSION}; {REPAIR}")
-    return *sizes, own
+def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Edges (N, K) uint32 and weights (N, K) float16 in the files of a folder, memory-mapped.
+
+    Raises:
+        InputError: a file that is missing or has another size.
+    """
+    return _mapped(folder / EDGES, "<u4", (count, k)), _mapped(folder / WEIGHTS, "<f2", (count, k))
 
 
 def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> np.ndarray:
@@ -171,11 +190,7 @@ def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> np.ndarray:
 
 def _docids(folder: Path) -> tuple[Ids, Path]:
     """The docids and the file they are from."""
-    around = folder.parent / "docid"
-    return (read_ids(around), around) if around.is_file() else docnos_of(folder)
-
-
-def _blocks(matrix: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    step = max(1, CHECKED // matrix.shape[1])
-    for first in range(0, len(matrix), step):
-        yield first, np.asarray(matrix[first : first + step])
+    for around in (folder.parent / "ids", folder.parent / "docid"):
+        if around.is_file():
+            return read_ids(around), around
+    return docnos_of(folder)

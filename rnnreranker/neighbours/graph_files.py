@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,14 +15,15 @@ import numpy as np
 
 from rnnreranker.command import cores, counted, progress
 from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, folder_written_whole, write_atomically, write_json
+from rnnreranker.files import fingerprint, folder_written_whole, write_atomically
+from rnnreranker.neighbours.description import DOCNOS, EDGES, VERSION, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.neighbours.docnos import write_docnos
+from rnnreranker.neighbours.graph import NeighbourGraph, map_graph
 from rnnreranker.neighbours.nearest import nearest_of
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors import VectorSource
+from rnnreranker.vectors.ids import Ids
 
-EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"
-VERSION = 1  # of what `pt_meta.json` says beyond what others write there
 K = 16
 ROWS = 512  # documents of a block
 
@@ -82,11 +82,6 @@ def write_graph(
     return count - sum(min(ROWS, count - files[file]) for file in missing)
 
 
-def docids_mark(docids: Sequence[str]) -> str:
-    """What tells the documents of one graph, in their order, from those of another."""
-    return fingerprint("\n".join(docids).encode())
-
-
 def _write(folder: Path, blocks: list[Path], source: VectorSource, k: int) -> None:
     with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
         for file in blocks:
@@ -95,6 +90,7 @@ def _write(folder: Path, blocks: list[Path], source: VectorSource, k: int) -> No
             weights.write(entries["weight"].tobytes())
     with open(folder / DOCNOS, "wb") as stream:
         write_docnos(stream, source.docids)
-    own = {"version": VERSION, "vectors": source.fingerprint, "docids": docids_mark(source.docids)}
-    theirs = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
-    write_json(folder / META, {**theirs, "doc_count": len(source.docids), "k": k, "rnnreranker": own})
+    origin = Origin("dense", "inner product", source.fingerprint, docids_mark(source.docids), "exact")
+    write_description(folder, len(source.docids), k, origin)
+    ids = Ids(list(source.docids), str(folder / DOCNOS))
+    NeighbourGraph(folder, ids, *map_graph(folder, len(source.docids), k), origin).check_whole()

@@ -123,16 +123,22 @@ class Index:
 
     @cached_property
     def graph(self) -> NeighbourGraph:
-        """The graph of the part `neighbours`, that of the index's own vectors, opened on first use.
+        """The graph of the part `neighbours`, opened on first use; no vector is.
 
         Raises:
-            InputError: no such part, or one that is not of these vectors or cannot be used.
+            InputError: no such part, or one that is not the one that the index describes or cannot be used.
         """
         from rnnreranker.neighbours import open_neighbours
 
         if self.neighbours is None:
             raise InputError(f"{self.name}: no graph of neighbours in this index; add it with index --parts neighbours")
-        return open_neighbours(self.neighbours, None if self.dense is None else self.vectors)
+        parts = self.settings.get("parts", {"neighbours": {}})
+        if "neighbours" not in parts:  # of vectors that were replaced
+            raise InputError(
+                f"{self.neighbours}: a graph that rnnreranker.json does not describe; make it again with "
+                "index --parts neighbours"
+            )
+        return open_neighbours(self.neighbours, str(parts["neighbours"].get("source", "")))
 
 
 @phase("opening the index")

@@ -124,6 +124,7 @@ def _make_graph(folder: Path) -> None:
 
 def _read_graph(folder: Path) -> Any:
     graph = open_neighbours(folder)
+    graph.check_whole()
     rows = np.arange(len(graph))
     return [list(graph.docids), graph.neighbours(rows).tolist(), graph.similarities(rows).tolist()]
 
