@@ -43,27 +43,28 @@ class GarExpander(Expander):
         """Rows and inner products of everything that was scored."""
         budget = self.params.expand_hits
         batch = max(1, round(self.params.gar_batch * budget / FULL_BUDGET))
-        pool, scored = candidates.known.tolist(), dict[int, float]()
-        from_run = True
-        while len(scored) < budget:
-            size = min(batch, budget - len(scored))
-            waiting = [row for row in pool if row not in scored]
-            frontier = self._frontier(scored, size) if not from_run or not waiting else []
-            chosen = frontier if frontier else waiting[:size]
-            if not chosen:
+        pool, from_run = candidates.known, True
+        rows, scores = np.empty(0, dtype=np.int64), np.empty(0)
+        while len(rows) < budget:
+            size = min(batch, budget - len(rows))
+            frontier = self._frontier(rows, scores, size) if not from_run or not len(pool) else pool[:0]
+            chosen = frontier if len(frontier) else pool[:size]
+            if not len(chosen):
                 break
-            scored |= zip(chosen, self.products(candidates.query, np.array(chosen)).tolist(), strict=True)
+            rows = np.concatenate([rows, chosen])
+            scores = np.concatenate([scores, self.products(candidates.query, chosen)])
+            pool = pool[~np.isin(pool, chosen)]
             from_run = not from_run
-        return np.array(list(scored), dtype=np.int64), np.array(list(scored.values()), dtype=np.float64)
+        return rows, scores
 
-    def _frontier(self, scored: dict[int, float], size: int) -> list[int]:
+    def _frontier(self, rows: np.ndarray, scores: np.ndarray, size: int) -> np.ndarray:
         """The first `size` neighbours without a score, those of the best documents first."""
-        best = np.array(sorted(scored, key=lambda row: (-scored[row], row)), dtype=np.int64)
-        found = dict[int, None]()
+        best = rows[np.lexsort((rows, -scores))]
+        found = np.empty(0, dtype=np.int64)
         for first in range(0, len(best), size):
-            for row in self.graph.neighbours(best[first : first + size], self.params.expand_k).ravel().tolist():
-                if row not in scored:
-                    found[row] = None
+            near = self.graph.neighbours(best[first : first + size], self.params.expand_k).ravel()
+            found = np.concatenate([found, near[~np.isin(near, rows)]])
+            found = found[np.sort(np.unique(found, return_index=True)[1])]  # each where it comes first
             if len(found) >= size:
                 break
-        return list(found)[:size]
+        return found[:size]
