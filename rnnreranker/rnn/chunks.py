@@ -50,22 +50,30 @@ class Engine(Protocol):
 @lru_cache(maxsize=1)
 def engine() -> Engine:
     """The compiled kernel, or numpy where numba is missing or switched off (NUMBA_DISABLE_JIT)."""
+    if not compiles():
+        from rnnreranker.rnn.fallback import score_contexts as with_numpy
+
+        return with_numpy
+    with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
+        from rnnreranker.rnn.kernel import score_contexts
+
+        _use_once(score_contexts)
+    return score_contexts
+
+
+@lru_cache(maxsize=1)
+def compiles() -> bool:
+    """Whether numba is here to compile the kernels; where it is not, that is said once."""
     try:
         import numba
 
         if not getattr(numba.config, "DISABLE_JIT", 0):
-            with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
-                from rnnreranker.rnn.kernel import score_contexts
-
-                _use_once(score_contexts)
-            return score_contexts
+            return True
         reason = "numba is switched off by NUMBA_DISABLE_JIT"
     except ImportError as error:
         reason = f"numba cannot be imported ({error})"
     logging.getLogger(__name__).warning("%s: similarities are computed with numpy, 2 to 10 times slower", reason)
-    from rnnreranker.rnn.fallback import score_contexts as with_numpy
-
-    return with_numpy
+    return False
 
 
 def _use_once(run: Engine) -> None:

@@ -11,7 +11,10 @@ import numba
 from llvmlite import ir
 from numba.extending import intrinsic
 
-SOURCES = ("compiled.py", "kernel.py", "neighbours.py", "selection.py")  # everything that ends up in the machine code
+SOURCES = (  # everything that ends up in the machine code
+    *("compiled.py", "kernel.py", "neighbours.py", "selection.py"),
+    *("graph_kernel.py", "graph_pairs.py"),
+)
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

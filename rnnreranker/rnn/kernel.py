@@ -52,7 +52,7 @@ def score_contexts(
 
 
 @compiled()
-def _clipped(value):  # type: ignore[no-untyped-def]
+def clipped(value):  # type: ignore[no-untyped-def]
     return (value if value < 1.0 else 1.0) if value > 0.0 else 0.0
 
 
@@ -60,7 +60,7 @@ def _clipped(value):  # type: ignore[no-untyped-def]
 def _mapped(similarity, low, span, minmax):  # type: ignore[no-untyped-def]
     value = np.float64(similarity)
     if minmax:
-        value = _clipped((value - low) / span) if span > 0.0 else 0.0
+        value = clipped((value - low) / span) if span > 0.0 else 0.0
     return value
 
 
@@ -78,31 +78,23 @@ def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _weights(  # type: ignore[no-untyped-def]
-    sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale, authors
-):
-    """Compressed sparse rows of weights, what each sums to, whether any is negative; the largest similarity.
+def _members(sims, lists, values, own, sets, m):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows of the members of the sets and their similarities.
 
-    The authors' rows sum to 1 or are empty. own: the sets before the extension, which are within the lists;
-    similarities beyond them come from the matrix.
+    own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
     """
     count = 0
     for i in range(m):
         for v in range(sets.shape[1]):
             count += np.int64(ones(sets[i, v]))
-    starts, ends, sums = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64), np.empty(m)
-    members, weights = np.empty(count, dtype=np.uint32), np.empty(count)
+    starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    members, found = np.empty(count, dtype=np.uint32), np.empty(count)
     row = np.empty(m, dtype=np.float32)
-    inverse = 1.0 / span if span > 0.0 else 0.0
-    signed, largest = False, -np.inf
     n = 0
     for i in range(m):
-        start, total, factor = n, 0.0, 1.0 / divisor[i]
+        starts[i] = n
         for e in range(lists.shape[1]):
             row[lists[i, e]] = values[i, e]
-            if weight == 1:  # the highest of every row is in its list
-                value = _mapped(values[i, e], low, span, minmax) * factor
-                largest = value if value > largest else largest
         for v in range(sets.shape[1]):
             rest, known = sets[i, v], own[i, v]
             while rest:
@@ -110,34 +102,60 @@ def _weights(  # type: ignore[no-untyped-def]
                 rest ^= bit
                 j = np.uint64(v << 6) + ones(bit - np.uint64(1))
                 members[n] = j
-                weights[n] = row[j] if known & bit else sims[i, j]
+                found[n] = row[j] if known & bit else sims[i, j]
                 n += 1
-        for e in range(start, n):
+        ends[i] = n
+    return starts, ends, members, found
+
+
+@compiled()
+def _largest(values, low, span, minmax, divisor):  # type: ignore[no-untyped-def]
+    """The largest similarity that a weight is made of; the highest of every row is in its list."""
+    largest = -np.inf
+    for i in range(len(values)):
+        factor = 1.0 / divisor[i]
+        for e in range(values.shape[1]):
+            value = _mapped(values[i, e], low, span, minmax) * factor
+            largest = value if value > largest else largest
+    return largest
+
+
+@compiled()
+def weighed(starts, ends, found, low, span, minmax, divisor, weight, weight_scale, authors):  # type: ignore[no-untyped-def]
+    """Similarities of members made their weights, in place; what each row sums to, and whether any is negative.
+
+    The authors' rows sum to 1 or become empty.
+    """
+    m = len(starts)
+    sums, signed = np.empty(m), False
+    inverse = 1.0 / span if span > 0.0 else 0.0
+    for i in range(m):
+        total, factor = 0.0, 1.0 / divisor[i]
+        for e in range(starts[i], ends[i]):
             value = 1.0
             if weight != 2:
-                value = weights[e]
+                value = found[e]
                 if minmax:
-                    value = _clipped((value - low) * inverse)
+                    value = clipped((value - low) * inverse)
                 value *= factor
                 if weight == 1:
                     value = np.exp(weight_scale * value) - (1.0 if authors else 0.0)
             signed |= value < 0.0
-            weights[e] = value
+            found[e] = value
             total += value
         sums[i] = total
         if authors:
             if total == 0.0 or not np.isfinite(total):
-                n = start
+                ends[i] = starts[i]
             factor = 1.0 / total
-            for e in range(start, n):
-                weights[e] *= factor
-            sums[i] = n > start
-        starts[i], ends[i] = start, n
-    return (starts, ends, members, weights, sums, signed), largest
+            for e in range(starts[i], ends[i]):
+                found[e] *= factor
+            sums[i] = ends[i] > starts[i]
+    return sums, signed
 
 
 @compiled()
-def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
+def jaccard_of(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     """Sum of minima over sum of maxima of expanded rows, for each probe that is an element against all.
 
     Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside the
@@ -249,13 +267,14 @@ def _filed_under(stamp: int) -> Any:
             short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
             reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
             sets = extended(own, short, m, authors) if columns[c] >= 0 else own
-            rows, largest = _weights(
-                sims, lists, values, own, sets, m, low, span, minmax, divisor, weight, weight_scale, authors
-            )
-            if weight == 1 and weight_scale * largest > exponent_limit:
-                problem[c] = weight_scale * largest
-                continue
-            _jaccard(rows, nearest, m, probes[c], out[c])
+            starts, ends, elements, shares = _members(sims, lists, values, own, sets, m)
+            if weight == 1:
+                largest = _largest(values, low, span, minmax, divisor)
+                if weight_scale * largest > exponent_limit:
+                    problem[c] = weight_scale * largest
+                    continue
+            sums, signed = weighed(starts, ends, shares, low, span, minmax, divisor, weight, weight_scale, authors)
+            jaccard_of((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 

@@ -7,6 +7,7 @@ Values of a context are computed elementwise or from that context alone, so they
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,23 +33,49 @@ def similarities(
     gram, sizes, problem: as an engine takes them, N + 1 the largest size; base: (C, N) float, finite, or None.
     """
     count, widest = len(sizes), int(sizes.max())
+
+    def jaccard(probes: np.ndarray) -> np.ndarray:
+        found = np.zeros((count, probes.shape[1], widest))
+        run(gram, sizes, setting, probes, found, problem)
+        return found
+
+    if not setting.minmax:  # the engine leaves the products as lists are sorted by them
+        near = jaccard(np.zeros((count, 1), dtype=np.int64))
+        return eq1(gram[:, 1:widest].astype(np.float64), near, params)
+    return mixture(gram[:, 1:widest].astype(np.float64), sizes, base, params, jaccard)
+
+
+def eq1(products: np.ndarray, jaccard: np.ndarray, params: RnnParams) -> np.ndarray:
+    """(C, N) float64: lambda s_0i + (1 - lambda) J(0, i); products: (C, N) float64, jaccard: (C, 1, N + 1)."""
+    found: np.ndarray = params.lam * products + (1.0 - params.lam) * jaccard[:, 0, 1:]
+    return found
+
+
+def mixture(
+    products: np.ndarray | None,
+    sizes: np.ndarray,
+    base: np.ndarray | None,
+    params: RnnParams,
+    jaccard: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """s* of scale "minmax", (C, N) float64; anything at padding.
+
+    products: (C, N) float64 inner products with the query, None where they have no weight and base is given; base:
+    (C, N) or None. jaccard: from probes (C, P), -1 where a context has no more, to their similarities (C, P, N + 1).
+    """
+    count, widest = len(sizes), int(sizes.max())
     counts = None if int(sizes.min()) == widest else sizes[:, None] - 1  # of candidates; None = N everywhere
-    if not setting.minmax:  # eq. 1
-        jaccard = np.zeros((count, 1, widest))
-        run(gram, sizes, setting, np.zeros((count, 1), dtype=np.int64), jaccard, problem)
-        return params.lam * gram[:, 1:widest].astype(np.float64) + (1.0 - params.lam) * jaccard[:, 0, 1:]
-    products = gram[:, 1:widest].astype(np.float64)
-    ordered = base is None and (params.probes > 1 or params.rank_weight > 0)
-    order = by_products(products, counts) if ordered else None
+    order = None
+    if base is None and (params.probes > 1 or params.rank_weight > 0):
+        assert products is not None
+        order = by_products(products, counts)
     probes = np.empty((count, min(params.probes, widest)), dtype=np.int64)
     probes[:] = np.arange(probes.shape[1])
     if order is not None:
         probes[:, 1:] = order[:, : probes.shape[1] - 1] + 1
     if counts is not None:
         probes[np.arange(probes.shape[1]) > counts] = -1
-    jaccard = np.zeros((count, probes.shape[1], widest))
-    run(gram, sizes, setting, probes, jaccard, problem)
-    near = mean_over(probes, jaccard, counts)
+    near = mean_over(probes, jaccard(probes), counts)
     return params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
 
 
@@ -61,7 +88,7 @@ def by_products(products: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
 
 
 def known(
-    products: np.ndarray,
+    products: np.ndarray | None,
     base: np.ndarray | None,
     order: np.ndarray | None,
     counts: np.ndarray | None,
@@ -69,23 +96,29 @@ def known(
 ) -> np.ndarray:
     """(C, N) float64: the weighted mean of the terms of rank, score and inner product; anything at padding.
 
-    products: (C, N) float64; base: (C, N), scores of a run, whose order the columns have; None = the inner products,
-    and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the first of its row; None = N.
+    products: (C, N) float64, or None where they have no weight; base: (C, N), scores of a run, whose order the columns
+    have; None = the inner products, and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the
+    first of its row; None = N.
     """
     wr, ws, wq = weights(params)
-    of_products = unit(products, counts)
+    scores = products if base is None else base
+    assert scores is not None
+    of_products = None if products is None else unit(products, counts)
     terms: list[np.ndarray] = []
     if wr:
-        ranks = np.arange(1.0, products.shape[1] + 1)
-        falling = of_ranks(ranks, products.shape[1] if counts is None else counts, params.rank_constant)
+        ranks = np.arange(1.0, scores.shape[1] + 1)
+        falling = of_ranks(ranks, scores.shape[1] if counts is None else counts, params.rank_constant)
         if order is not None:
-            placed = np.empty(products.shape)
+            placed = np.empty(scores.shape)
             placed[np.arange(len(order))[:, None], order] = falling
             falling = placed
         terms.append(wr * falling)
     if ws:
-        terms.append(ws * (of_products if base is None else unit(base, counts)))
+        of_run = of_products if base is None else unit(base, counts)
+        assert of_run is not None
+        terms.append(ws * of_run)
     if wq:
+        assert of_products is not None
         terms.append(wq * of_products)
     return functools.reduce(np.add, terms)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from rnnreranker.errors import InputError
+from rnnreranker.errors import InputError, ParameterError
 from rnnreranker.settings import Params, context_setting, setting
 
 
@@ -85,6 +86,19 @@ class RnnParams(Params):
     def uses_run(self) -> bool:
         """Whether the order or the scores of the first stage count."""
         return self.scale == "minmax" and bool(self.rank_weight or self.run_weight or self.probes > 1)
+
+    def without_query(self) -> Self:
+        """These parameters where inner products with the query are not known: w_q = 0.
+
+        Raises:
+            ParameterError: nothing else has a weight, or scale "none", whose s* is made of these inner products.
+        """
+        if self.scale == "none" or not (self.rank_weight or self.run_weight):
+            raise ParameterError(
+                f"scale={self.scale}, rank_weight={self.rank_weight:g}, run_weight={self.run_weight:g}: without query "
+                "vectors expected scale=minmax and a rank_weight or run_weight above 0, as by default"
+            )
+        return dataclasses.replace(self, query_weight=0.0)
 
 
 OF_THE_RUN = frozenset({"rank_weight", "run_weight", "query_weight", "rank_constant", "probes"})  # not of vectors alone

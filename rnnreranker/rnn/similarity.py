@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import chunks, mixing, reference
+from rnnreranker.rnn import checks, chunks, mixing, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
@@ -58,7 +57,10 @@ def similarity_by(
     threads: int | None = None,
 ) -> np.ndarray:
     """As `rnn_similarity`, with the Jaccard similarities of the engine `run`."""
-    queries, candidates = _vectors(queries, "queries", "(B, d)"), _vectors(candidates, "candidates", "(B, N, d)")
+    queries, candidates = (
+        checks.vectors(queries, "queries", "(B, d)"),
+        checks.vectors(candidates, "candidates", "(B, N, d)"),
+    )
     if len(queries) != len(candidates):
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
     if queries.shape[1] != candidates.shape[2]:
@@ -69,14 +71,14 @@ def similarity_by(
     width = candidates.shape[1]
     if width == 0:
         raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
-    real = _lengths(lengths, len(queries), width)
+    real = checks.lengths_of(lengths, len(queries), width)
 
     def load(row: int, into: np.ndarray) -> np.ndarray:
         into[0] = queries[row]
         into[1:] = candidates[row, : len(into) - 1]
         return into
 
-    known = _base(base, real, width)
+    known = checks.base_scores(base, real, width)
     setting, sizes = EngineSetting.of(params, real + 1), real + 1
     out = np.full((len(queries), width), -np.inf, dtype=np.float32)
 
@@ -86,8 +88,8 @@ def similarity_by(
         columns = np.arange(found.shape[1]) < real[rows, None]
         np.copyto(out[rows, : found.shape[1]], found, where=columns, casting="same_kind")
 
-    problem = chunks.score(load, queries.shape[1], sizes, setting.minmax, work_on, _threads(threads))
-    _check(problem, load, queries.shape[1], real, "candidate")
+    problem = chunks.score(load, queries.shape[1], sizes, setting.minmax, work_on, checks.threads_of(threads))
+    check_problem(problem, load, queries.shape[1], real, "candidate")
     return out
 
 
@@ -118,16 +120,16 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
-    vectors = _vectors(vectors, "vectors", "(B, m, d)")
+    vectors = checks.vectors(vectors, "vectors", "(B, m, d)")
     batch, width, dimension = vectors.shape
     if width < 2:
         raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
-    rows = _integers(probes, "probes")
+    rows = checks.integers(probes, "probes")
     if rows.ndim != 1 or not rows.size:
         raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
     if (outside := rows[(rows < 0) | (rows >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
-    real = _lengths(lengths, batch, width - 1)
+    real = checks.lengths_of(lengths, batch, width - 1)
 
     as_they_lie = vectors.dtype == np.float32 and vectors.flags.c_contiguous
 
@@ -145,73 +147,12 @@ def jaccard_similarity(
         run(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
         out[part, :, : found.shape[2]] = found
 
-    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, _threads(threads))
-    _check(problem, load, dimension, real, "vector")
+    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, checks.threads_of(threads))
+    check_problem(problem, load, dimension, real, "vector")
     return out
 
 
-def _vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
-    array = _array(array, name)
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"{name} has type {array.dtype}: expected float32 or float16")
-    dimensions = shape.count(",") + 1
-    if array.ndim != dimensions:
-        hint = f"; for one query pass {name}[None]" if array.ndim == dimensions - 1 else ""
-        raise InputError(f"{name} has shape {array.shape}: expected {shape}{hint}")
-    if array.shape[-1] == 0:
-        raise InputError(f"{name} has shape {array.shape}: expected vectors of at least one dimension")
-    return array
-
-
-def _array(values: np.ndarray | Sequence[Any], name: str) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError:  # nested sequences of different lengths
-        raise InputError(f"{name} cannot be made an array: expected rows of one length") from None
-
-
-def _integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
-    array = _array(values, name)
-    if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"{name} has type {array.dtype}: expected integers")
-    return array.astype(np.int64)
-
-
-def _lengths(lengths: np.ndarray | Sequence[int] | None, batch: int, width: int) -> np.ndarray:
-    if lengths is None:
-        return np.full(batch, width, dtype=np.int64)
-    real = _integers(lengths, "lengths")
-    if real.shape != (batch,):
-        raise InputError(f"lengths has shape {real.shape}: expected ({batch},), one number per query")
-    outside = np.flatnonzero((real < 0) | (real > width))
-    if outside.size:
-        raise InputError(f"lengths[{outside[0]}]={real[outside[0]]}: expected 0 to {width}, the candidates of a row")
-    return real
-
-
-def _base(base: np.ndarray | Sequence[Sequence[float]] | None, real: np.ndarray, width: int) -> np.ndarray | None:
-    """(B, N) float64: the scores of the first stage, 0 at padding."""
-    if base is None:
-        return None
-    scores = _array(base, "base")
-    if scores.dtype.kind not in "fiu":
-        raise InputError(f"base has type {scores.dtype}: expected numbers")
-    if scores.shape != (len(real), width):
-        raise InputError(f"base has shape {scores.shape}: expected ({len(real)}, {width}), a score for every candidate")
-    known = np.where(np.arange(width) < real[:, None], scores, 0.0).astype(np.float64, copy=False)
-    if not np.isfinite(known).all():
-        row, column = np.argwhere(~np.isfinite(known))[0].tolist()
-        raise InputError(f"base[{row}, {column}]={known[row, column]}: expected a finite score")
-    return known
-
-
-def _threads(threads: int | None) -> int | None:
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
-        raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
-    return threads
-
-
-def _check(problem: np.ndarray, load: chunks.Load, dimension: int, real: np.ndarray, what: str) -> None:
+def check_problem(problem: np.ndarray, load: chunks.Load, dimension: int, real: np.ndarray, what: str) -> None:
     """Raise for the first row of the batch that could not be computed."""
     bad = np.flatnonzero(problem != 0)
     if not bad.size:

@@ -1,0 +1,218 @@
+"""The compiled engine of the graph form: contexts of which only some pairs are known, without a matrix of all pairs.
+
+The pairs of a context are found through a table of its rows and kept as compressed sparse rows in element order. Lists
+hold known elements alone; from them on, sets, weights and Jaccard similarities are those of the kernel for vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
+from rnnreranker.rnn.graph_pairs import both_ways, dealt, named, with_query
+from rnnreranker.rnn.kernel import clipped, jaccard_of, weighed
+from rnnreranker.rnn.neighbours import extended, reciprocal
+
+if TYPE_CHECKING:
+    from rnnreranker.rnn.engine_setting import EngineSetting
+
+
+def score_contexts(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    query: np.ndarray | None,
+    sizes: np.ndarray,
+    setting: EngineSetting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    problem: np.ndarray,
+) -> None:
+    """Fill `out` for a chunk of contexts; the contract is in `graph.GraphEngine`."""
+    lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
+    columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
+    tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
+    _score_chunk(
+        edges,
+        weights.view(np.uint16),
+        rows,
+        np.empty((0, 0), dtype=np.float32) if query is None else query,
+        sizes,
+        lengths,
+        columns,
+        tops,
+        setting.authors,
+        setting.weight,
+        setting.weight_scale,
+        setting.exponent_limit,
+        setting.normalize,
+        setting.minmax,
+        probes,
+        out,
+        problem,
+    )
+
+
+@compiled()
+def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore[no-untyped-def]
+    """Neighbour lists with their similarities, the `top` nearest in element order, the bounds of (short) lists.
+
+    As `neighbours.neighbours` gives them; an element is the first of its own list, and fills it where it knows too few.
+    """
+    lists, held = np.empty((m, length), dtype=np.int64), np.empty((m, length), dtype=np.float32)
+    nearest = np.empty((m, top), dtype=np.int64)
+    bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
+    stop, short_stop = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    wanted = max(length, top)
+    best, value = np.empty(wanted, dtype=np.int64), np.empty(wanted, dtype=np.float32)
+    for i in range(m):
+        best[0], value[0] = i, np.inf
+        n = 1
+        for e in range(starts[i], last[i]):
+            if n == wanted and (n == 1 or values[e] <= value[n - 1]):
+                continue
+            n += n < wanted
+            at = n - 1
+            while at > 1 and value[at - 1] < values[e]:
+                best[at], value[at] = best[at - 1], value[at - 1]
+                at -= 1
+            best[at], value[at] = near[e], values[e]
+        for e in range(length):
+            lists[i, e], held[i, e] = (best[e], value[e]) if e < n else (i, np.float32(np.inf))
+        bound[i], stop[i] = (value[length - 1], best[length - 1]) if n >= length else (np.float32(-np.inf), m)
+        if columns <= 1:
+            short_bound[i], short_stop[i] = np.inf, (m if columns == 1 else -1)
+        elif n >= columns:
+            short_bound[i], short_stop[i] = value[columns - 1], best[columns - 1]
+        else:
+            short_bound[i], short_stop[i] = -np.inf, m
+        if length == 1:
+            bound[i], stop[i] = np.inf, m
+        for t in range(top):  # in element order
+            j, place = best[t] if t < n else i, t
+            while place > 0 and nearest[i, place - 1] > j:
+                nearest[i, place] = nearest[i, place - 1]
+                place -= 1
+            nearest[i, place] = j
+    return lists, held, nearest, (bound, stop), (short_bound, short_stop)
+
+
+@compiled()
+def _members(sets, starts, last, near, values, m, low, high):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows of the members of the sets and their similarities; `low` where a pair is not known."""
+    count = 0
+    for i in range(m):
+        for v in range(sets.shape[1]):
+            count += np.int64(ones(sets[i, v]))
+    firsts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    members, found = np.empty(count, dtype=np.uint32), np.empty(count)
+    row = np.empty(m, dtype=np.float32)
+    row[:] = low
+    n = 0
+    for i in range(m):
+        firsts[i] = n
+        row[i] = high
+        for e in range(starts[i], last[i]):
+            row[near[e]] = values[e]
+        for v in range(sets.shape[1]):
+            rest = sets[i, v]
+            while rest:
+                bit = rest & (~rest + np.uint64(1))
+                rest ^= bit
+                j = np.uint64(v << 6) + ones(bit - np.uint64(1))
+                members[n], found[n] = j, row[j]
+                n += 1
+        ends[i] = n
+        row[i] = low
+        for e in range(starts[i], last[i]):
+            row[near[e]] = low
+    return firsts, ends, members, found
+
+
+@compiled()
+def _means(starts, last, values, m, low, span, divisor):  # type: ignore[no-untyped-def]
+    """Set the divisors of rows to 1e-8 and their mean, itself included, where that can divide them."""
+    for i in range(m if span > 0.0 else 0):
+        total = 1.0
+        for e in range(starts[i], last[i]):
+            total += clipped((np.float64(values[e]) - low) / span)
+        divisor[i] = 1e-8 + total / m
+
+
+def _filed_under(stamp: int) -> Any:
+    """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
+
+    def score_chunk(  # type: ignore[no-untyped-def]
+        edges,
+        weights,
+        rows,
+        queries,
+        sizes,
+        lengths,
+        columns,
+        tops,
+        authors,
+        weight,
+        weight_scale,
+        exponent_limit,
+        normalize,
+        minmax,
+        probes,
+        out,
+        problem,
+    ):
+        k, widest = edges.shape[1], 1
+        for c in range(len(sizes) if stamp >= 0 else 0):
+            widest = max(widest, sizes[c])
+        places = 4
+        while places < 4 * widest:
+            places *= 2
+        table, numbers = np.empty(places, dtype=np.int64), np.empty(places, dtype=np.int64)
+        found, held = np.empty(widest * k, dtype=np.int64), np.empty(widest * k, dtype=np.float32)
+        ends, query = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.float32)
+        for c in range(len(sizes)):
+            m = sizes[c]
+            n = m - 1
+            if m < 2:
+                continue
+            if not named(edges, weights, rows[c], n, table, numbers, found, held, ends):
+                problem[c] = np.nan
+                continue
+            starts, last, near, values = both_ways(n, k, found, held, ends)
+            if len(queries):
+                query[:n] = queries[c, :n]
+            else:
+                dealt(starts[1], last[1], values, n, query)
+            with_query(query, n, starts, last, near, values)
+            low, high = np.inf, -np.inf
+            for i in range(m):
+                for e in range(starts[i], last[i]):
+                    low, high = min(low, values[e]), max(high, values[e])
+            if low > high:  # nothing is known
+                low, high = 0.0, 0.0
+            divisor = np.ones(m)
+            if normalize == 2:
+                _means(starts, last, values, m, low, high - low, divisor)
+            lists, listed, nearest, bounds, short_bounds = _lists(
+                starts, last, near, values, m, lengths[c], columns[c], tops[c]
+            )
+            own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
+            short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
+            reciprocal(listed, lists, listed, bounds, short_bounds, True, own, short)
+            sets = extended(own, short, m, authors) if columns[c] >= 0 else own
+            firsts, stops, members, shares = _members(sets, starts, last, near, values, m, low, high)
+            if weight == 1:
+                largest = (1.0 / divisor.min() if high > low else 0.0) if minmax else high
+                if weight_scale * largest > exponent_limit:
+                    problem[c] = weight_scale * largest
+                    continue
+            span = high - low if minmax else 1.0
+            sums, signed = weighed(firsts, stops, shares, low, span, minmax, divisor, weight, weight_scale, authors)
+            jaccard_of((firsts, stops, members, shares, sums, signed), nearest, m, probes[c], out[c])
+
+    return kept(score_chunk)
+
+
+_score_chunk = _filed_under(checksum())

@@ -1,0 +1,119 @@
+"""The known pairs of a context, compiled: looked up in the rows that a graph has, and kept as sparse rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.rnn.compiled import compiled, float_of
+
+SCALE = np.float32(2.0**112)  # of a float16 whose bits stand in those of a float32
+MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring row numbers over the table
+
+
+@compiled()
+def _half(bits):  # type: ignore[no-untyped-def]
+    """The float32 of the bits of a float16; NaN where that is NaN or infinite."""
+    if bits & np.uint16(0x7C00) == np.uint16(0x7C00):
+        return np.float32(np.nan)
+    value = np.float32(float_of(np.int32(np.int32(bits & np.uint16(0x7FFF)) << np.int32(13))) * SCALE)
+    return np.float32(-value) if bits & np.uint16(0x8000) else value
+
+
+@compiled()
+def _place(table, numbers, row):  # type: ignore[no-untyped-def]
+    """Where a row stands in the table, or the free place where it would."""
+    size = np.uint64(len(table) - 1)
+    at = ((np.uint64(row) * MIX) >> np.uint64(32)) & size
+    while numbers[at] != 0 and table[at] != row:
+        at = (at + np.uint64(1)) & size
+    return np.int64(at)
+
+
+@compiled()
+def named(edges, weights, rows, n, table, numbers, found, held, ends):  # type: ignore[no-untyped-def]
+    """The elements of the context that each document's row names, and their similarities, as the row has them.
+
+    Those of element i stand from (i - 1) K to ends[i]. False where a similarity is NaN or infinite.
+    """
+    k = edges.shape[1]
+    numbers[:] = 0
+    for i in range(1, n + 1):
+        at = _place(table, numbers, rows[i - 1])
+        if numbers[at] == 0:
+            table[at], numbers[at] = rows[i - 1], i
+    sound = True
+    for i in range(1, n + 1):
+        row, end = rows[i - 1], (i - 1) * k
+        for t in range(k):
+            j = numbers[_place(table, numbers, np.int64(edges[row, t]))]
+            if j != 0 and j != i:
+                found[end], held[end] = j, _half(weights[row, t])
+                sound &= not np.isnan(held[end])
+                end += 1
+        ends[i] = end
+    return sound
+
+
+@compiled()
+def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows of the known pairs of documents: starts, ends, elements ascending, similarities.
+
+    Of a pair that both rows name, the larger similarity counts. Before each row there is room for the query, and that
+    of the query, element 0, is empty with room for all.
+    """
+    starts, last = np.zeros(n + 2, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    starts[1] = n
+    for i in range(1, n + 1):
+        starts[i + 1] += 1 + ends[i] - (i - 1) * k
+        for e in range((i - 1) * k, ends[i]):
+            starts[found[e] + 1] += 1
+    for i in range(n + 1):
+        starts[i + 1] += starts[i]
+    near, values = np.empty(starts[n + 1], dtype=np.int64), np.empty(starts[n + 1], dtype=np.float32)
+    last[0] = starts[0]
+    for i in range(1, n + 1):
+        starts[i] += 1
+        last[i] = starts[i]
+    for i in range(1, n + 1):
+        for e in range((i - 1) * k, ends[i]):
+            j = found[e]
+            near[last[j]], values[last[j]] = i, held[e]
+            last[j] += 1
+    for i in range(1, n + 1):
+        for e in range((i - 1) * k, ends[i]):
+            j, at = found[e], last[i]
+            while at > starts[i] and near[at - 1] > j:
+                at -= 1
+            if at > starts[i] and near[at - 1] == j:
+                if held[e] > values[at - 1]:
+                    values[at - 1] = held[e]
+            else:
+                for later in range(last[i], at, -1):
+                    near[later], values[later] = near[later - 1], values[later - 1]
+                near[at], values[at] = j, held[e]
+                last[i] += 1
+    return starts, last, near, values
+
+
+@compiled()
+def dealt(first, last, values, n, query):  # type: ignore[no-untyped-def]
+    """The similarities that the first candidate has, dealt to the candidates in their order, the largest first."""
+    for i in range(n):
+        query[i] = -np.inf
+    for e in range(first, last):
+        at = min(e - first, n - 1)
+        while at > 0 and query[at - 1] < values[e]:
+            query[at] = query[at - 1]
+            at -= 1
+        query[at] = values[e]
+
+
+@compiled()
+def with_query(query, n, starts, last, near, values):  # type: ignore[no-untyped-def]
+    """Put the query into the rows of the candidates that it knows, and these into its own."""
+    for i in range(1, n + 1):
+        if query[i - 1] > -np.inf:
+            starts[i] -= 1
+            near[starts[i]], values[starts[i]] = 0, query[i - 1]
+            near[last[0]], values[last[0]] = i, query[i - 1]
+            last[0] += 1
