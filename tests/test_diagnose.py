@@ -15,10 +15,13 @@ from rnnreranker.diagnose import diagnose, rank_biased_overlap, verdict
 from rnnreranker.diagnose.__main__ import main
 from rnnreranker.diagnose.diagnosis import sampled
 from rnnreranker.diagnose.geometry import cohesion, geometry, skewness
+from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
 from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
 from rnnreranker.diagnose.report import print_report
 from rnnreranker.diagnose.terms import effects, terms, weights_of
 from rnnreranker.errors import InputError
+from rnnreranker.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import jaccard_similarity, reference
 
@@ -291,6 +294,87 @@ def test_the_sample_does_not_depend_on_the_order_of_the_run() -> None:
     assert set(one) == set(other)
     assert one["q" + one.qids[0][1:]] == [("a", 2.0), ("b", 1.0)]
     assert sampled(Run.from_dict(entries), 100).qids == tuple(entries)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
+    """The 600 documents of the collection in groups, with their 8 nearest."""
+    folder = tmp_path_factory.mktemp("graph")
+    collection(folder, True)
+    (folder / "queries.npy").unlink()
+    write_graph(open_vectors(folder), folder / "neighbours", 8)
+    return open_neighbours(folder)
+
+
+def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path, graph: NeighbourGraph) -> None:
+    """Against loops over the pairs of every context."""
+    run, queries = collection(tmp_path, True, queries=3)
+    (tmp_path / "queries.npy").rename(tmp_path.parent / "coverage.npy")
+    source, params = open_vectors(tmp_path), RnnParams(k=5)
+    edges = [set(row) for row in graph.edges.tolist()]
+    means = []
+    for number, qid in enumerate(run):
+        rows = graph.rows(run.ranked(qid))
+        lists = reference.steps(np.vstack([queries.vectors[number], source.fetch(rows)]), params).lists
+        near = [{rows[j - 1] for j in entries if j not in (0, i)} for i, entries in enumerate(lists[1:], 1)]
+        of = dict(zip(rows.tolist(), near, strict=True))
+        pairs = [(a, b) for a in of for b in of if a != b]
+        known = {(a, b) for a, b in pairs if b in edges[a] or a in edges[b]}
+        both = {(a, b) for a, b in pairs if b in edges[a] and a in edges[b]}
+        listed = {(a, b) for a, b in pairs if b in of[a]}
+        reciprocal = {(a, b) for a, b in listed if a in of[b]}
+        shares = ((known, set(pairs)), (known, listed), (both, reciprocal), (reciprocal, both))
+        means.append([len(some & among) / len(among) for some, among in shares])
+    found = diagnose(run, queries, RnnReranker(source, params), graph=graph)["graph"]
+    expected = np.mean(means, axis=0)
+    assert [found[name] for name in ("pairs", "nearest", "kept", "found")] == pytest.approx(expected, abs=1e-4)
+    assert 0 < expected[0] < expected[1] < 1
+    assert diagnose(run, queries, RnnReranker(source, params))["graph"] is None
+
+
+def test_a_candidate_that_the_graph_lacks_has_no_known_pair(graph: NeighbourGraph) -> None:
+    lists, first = np.array([[0, 1], [1, 2], [2, 1]]), int(graph.edges[0, 0])
+    whole = coverage(lists, np.array([0, first]), graph)
+    assert (whole.pairs, whole.nearest) == (1.0, 1.0)
+    lacking = coverage(lists, np.array([0, -1]), graph)
+    assert (lacking.pairs, lacking.nearest, lacking.kept, lacking.found) == (0.0, 0.0, 0.0, None)
+    assert coverage_of_all([whole, lacking])["pairs"] == 0.5
+    assert coverage_of_all([lacking])["found"] is None
+
+
+@pytest.mark.parametrize("k", [3, 8, 20])
+def test_hubs_of_a_graph(graph: NeighbourGraph, k: int) -> None:
+    found, edges = hubs(graph, k), graph.edges.tolist()
+    taken = min(k, 8)
+    named = [sum(row in near[:taken] for near in edges) for row in range(600)]
+    assert found["in_degree"]["mean"] == taken == found["k"]
+    assert found["largest"] == {"docid": f"d{named.index(max(named))}", "named": max(named)}
+    assert found["nobody"] == pytest.approx(named.count(0) / 600, abs=1e-4)
+    assert found["skewness"] == pytest.approx(skewness(np.array(named)), abs=1e-4)
+    assert found["cap"]["at"] == 3 * taken
+    assert found["cap"]["edges"] == pytest.approx(
+        sum(max(0, one - 3 * taken) for one in named) / (600 * taken), abs=1e-4
+    )
+    chosen = []
+    for row, near in enumerate(edges):
+        places = [edges[other].index(row) + 1 if row in edges[other] else 9 for other in near]
+        proximity = [(600 - place) * (600 - back) for place, back in enumerate(places, 1)]
+        chosen += [near[one] for one in sorted(range(8), key=lambda one: -proximity[one])[:taken]]
+    named = [chosen.count(row) for row in range(600)]
+    assert found["mutual"]["largest"]["named"] == max(named)
+    assert found["mutual"]["skewness"] == pytest.approx(skewness(np.array(named)), abs=1e-4)
+
+
+def test_an_index_with_a_graph_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = prepared(tmp_path)
+    index = tmp_path / "index"
+    write_graph(open_vectors(index), index / "neighbours", 8)
+    assert main([*flags, "--output", str(tmp_path / "d.html")]) == 0
+    out = capsys.readouterr().out
+    for name in ("pairs in the graph", "lists in the graph", "reciprocal in both", "in-degree", "by mutual proximity"):
+        assert f"\n{name}\t" in out
+    assert "edges are beyond an in-degree of 24\n" in out
+    assert (tmp_path / "d.html").read_text(encoding="utf-8").count("<svg") == 6
 
 
 def prepared(folder: Path) -> list[str]:

@@ -374,7 +374,7 @@ class TestTheProjectsOwn:
 
 
 def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
-    """The graph is a step of its own, after the vectors; the run is compared with the one that it expands."""
+    """The graph is a step of its own, after the vectors, for rerankers too; a run is compared with what it expands."""
     parts = "parts: {dense: {encoder: tas-b}, neighbours: {neighbours: 32}}"
     common = COMMON.replace("parts: {dense: {encoder: tas-b}}", parts)
     more = (
@@ -388,6 +388,11 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     assert graph.argv[-4:] == ("--parts", "neighbours", "--neighbours", "32")
     assert shlex.join(search.argv).count("--expand neighbours --rerank none --expand-depth 10") == 1
     assert graph.output in search.inputs
+    boost = "  boost: {title: boost, rerank: {lexboost: {}}, of: bm25, index: vectors, query_sets: [dl]}\n"
+    spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{boost}  hybrid:"), common))
+    steps = make_plan(spec, conditions=[spec.condition("boost")], query_sets=[spec.query_set("dl")]).steps
+    assert steps[-2].argv == graph.argv
+    assert steps[-2].output in steps[-1].inputs
     for broken, said in (
         (common.replace(", neighbours: {neighbours: 32}", ""), "expander neighbours: index vectors has no part neighb"),
         (common.replace("{neighbours: 32}", "{neighbours: 0}"), r"neighbours: \{'neighbours': 0\}; expected \{\} or a"),

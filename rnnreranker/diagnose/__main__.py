@@ -47,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
     reranker.check(run)
     topics = load_topics(args.topics) if args.topics else {}
     queries = query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
-    found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample)
+    graph = None if index.neighbours is None else index.graph
+    found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample, graph=graph)
     found["impacts"] = _impacts(args, index, {qid: topics[qid] for qid in run if qid in topics})
     found["queries"]["run"] = len(whole)
     found = {"run": Path(args.run).name, "index": args.index, **found}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.diagnose.geometry import Geometry, geometry
+from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
+from rnnreranker.diagnose.spreads import rounded, spread
 from rnnreranker.diagnose.terms import NEAR, effects, mean_effects, terms
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
@@ -21,13 +22,13 @@ from rnnreranker.runs.score_use import why_useless
 from rnnreranker.vectors.of_run import query_rows
 
 if TYPE_CHECKING:
+    from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors
 
 QUERIES = 500  # of a run that are looked at
 UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantised vectors count as such
-BINS = 12  # of a histogram
 
 
 def sampled(run: Run, count: int = QUERIES) -> Run:
@@ -43,7 +44,14 @@ def sampled(run: Run, count: int = QUERIES) -> Run:
 
 
 @phase("diagnosing")
-def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sample: int = QUERIES) -> dict[str, Any]:
+def diagnose(
+    run: Run,
+    query_vectors: QueryVectors,
+    reranker: RnnReranker,
+    *,
+    sample: int = QUERIES,
+    graph: NeighbourGraph | None = None,
+) -> dict[str, Any]:
     """Everything measured and the verdict, as plain values for JSON (docs/diagnose.md explains each).
 
     Args:
@@ -51,9 +59,10 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
         query_vectors: a vector for each of its queries, in any order.
         reranker: its vectors, parameters, threads and rule for candidates without a vector are used.
         sample: queries looked at, chosen by a hash of their ids.
+        graph: of the collection; None = nothing is said of one.
 
     Raises:
-        InputError: as `RnnReranker.rerank`; no query with two candidates; sample below 1.
+        InputError: as `RnnReranker.rerank`; a graph that cannot be used, no query with two candidates; sample below 1.
     """
     total = len(run)
     run = sampled(run, sample)
@@ -64,6 +73,8 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
     useless = why_useless(run.scores, run.offsets)
     base = np.zeros(len(run.scores)) if useless else run.scores
     state = _Collected(params, vectors.dimension)
+    in_graph = None if graph is None else graph.rows(list(run.docids))
+    covered = []
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
         places = np.arange(run.offsets[number], run.offsets[number + 1])
         places = places[rows[run.rows[places]] >= 0][: params.context]
@@ -75,6 +86,8 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
         if not np.isfinite(context).all():
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
         state.add(context, run.docids[entries], entries, base[places], reranker.threads)
+        if graph is not None and in_graph is not None:
+            covered.append(coverage(state.found[-1].lists, in_graph[entries], graph))
     if not state.found:
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
@@ -82,6 +95,9 @@ def diagnose(run: Run, query_vectors: QueryVectors, reranker: RnnReranker, *, sa
     measured = state.summary()
     measured["order"]["only_order"] = useless
     measured["overlap"] = None if state.unsafe else _overlap(run, reranker.rerank(run, query_vectors), params.context)
+    measured["graph"] = None
+    if graph is not None:
+        measured["graph"] = coverage_of_all(covered) | hubs(graph, params.k)
     return {
         "schema": 1,
         "queries": {"run": total, "sampled": len(run), "measured": len(state.found)},
@@ -174,34 +190,34 @@ class _Collected:
         jaccard = np.concatenate(self.jaccard) if self.jaccard else np.zeros(0)
         return {
             "sets": {
-                "query": _spread(np.array([one.sizes[0] for one in found]), ones=True),
-                "candidates": _spread(sizes, ones=True),
-                "jaccard_zero": None if self.unsafe else _round((jaccard == 0).mean()),
-                "cohesion": _round(np.mean(cohesions)) if cohesions else 0.0,
+                "query": spread(np.array([one.sizes[0] for one in found]), ones=True),
+                "candidates": spread(sizes, ones=True),
+                "jaccard_zero": None if self.unsafe else rounded((jaccard == 0).mean()),
+                "cohesion": rounded(np.mean(cohesions)) if cohesions else 0.0,
             },
             "hubness": {
-                "skewness": _spread(np.array([one.skewness for one in found])),
-                "largest_hub": {"docid": self.hub[1], "share_of_lists": _round(self.hub[0])},
+                "skewness": spread(np.array([one.skewness for one in found])),
+                "largest_hub": {"docid": self.hub[1], "share_of_lists": rounded(self.hub[0])},
             },
             "anisotropy": {
-                "mean_cosine": None if cosine is None else _round(cosine),
-                "mean_vector": _round(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
+                "mean_cosine": None if cosine is None else rounded(cosine),
+                "mean_vector": rounded(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
             },
             "scale": {
-                "lowest": _round(min(one.low for one in found)),
-                "highest": _round(max(one.high for one in found)),
-                "level": _round(levels.mean()),
-                "spread": _spread(spreads),
-                "query_spread": _round(np.mean([np.ptp(one.similarity) for one in found])),
-                "spread_to_level": _round(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
-                "norms": [_round(value) for value in norm_range],
+                "lowest": rounded(min(one.low for one in found)),
+                "highest": rounded(max(one.high for one in found)),
+                "level": rounded(levels.mean()),
+                "spread": spread(spreads),
+                "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in found])),
+                "spread_to_level": rounded(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
+                "norms": [rounded(value) for value in norm_range],
                 "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
-                "largest_exponent": _round(self.params.weight_scale * largest),
+                "largest_exponent": rounded(self.params.weight_scale * largest),
                 "exp_safe": bool(self.params.weight_scale * largest <= reference.EXPONENT_LIMIT),
-                "negative_weights": _round(np.mean([one.negative for one in found])),
-                "jaccard_share": None if self.unsafe else _round(np.mean(self.shares)),
+                "negative_weights": rounded(np.mean([one.negative for one in found])),
+                "jaccard_share": None if self.unsafe else rounded(np.mean(self.shares)),
             },
-            "order": {"agreement": _round(np.mean(self.agreement))},
+            "order": {"agreement": rounded(np.mean(self.agreement))},
             "terms": mean_effects(self.effects, self.params),
         }
 
@@ -223,30 +239,8 @@ def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
         moves.append(np.mean([abs(place - places[docid]) for place, docid in enumerate(old)]))
     return {
         "p": PERSISTENCE,
-        "rbo": _spread(np.array(rbo)),
-        "top_1_changed": _round(np.mean(first)),
-        "top_10_changed": _round(np.mean(ten)),
-        "mean_displacement": _round(np.mean(moves)),
+        "rbo": spread(np.array(rbo)),
+        "top_1_changed": rounded(np.mean(first)),
+        "top_10_changed": rounded(np.mean(ten)),
+        "mean_displacement": rounded(np.mean(moves)),
     }
-
-
-def _spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
-    """Mean, quartiles and a histogram; with `ones` the share of the values that are at most 1."""
-    low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    counts, edges = np.array([len(values)]), np.array([low, high])
-    if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be told apart
-        bins: int | np.ndarray = BINS
-        if np.issubdtype(values.dtype, np.integer):  # whole numbers: as many of them in every bin
-            step = math.ceil((high - low + 1) / BINS)
-            bins = np.arange(low, high + step + 1, step) - 0.5
-        counts, edges = np.histogram(values, bins=bins)
-    result: dict[str, Any] = {"mean": _round(values.mean()), "lowest": _round(low)}
-    result |= {name: _round(value) for name, value in zip(("q1", "median", "q3"), quartiles, strict=True)}
-    result |= {"highest": _round(high)}
-    if ones:
-        result["share_at_most_one"] = _round((values <= 1).mean())
-    return result | {"counts": counts.tolist(), "edges": [_round(edge) for edge in edges]}
-
-
-def _round(value: Any) -> float:
-    return round(float(value), 4)

@@ -19,7 +19,7 @@ class Geometry:
     other elements each stands. skewness: of the occurrences. cohesion: see `cohesion`; None where it is not defined.
     low, high, level: lowest, highest and mean similarity of two elements. largest: the highest weight argument, the
     diagonal included. negative: share of set members (others than the element) whose weight argument is below 0.
-    similarity: (m-1,) float64 inner products with the query.
+    similarity: (m-1,) float64 inner products with the query. lists: (m, length) int64, elements in order of similarity.
     """
 
     sizes: np.ndarray
@@ -32,6 +32,7 @@ class Geometry:
     largest: float
     negative: float
     similarity: np.ndarray
+    lists: np.ndarray
 
 
 def geometry(vectors: np.ndarray, params: RnnParams) -> Geometry:
@@ -50,9 +51,9 @@ def geometry(vectors: np.ndarray, params: RnnParams) -> Geometry:
     own = _reciprocal(lists, m)
     members = _extended(own, lists, params)
     np.fill_diagonal(members, False)
-    listed = _listed(lists, m)
-    np.fill_diagonal(listed, False)
-    occurrences = listed.sum(axis=0)
+    named = listed(lists, m)
+    np.fill_diagonal(named, False)
+    occurrences = named.sum(axis=0)
     count = int(members.sum())
     return Geometry(
         sizes=members.sum(axis=1),
@@ -65,6 +66,7 @@ def geometry(vectors: np.ndarray, params: RnnParams) -> Geometry:
         largest=float(weighed.max()),
         negative=float((weighed[members] < 0).sum()) / count if count else 0.0,
         similarity=raw[0, 1:].astype(np.float64),
+        lists=lists,
     )
 
 
@@ -98,15 +100,16 @@ def cohesion(links: np.ndarray) -> float | None:
     return closed / paths - float(degrees.sum()) / (n * (n - 1))
 
 
-def _listed(lists: np.ndarray, m: int) -> np.ndarray:
-    listed = np.zeros((m, m), dtype=bool)
-    listed[np.arange(m)[:, None], lists] = True
-    return listed
+def listed(lists: np.ndarray, m: int) -> np.ndarray:
+    """(m, m) bool: whether the list of element i, row i of (m, length), has element j."""
+    found = np.zeros((m, m), dtype=bool)
+    found[np.arange(m)[:, None], lists] = True
+    return found
 
 
 def _reciprocal(lists: np.ndarray, m: int) -> np.ndarray:
-    listed = _listed(lists, m)
-    return listed & listed.T
+    named = listed(lists, m)
+    return named & named.T
 
 
 def _extended(own: np.ndarray, lists: np.ndarray, params: RnnParams) -> np.ndarray:

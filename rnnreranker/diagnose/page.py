@@ -38,6 +38,8 @@ def diagnosis(found: dict[str, Any]) -> str:
     ]
     if found["overlap"] is not None:
         shown.append(("RBO before and after", "per query", found["overlap"]["rbo"]))
+    if (graph := found.get("graph")) is not None:
+        shown.append(("In-degree in the graph", "documents", graph["in_degree"]))
     histograms = [(name, what, spread, bars(spread)) for name, what, spread in shown]
     return render(
         "diagnose",

@@ -77,6 +77,8 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
                 "products of a query and a document: Σ p(query has t) p(document has t)",
             ),
         ]
+    if (graph := found.get("graph")) is not None:
+        made += _graph(graph)
     if overlap is not None:
         made += [
             ("RBO", _quartiles(overlap["rbo"], 3), f"before and after, p = {overlap['p']}: quartiles over queries"),
@@ -85,6 +87,27 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             ("displacement", _number(overlap["mean_displacement"]), "places, mean over the context"),
         ]
     return made
+
+
+def _graph(graph: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The rows of an index with a graph of its collection."""
+    k, cap, both = graph["k"], graph["cap"], f"{_part(graph['kept'])} / {_part(graph['found'])}"
+    made = [
+        ("pairs in the graph", _part(graph["pairs"]), "of a context's candidates; one is a neighbour of the other"),
+        ("lists in the graph", _part(graph["nearest"]), "of the pairs of a candidate and its nearest candidates"),
+        ("reciprocal in both", both, "of pairs reciprocal among candidates / in the collection"),
+        ("in-degree", _quartiles(graph["in_degree"]), f"documents that have one among their {k} nearest: quartiles"),
+        ("hubs of the graph", _hubs(graph), "skewness of the in-degree / documents nobody names / most named"),
+    ]
+    if (mutual := graph["mutual"]) is not None:
+        made.append(("by mutual proximity", _hubs(mutual), f"the same, with each document's {k} nearest chosen by it"))
+    made.append(("in-degree cut", _part(cap["edges"]), f"of the edges are beyond an in-degree of {cap['at']}"))
+    return made
+
+
+def _hubs(graph: dict[str, Any]) -> str:
+    largest = graph["largest"]
+    return f"{_number(graph['skewness'])} / {_part(graph['nobody'])} / {largest['named']} ({largest['docid']})"
 
 
 def _meaning(term: dict[str, Any]) -> str:

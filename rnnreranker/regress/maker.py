@@ -20,7 +20,9 @@ class Maker(ModelSteps):
         """The index with what a condition reads of it."""
         if condition.retrieve:
             return self.index_for(condition.retrieve, index)
-        return self.index(index, "neighbours" if condition.expand else "")
+        uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
+        needs = {need for kind, use in uses for need in find(kind, use.name).needs}
+        return self.index(index, "neighbours" if "neighbours" in needs else "")
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
@@ -83,7 +85,10 @@ class Maker(ModelSteps):
             options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
         if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
             index = self.spec.index(options.pop("index"))
-            name, files = self.index(index)
+            shown = (
+                work.kind == "diagnosis" and "neighbours" in index.parts
+            )  # a diagnosis tells of it where it is there
+            name, files = self.index(index, "neighbours" if shown else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
                 files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
