@@ -13,6 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.rerank import RnnReranker
 
 # K = 2 nearest on a line, by hand: 0 - 1 - 2 and 3 - 4 - 5 are two groups, 6 is alone and nobody's neighbour
@@ -69,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Inputs, Run]:
     source = ArrayVectors(rng.standard_normal((200, 20)).astype(np.float32))
     folder = tmp_path_factory.mktemp("graph")
     (folder / "docid").write_text("".join(f"d{row}\n" for row in range(200)))
-    write_graph(source, folder / "neighbours", 16)
+    write_graph(DenseNeighbours(source), folder / "neighbours", 16)
     queries = QueryVectors(tuple(f"q{n}" for n in range(6)), rng.standard_normal((6, 20)).astype(np.float32))
     graph = open_neighbours(folder, source.fingerprint)
     run = {f"q{n}": {f"d{row}": float(rng.standard_normal()) for row in range(n % 3, 200, 3)} for n in range(6)}

@@ -417,7 +417,7 @@ class NoJavaPart(LengthsPart):
 @pytest.fixture
 def three_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A command that makes an index where of three parts the last two cannot be made."""
-    monkeypatch.setattr("rnnreranker.index.possible.MADE_FROM", {"after": "bm25"})
+    monkeypatch.setattr("rnnreranker.index.possible.MADE_FROM", {"after": ("bm25",)})
     made = {"dense": make.PARTS["dense"], "bm25": lambda recipe: NoJavaPart(), "after": lambda recipe: LengthsPart()}
     for module in ("make", "possible", "__main__"):
         monkeypatch.setattr(f"rnnreranker.index.{module}.PARTS", made)

@@ -12,6 +12,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, make_params
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.rerank import make_reranker
 from rnnreranker.rerank.lexboost import LexboostParams, boosted
 from rnnreranker.search.__main__ import main as search
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("index")
     np.save(made / "vectors.npy", np.random.default_rng(3).standard_normal((DOCUMENTS, 8)).astype(np.float32))
     (made / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
-    write_graph(open_vectors(made), made / "neighbours", 16)
+    write_graph(DenseNeighbours(open_vectors(made)), made / "neighbours", 16)
     return made
 
 

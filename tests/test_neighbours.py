@@ -20,6 +20,8 @@ from rnnreranker.index.neighbours import NeighboursPart, has_graph
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import graph_files, nearest, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.graph_source import entries_of
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
 
@@ -45,7 +47,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
-    write_graph(open_vectors(index_of(folder, vectors)), folder / "neighbours", k)
+    write_graph(DenseNeighbours(open_vectors(index_of(folder, vectors))), folder / "neighbours", k)
     return folder / "neighbours"
 
 
@@ -80,16 +82,16 @@ def test_bytes_depend_neither_on_threads_nor_on_blocks(
     threads: int, rows: int, columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
-    write_graph(source, tmp_path / "plain", 5)
+    write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
     monkeypatch.setattr(nearest, "COLUMNS", columns)
-    write_graph(source, tmp_path / "other", 5, threads=threads)
+    write_graph(DenseNeighbours(source), tmp_path / "other", 5, threads=threads)
     assert content(tmp_path / "other") == content(tmp_path / "plain")
 
 
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_vectors(index_of(tmp_path, random_vectors()))
-    write_graph(source, tmp_path / "plain", 5)
+    write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", 50)
     done = []
 
@@ -97,14 +99,14 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypa
         done.append(args)
         if len(done) > 2:
             raise KeyboardInterrupt
-        return nearest.nearest_of(*args)  # type: ignore[arg-type]
+        return entries_of(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as broken:
-        broken.setattr(graph_files, "nearest_of", failing)
+        broken.setattr(graph_files, "entries_of", failing)
         with pytest.raises(KeyboardInterrupt):
-            write_graph(source, tmp_path / "graph", 5, threads=1)
+            write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
     assert not (tmp_path / "graph").exists()
-    assert write_graph(source, tmp_path / "graph", 5) == 100
+    assert write_graph(DenseNeighbours(source), tmp_path / "graph", 5) == 100
     assert content(tmp_path / "graph") == content(tmp_path / "plain")
     assert not (tmp_path / "graph.partial").exists()
 
@@ -112,14 +114,14 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypa
 def test_few_documents_have_fewer_neighbours(tmp_path: Path) -> None:
     assert open_neighbours(graph_in(tmp_path, k=16)).edges.shape == (5, 4)
     with pytest.raises(InputError, match="1 document: no neighbours; expected at least two documents"):
-        write_graph(ArrayVectors(VECTORS[:1]), tmp_path / "one")
+        write_graph(DenseNeighbours(ArrayVectors(VECTORS[:1])), tmp_path / "one")
     with pytest.raises(InputError, match="neighbours=0: expected an integer >= 1"):
-        write_graph(ArrayVectors(VECTORS), tmp_path / "none", 0)
+        write_graph(DenseNeighbours(ArrayVectors(VECTORS)), tmp_path / "none", 0)
 
 
 def test_products_beyond_float16(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the inner products of d0 with its neighbours are beyond 65504"):
-        write_graph(ArrayVectors(VECTORS * 300), tmp_path / "graph", 2)
+        write_graph(DenseNeighbours(ArrayVectors(VECTORS * 300)), tmp_path / "graph", 2)
 
 
 def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:

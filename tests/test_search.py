@@ -24,6 +24,7 @@ from rnnreranker.index.texts import CorpusWriter
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.method import make_params
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.indexes import open_index
@@ -608,7 +609,7 @@ def test_candidates_join_before_reranking(
     """The tag, the summary line and the evaluation name the step; the first candidates stay where they are."""
     index = tmp_path / "index"
     shutil.copytree(collection.file("index"), index)
-    write_graph(open_vectors(index), index / "neighbours", 4)
+    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
     flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
     flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "3"]
     expand = ["--expand", "neighbours", "--expand-k", "4", "--expand-below", "2"]

@@ -20,6 +20,7 @@ from rnnreranker.impacts import ImpactSource
 from rnnreranker.index.texts import Texts
 from rnnreranker.neighbours.graph import open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.vectors import QueryVectors, open_vectors
 from rnnreranker.vectors.ids import read_ids
 from rnnreranker.vectors.mapped import map_matrix
@@ -298,7 +299,7 @@ def test_graphs_that_are_none(tmp_path: Path, name: str, content: bytes, said: s
     np.save(tmp_path / "v.npy", MATRIX)
     (tmp_path / "v.ids").write_text("a\nb\nc\nd\n")
     (tmp_path / "docid").write_text("a\nb\nc\nd\n")
-    write_graph(open_vectors(tmp_path / "v.npy"), tmp_path / "neighbours", 2)
+    write_graph(DenseNeighbours(open_vectors(tmp_path / "v.npy")), tmp_path / "neighbours", 2)
     (tmp_path / "neighbours" / name).write_bytes(content)
     with pytest.raises(InputError, match=rf"{name}.*: .*{said}") as refused:
         open_neighbours(tmp_path).check_whole()

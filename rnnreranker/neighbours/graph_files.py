@@ -19,9 +19,8 @@ from rnnreranker.files import fingerprint, folder_written_whole, write_atomicall
 from rnnreranker.neighbours.description import DOCNOS, EDGES, VERSION, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.neighbours.docnos import write_docnos
 from rnnreranker.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.neighbours.nearest import nearest_of
+from rnnreranker.neighbours.graph_source import GraphSource, entries_of
 from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.vectors import VectorSource
 from rnnreranker.vectors.ids import Ids
 
 K = 16
@@ -29,7 +28,7 @@ ROWS = 512  # documents of a block
 
 
 def write_graph(
-    source: VectorSource,
+    source: GraphSource,
     output: str | os.PathLike[str],
     k: int = K,
     *,
@@ -39,14 +38,14 @@ def write_graph(
     """Write the folder of a graph; how many documents an earlier, interrupted build had done.
 
     Args:
-        source: N >= 2 vectors.
+        source: N >= 2 documents.
         output: the folder; one there already is replaced when the new one is whole.
         k: neighbours of a document; N - 1 where that is less.
         threads: workers, each with one thread of BLAS; None = one per core. The bytes do not depend on it.
         work: where blocks are kept until the end; None = `<output>.partial`.
 
     Raises:
-        InputError: fewer than two documents, k < 1; as `nearest_of`.
+        InputError: fewer than two documents, k < 1; as `entries_of`.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
@@ -57,12 +56,12 @@ def write_graph(
         raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
     k = min(k, count - 1)
     work.mkdir(parents=True, exist_ok=True)
-    mark = fingerprint(source.fingerprint, k, ROWS, VERSION)
+    mark = fingerprint(source.of, source.fingerprint, k, ROWS, VERSION)
     files = {work / f"{first:010d}-{mark}.npy": first for first in range(0, count, ROWS)}
     missing = [file for file in files if not file.is_file()]
 
     def make(file: Path) -> None:
-        entries = nearest_of(source, np.arange(files[file], min(files[file] + ROWS, count)), k)
+        entries = entries_of(source, np.arange(files[file], min(files[file] + ROWS, count)), k)
         with write_atomically(file) as stream:
             np.save(stream, entries)
             stream.flush()
@@ -82,7 +81,7 @@ def write_graph(
     return count - sum(min(ROWS, count - files[file]) for file in missing)
 
 
-def _write(folder: Path, blocks: list[Path], source: VectorSource, k: int) -> None:
+def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> None:
     with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
         for file in blocks:
             entries = np.load(file, allow_pickle=False)
@@ -90,7 +89,7 @@ def _write(folder: Path, blocks: list[Path], source: VectorSource, k: int) -> No
             weights.write(entries["weight"].tobytes())
     with open(folder / DOCNOS, "wb") as stream:
         write_docnos(stream, source.docids)
-    origin = Origin("dense", "inner product", source.fingerprint, docids_mark(source.docids), "exact")
+    origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), "exact")
     write_description(folder, len(source.docids), k, origin)
     ids = Ids(list(source.docids), str(folder / DOCNOS))
     NeighbourGraph(folder, ids, *map_graph(folder, len(source.docids), k), origin).check_whole()

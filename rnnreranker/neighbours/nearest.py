@@ -1,60 +1,69 @@
-"""The nearest other documents of every document, exactly, in blocks of rows that depend on nothing but themselves."""
+"""The nearest other documents by inner products of vectors, exactly; a block of rows depends on nothing but itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rnnreranker.errors import InputError
 from rnnreranker.vectors import VectorSource
-from rnnreranker.vectors.exact import exact_search
+from rnnreranker.vectors.exact import exact_search, inner_products
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
-LARGEST = float(np.finfo(np.float16).max)
-ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
 
-def nearest_of(source: VectorSource, rows: np.ndarray, k: int) -> np.ndarray:
-    """(R, k) of `ENTRY`: of every row the k other documents of the largest inner products, ties by the lower row.
+class DenseNeighbours:
+    """A `GraphSource` of N vectors.
 
     The order is that of inner products summed in one way in float64, so that it depends neither on the rows beside
-    one another nor on threads; weights are these products, as float16.
-
-    Args:
-        source: N vectors.
-        rows: (R,) int64, in 0..N - 1.
-        k: in 1..N - 1.
-
-    Raises:
-        InputError: NaN or infinite vectors, an inner product that float16 cannot hold.
+    one another nor on threads.
     """
+
+    of = "dense"
+    similarity = "inner product"
+
+    def __init__(self, vectors: VectorSource) -> None:
+        self.vectors = vectors
+        self.docids: Sequence[str] = vectors.docids
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the vectors."""
+        return self.vectors.fingerprint
+
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """As `GraphSource`.
+
+        Raises:
+            InputError: NaN or infinite vectors.
+        """
+        count = len(self.docids) - first
+
+        def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+            scores, found = _largest(queries, _blocks(self.vectors, first, max(COLUMNS, wanted)), wanted)
+            return scores, found - first
+
+        def fetch(places: np.ndarray) -> np.ndarray:
+            return self.vectors.fetch(places + first)
+
+        found = exact_search(self.vectors.fetch(rows), k + 1, range(count), propose, fetch)  # type: ignore[arg-type]
+        edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
+        for place, row in enumerate(rows.tolist()):
+            others = np.flatnonzero(found[1][place] + first != row)[:k]  # of k + 1, itself or the last falls out
+            edges[place, : len(others)] = found[1][place][others] + first
+            scores[place, : len(others)] = found[0][place][others]
+        return edges, scores
+
+    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """As `GraphSource`."""
+        own = self.vectors.fetch(rows)
+        return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
+
+
+def _blocks(source: VectorSource, start: int, size: int) -> Iterator[tuple[int, np.ndarray]]:
+    """(first row, (up to size, d) float32) from a row to the last."""
     count = len(source.docids)
-
-    def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-        return _largest(queries, _blocks(source, max(COLUMNS, wanted)), wanted)
-
-    scores, found = exact_search(source.fetch(rows), k + 1, range(count), propose, source.fetch)  # type: ignore[arg-type]
-    entries = np.empty((len(rows), k), dtype=ENTRY)
-    for place, row in enumerate(rows.tolist()):
-        others = np.flatnonzero(found[place] != row)[:k]  # of k + 1, the row itself or the last falls out
-        entries["edge"][place] = found[place][others]
-        with np.errstate(over="ignore"):
-            entries["weight"][place] = scores[place][others]
-    beyond = ~np.isfinite(entries["weight"])
-    if beyond.any():
-        docid = source.docids[int(rows[np.flatnonzero(beyond.any(axis=1))[0]])]
-        raise InputError(
-            f"the inner products of {docid} with its neighbours are beyond {LARGEST:g}, the largest that a graph "
-            "holds; make the vectors shorter, as with --l2-norm"
-        )
-    return entries
-
-
-def _blocks(source: VectorSource, size: int) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, (up to size, d) float32) from the first row to the last."""
-    count = len(source.docids)
-    for first in range(0, count, size):
+    for first in range(start, count, size):
         yield first, source.fetch(np.arange(first, min(first + size, count)))
 
 

@@ -19,6 +19,7 @@ from rnnreranker.impacts.impact_files import write_impacts
 from rnnreranker.index.texts import CorpusWriter, documents_of, texts_of
 from rnnreranker.neighbours import open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.vectors import open_vectors
 
 TEXTS = {"a": "one", "b": "zwö\nlines", "c": "", "d": "x" * 50}
@@ -119,7 +120,7 @@ def _slow_impacts(folder: Path) -> Any:
 def _make_graph(folder: Path) -> None:
     np.save(folder / "vectors.npy", MATRIX)
     (folder / "docid").write_text(NAMES)
-    write_graph(open_vectors(folder), folder / "neighbours", 2, threads=1, work=folder / "work")
+    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", 2, threads=1, work=folder / "work")
 
 
 def _read_graph(folder: Path) -> Any:

@@ -1,0 +1,210 @@
+"""Graphs of the words of documents: cosines of impacts and of BM25's weights, found as loops find them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from rnnreranker.data.document import Document
+from rnnreranker.errors import InputError
+from rnnreranker.impacts.impact_files import FOLDER, write_impacts
+from rnnreranker.index.bm25 import Bm25Part
+from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.make import Recipe, make_index
+from rnnreranker.index.neighbours import NeighboursPart, graph_source, has_graph
+from rnnreranker.index.part import Part
+from rnnreranker.neighbours import bm25_words, graph_files, nearest_words
+from rnnreranker.neighbours.bm25_words import write_bm25_words
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest_words import WordNeighbours
+from rnnreranker.search.indexes import open_index
+
+WORDS = 30
+
+
+def weights_of(count: int, seed: int = 0, factor: int = 100) -> np.ndarray:
+    """(count, WORDS) whole numbers: few words each, every seventh document twice, every eleventh without any."""
+    rng = np.random.default_rng(seed)
+    found = np.where(rng.random((count, WORDS)) < 0.12, rng.integers(1, 3 * factor, (count, WORDS)), 0)
+    found[1::7] = found[::7][: len(found[1::7])]
+    found[5::11] = 0
+    return found
+
+
+def by_loops(weights: np.ndarray, k: int) -> tuple[list[list[int]], list[list[float]]]:
+    """Words are summed one after the other; a row ends with the document itself where too few share a word with it."""
+    units = []
+    for one in weights.tolist():
+        length = 0.0
+        for value in one:
+            length += value * value
+        units.append([value / math.sqrt(length) if value else 0.0 for value in one])
+    edges, scores = [], []
+    for row, own in enumerate(units):
+        found = []
+        for other, its in enumerate(units):
+            total = 0.0
+            for mine, theirs in zip(own, its, strict=True):
+                total += mine * theirs
+            if other != row and total > 0:
+                found.append((-total, other))
+        found = sorted(found)[:k]
+        edges.append([other for _, other in found] + [row] * (k - len(found)))
+        scores.append([-value for value, _ in found] + [0.0] * (k - len(found)))
+    return edges, scores
+
+
+def source_of(folder: Path, weights: np.ndarray, exact: bool = False) -> WordNeighbours:
+    write_impacts(folder, lambda: [csr_matrix(weights.astype(np.float32))], WORDS, exact=exact)
+    return WordNeighbours(folder, [f"d{row}" for row in range(len(weights))], WORDS, "impact", "mark")
+
+
+@pytest.mark.parametrize("block", [2**23, 40])
+def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_words, "BLOCK", block)
+    monkeypatch.setattr(nearest_words, "KEPT", 1000)
+    weights = weights_of(90)
+    source = source_of(tmp_path / "words", weights)
+    edges, scores = source.nearest(np.arange(90), 6)
+    expected = by_loops(weights, 6)
+    assert edges.tolist() == expected[0]
+    np.testing.assert_array_equal(scores, expected[1])
+    np.testing.assert_array_equal(source.similarities(np.arange(90), edges) * (edges != np.arange(90)[:, None]), scores)
+    assert edges[5].tolist() == [5] * 6
+    later = by_loops(weights, 89)
+    for row, (found, values) in enumerate(zip(*source.nearest(np.arange(90), 4, first=50), strict=True)):
+        kept = [(edge, score) for edge, score in zip(later[0][row], later[1][row], strict=True) if edge >= 50]
+        kept = [(edge, score) for edge, score in kept if edge != row][:4]
+        kept += [(row, 0.0)] * (4 - len(kept))
+        assert list(zip(found.tolist(), values.tolist(), strict=True)) == kept
+
+
+def test_a_graph_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bytes depend neither on threads nor on blocks."""
+    source = source_of(tmp_path / "words", weights_of(90) * 100)
+    write_graph(source, tmp_path / "plain", 5)
+    monkeypatch.setattr(graph_files, "ROWS", 7)
+    monkeypatch.setattr(nearest_words, "QUERIES", 3)
+    write_graph(source, tmp_path / "other", 5, threads=3)
+    for name in ("edges.u32.np", "weights.f16.np", "pt_meta.json"):
+        assert (tmp_path / "other" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    said = json.loads((tmp_path / "plain" / "pt_meta.json").read_text())["rnnreranker"]
+    assert (said["of"], said["similarity"], said["source"], said["search"]) == ("impact", "cosine", "mark", "exact")
+    weights = np.fromfile(tmp_path / "plain" / "weights.f16.np", "<f2")
+    assert weights.max() == 1.0
+    assert weights.min() == 0.0
+
+
+def test_damaged_weights(tmp_path: Path) -> None:
+    source_of(tmp_path / "words", weights_of(20))
+    with pytest.raises(InputError, match=r"words: weights of 20 documents for 1 docids; build the index again"):
+        WordNeighbours(tmp_path / "words", ["a"], WORDS, "impact", "mark")
+    with pytest.raises(InputError, match=r"terms\.npy: has word \d+ of 4; build the index again"):
+        WordNeighbours(tmp_path / "words", [f"d{row}" for row in range(20)], 4, "impact", "mark").nearest(
+            np.arange(20), 2
+        )
+
+
+class WeightsPart(Part):
+    """Writes the weights of this file as the impact part of an index."""
+
+    name = "impact"
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, object]:
+        write_impacts(folder / FOLDER, lambda: [csr_matrix(weights_of(count).astype(np.float32))], WORDS, exact=False)
+        return {"vocabulary": WORDS, "words": "w", "factor": 100, "encoder": {"name": "none"}}
+
+
+def test_an_index_of_impacts_gets_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vectors are needed, neither to make it nor to open it."""
+    index = tmp_path / "index"
+    build_index([Document(f"d{row}", f"text {row}") for row in range(40)], index, [WeightsPart()], name="weights")
+    add_parts(index, [NeighboursPart(4, "impact")])
+    graph = open_index(str(index)).graph
+    assert graph.edges.tolist() == by_loops(weights_of(40), 4)[0]
+    assert describe(index)["parts"]["neighbours"]["of"] == "impact"
+    assert has_graph(index, 4)
+    assert has_graph(index, None, "impact")
+    assert not has_graph(index, 4, "dense")
+    terms = np.load(index / FOLDER / "terms.npy")
+    np.save(index / FOLDER / "terms.npy", terms[::-1].copy())
+    assert not has_graph(index, 4)
+
+
+def test_a_graph_needs_a_part(tmp_path: Path) -> None:
+    documents = tmp_path / "docs.jsonl"
+    documents.write_text('{"id": "a", "text": "b"}\n')
+    with pytest.raises(InputError, match="made of dense or impact or bm25, which this index does not have; add dense"):
+        make_index(Recipe(str(documents), ["neighbours"]), tmp_path / "index")
+    with pytest.raises(InputError, match="neighbours is made of impact, which this index does not have; add impact to"):
+        make_index(Recipe(str(documents), ["bm25", "neighbours"], neighbours_of="impact"), tmp_path / "index")
+    with pytest.raises(InputError, match="neighbours_of=words: expected one of dense, impact, bm25"):
+        Recipe(str(documents), ["neighbours"], neighbours_of="words")
+
+
+TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]
+LONG = " ".join(f"word{number % 37} cat" for number in range(60))
+
+
+@pytest.mark.jvm
+def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [Document(f"d{row}", text) for row, text in enumerate([*TEXTS, LONG])]
+    index = tmp_path / "index"
+    build_index(documents, index, [Bm25Part()], name="words")
+    add_parts(index, [NeighboursPart(3, "bm25")], threads=1)
+    graph = open_index(str(index)).graph
+    assert (graph.origin.of, graph.origin.similarity) == ("bm25", "cosine")
+    assert has_graph(index, 3, "bm25")
+
+    from pyserini.index.lucene import LuceneIndexReader
+
+    reader = LuceneIndexReader(str(index / "bm25"))
+    kept = [reader.get_document_vector(document.docid) or {} for document in documents]
+    words = sorted({word for one in kept for word in one})
+    weights = np.zeros((len(documents), len(words)))
+    for row, one in enumerate(kept):
+        for word in one:
+            weights[row, words.index(word)] = reader.compute_bm25_term_weight(f"d{row}", word, analyzer=None)
+    monkeypatch.setattr(bm25_words, "BLOCK", 2)
+    source = graph_source(index, "bm25", tmp_path / "work")
+    assert isinstance(source, WordNeighbours)
+    found = np.zeros_like(weights)
+    offsets, terms, values = (np.load(source.folder / f"{name}.npy") for name in ("offsets", "terms", "weights"))
+    for row in range(len(documents)):
+        found[row, terms[offsets[row] : offsets[row + 1]]] = values[offsets[row] : offsets[row + 1]]
+    np.testing.assert_allclose(found, weights, rtol=2e-6)
+    assert graph.edges.tolist() == by_loops(found, 3)[0]
+    assert graph.edges[4].tolist() == [4, 4, 4]  # stop words alone
+
+
+@pytest.mark.jvm
+def test_reading_words_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [Document(f"d{row}", text) for row, text in enumerate(TEXTS)]
+    build_index(documents, tmp_path / "index", [Bm25Part()], name="words")
+    docids, lucene = [f"d{row}" for row in range(len(TEXTS))], tmp_path / "index" / "bm25"
+    monkeypatch.setattr(bm25_words, "BLOCK", 2)
+    write_bm25_words(lucene, docids, tmp_path / "plain")
+    read, count = [], bm25_words._count
+
+    def failing(reader: object, block: list[str], file: Path) -> None:
+        read.append(block)
+        if len(read) == 2:
+            raise KeyboardInterrupt
+        count(reader, block, file)
+
+    monkeypatch.setattr(bm25_words, "_count", failing)
+    with pytest.raises(KeyboardInterrupt):
+        write_bm25_words(lucene, docids, tmp_path / "words")
+    assert not (tmp_path / "words").exists()
+    write_bm25_words(lucene, docids, tmp_path / "words")
+    assert read == [docids[:2], docids[2:4], docids[2:4], docids[4:]]
+    for file in sorted((tmp_path / "plain").iterdir()):
+        assert (tmp_path / "words" / file.name).read_bytes() == file.read_bytes()
+    assert not (tmp_path / "words.blocks").exists()
+    with pytest.raises(InputError, match="bm25: has no words of these documents; make it again with"):
+        write_bm25_words(lucene, ["other"], tmp_path / "none")
