@@ -22,6 +22,7 @@ from rnnreranker.diagnose.terms import effects, terms, weights_of
 from rnnreranker.errors import InputError
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import jaccard_similarity, reference
 
@@ -302,7 +303,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
     folder = tmp_path_factory.mktemp("graph")
     collection(folder, True)
     (folder / "queries.npy").unlink()
-    write_graph(open_vectors(folder), folder / "neighbours", 8)
+    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", 8)
     return open_neighbours(folder)
 
 
@@ -368,7 +369,7 @@ def test_hubs_of_a_graph(graph: NeighbourGraph, k: int) -> None:
 def test_an_index_with_a_graph_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = prepared(tmp_path)
     index = tmp_path / "index"
-    write_graph(open_vectors(index), index / "neighbours", 8)
+    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 8)
     assert main([*flags, "--output", str(tmp_path / "d.html")]) == 0
     out = capsys.readouterr().out
     for name in ("pairs in the graph", "lists in the graph", "reciprocal in both", "in-degree", "by mutual proximity"):
