@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, graph, graph_kernel, graph_numpy, graph_reference, rnn_similarity
-from rnnreranker.rnn.graph import graph_jaccard, graph_similarity
+from rnnreranker.rnn import RnnParams, graph_kernel, graph_numpy, graph_reference, rnn_similarity
+from rnnreranker.rnn import graph_similarity as graph
+from rnnreranker.rnn.graph_similarity import graph_jaccard, graph_similarity
 
 SETTINGS = {
     "default": {},

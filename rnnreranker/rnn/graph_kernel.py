@@ -30,7 +30,7 @@ def score_contexts(
     out: np.ndarray,
     problem: np.ndarray,
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `graph.GraphEngine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `graph_similarity.GraphEngine`."""
     lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
     tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)

@@ -23,7 +23,7 @@ def score_contexts(
     out: np.ndarray,
     problem: np.ndarray,
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `graph.GraphEngine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `graph_similarity.GraphEngine`."""
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue

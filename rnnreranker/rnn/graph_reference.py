@@ -73,6 +73,6 @@ def graph_similarity(
     query: Sequence[float] | np.ndarray | None = None,
     base: reference.Scores = None,
 ) -> np.ndarray:
-    """s* of every candidate of one query, (N,) float64; see `graph.graph_similarity`."""
+    """s* of every candidate of one query, (N,) float64; see `graph_similarity.graph_similarity`."""
     done = steps(known_similarities(edges, weights, rows, query), params)
     return reference.parts(done, params if query is not None else params.without_query(), base).scores

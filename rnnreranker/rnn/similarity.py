@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import checks, chunks, mixing, reference
+from rnnreranker.rnn import chunks, mixing, reference, refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
@@ -58,8 +58,8 @@ def similarity_by(
 ) -> np.ndarray:
     """As `rnn_similarity`, with the Jaccard similarities of the engine `run`."""
     queries, candidates = (
-        checks.vectors(queries, "queries", "(B, d)"),
-        checks.vectors(candidates, "candidates", "(B, N, d)"),
+        refusals.vectors(queries, "queries", "(B, d)"),
+        refusals.vectors(candidates, "candidates", "(B, N, d)"),
     )
     if len(queries) != len(candidates):
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
@@ -71,14 +71,14 @@ def similarity_by(
     width = candidates.shape[1]
     if width == 0:
         raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
-    real = checks.lengths_of(lengths, len(queries), width)
+    real = refusals.lengths_of(lengths, len(queries), width)
 
     def load(row: int, into: np.ndarray) -> np.ndarray:
         into[0] = queries[row]
         into[1:] = candidates[row, : len(into) - 1]
         return into
 
-    known = checks.base_scores(base, real, width)
+    known = refusals.base_scores(base, real, width)
     setting, sizes = EngineSetting.of(params, real + 1), real + 1
     out = np.full((len(queries), width), -np.inf, dtype=np.float32)
 
@@ -88,7 +88,7 @@ def similarity_by(
         columns = np.arange(found.shape[1]) < real[rows, None]
         np.copyto(out[rows, : found.shape[1]], found, where=columns, casting="same_kind")
 
-    problem = chunks.score(load, queries.shape[1], sizes, setting.minmax, work_on, checks.threads_of(threads))
+    problem = chunks.score(load, queries.shape[1], sizes, setting.minmax, work_on, refusals.threads_of(threads))
     check_problem(problem, load, queries.shape[1], real, "candidate")
     return out
 
@@ -120,16 +120,16 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
-    vectors = checks.vectors(vectors, "vectors", "(B, m, d)")
+    vectors = refusals.vectors(vectors, "vectors", "(B, m, d)")
     batch, width, dimension = vectors.shape
     if width < 2:
         raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
-    rows = checks.integers(probes, "probes")
+    rows = refusals.integers(probes, "probes")
     if rows.ndim != 1 or not rows.size:
         raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
     if (outside := rows[(rows < 0) | (rows >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
-    real = checks.lengths_of(lengths, batch, width - 1)
+    real = refusals.lengths_of(lengths, batch, width - 1)
 
     as_they_lie = vectors.dtype == np.float32 and vectors.flags.c_contiguous
 
@@ -147,7 +147,7 @@ def jaccard_similarity(
         run(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
         out[part, :, : found.shape[2]] = found
 
-    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, checks.threads_of(threads))
+    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, refusals.threads_of(threads))
     check_problem(problem, load, dimension, real, "vector")
     return out
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import checks, similarity, torch_steps
+from rnnreranker.rnn import refusals, similarity, torch_steps
 from rnnreranker.rnn.params import RnnParams
 
 SHARE = 0.5  # of the free memory of a CUDA device
@@ -70,8 +70,8 @@ def rnn_similarity(
     batch, width, dimension = candidates.shape
     if width == 0:
         raise InputError(f"candidates has shape {tuple(candidates.shape)}: expected at least one candidate per query")
-    real = checks.lengths_of(_on_host(lengths), batch, width)
-    known = checks.base_scores(_on_host(base), real, width)
+    real = refusals.lengths_of(_on_host(lengths), batch, width)
+    known = refusals.base_scores(_on_host(base), real, width)
     where = _device(device, {"queries": queries, "candidates": candidates})
 
     def load(rows: slice, most: int) -> Tensor:
@@ -119,12 +119,12 @@ def jaccard_similarity(
     if width < 2:
         shape = tuple(vectors.shape)
         raise InputError(f"vectors has shape {shape}: expected row 0 (the query) and at least one candidate")
-    chosen = checks.integers(_on_host(probes), "probes")
+    chosen = refusals.integers(_on_host(probes), "probes")
     if chosen.ndim != 1 or not chosen.size:
         raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
     if (outside := chosen[(chosen < 0) | (chosen >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
-    real = checks.lengths_of(_on_host(lengths), batch, width - 1)
+    real = refusals.lengths_of(_on_host(lengths), batch, width - 1)
     where = _device(device, {"vectors": vectors})
 
     def load(rows: slice, most: int) -> Tensor:
@@ -174,11 +174,11 @@ def usable_device(device: str | torch.device) -> torch.device:
 def _vectors(values: Vectors, name: str, shape: str) -> Vectors:
     """A tensor as it is, anything else as an array; the number of dimensions and the type are checked."""
     if not isinstance(values, Tensor):
-        return checks.vectors(values, name, shape)
+        return refusals.vectors(values, name, shape)
     if values.dtype == torch.bool or values.is_complex():
         raise InputError(f"{name} has type {values.dtype}: expected float32 or float16")
     # an array of the same shape that holds nothing is checked in place of the tensor
-    checks.vectors(np.broadcast_to(np.float32(0), tuple(values.shape)), name, shape)
+    refusals.vectors(np.broadcast_to(np.float32(0), tuple(values.shape)), name, shape)
     return values
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import checks, chunks, mixing, reference
+from rnnreranker.rnn import chunks, mixing, reference, refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
@@ -85,7 +85,7 @@ def graph_similarity(
             raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
         params = params.without_query()
     edges, weights, rows, real, products = _checked(edges, weights, rows, params, query, lengths)
-    known = checks.base_scores(base, real, rows.shape[1])
+    known = refusals.base_scores(base, real, rows.shape[1])
     out = np.full(rows.shape, -np.inf, dtype=np.float32)
 
     def work_on(part: slice, sizes: np.ndarray, setting: EngineSetting, problem: np.ndarray) -> None:
@@ -131,7 +131,7 @@ def graph_jaccard(
         InputError: as `graph_similarity`, and probes outside the context.
     """
     edges, weights, rows, real, products = _checked(edges, weights, rows, params, query, lengths)
-    asked = checks.integers(probes, "probes")
+    asked = refusals.integers(probes, "probes")
     asked = np.broadcast_to(asked, (len(rows), *asked.shape[-1:])) if asked.ndim == 1 else asked
     if asked.ndim != 2 or len(asked) != len(rows) or not asked.shape[1]:
         raise InputError(f"probes has shape {np.shape(probes)}: expected (P,) or ({len(rows)}, P), P >= 1")
@@ -190,7 +190,7 @@ def _by_chunks(
             if sizes[part].max() > 1:
                 work_on(part, sizes[part], setting, problem[part])
 
-    workers = min(checks.threads_of(threads) or cores(), -(-len(sizes) // chunk))
+    workers = min(refusals.threads_of(threads) or cores(), -(-len(sizes) // chunk))
     if workers <= 1:
         work()
     else:
@@ -218,10 +218,10 @@ def _checked(
         raise InputError(f"edges has type {edges.dtype} and weights {weights.dtype}: expected uint32 and float16")
     if params.scale == "none" and params.normalize:
         raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")
-    rows = checks.integers(rows, "rows")
+    rows = refusals.integers(rows, "rows")
     if rows.ndim != 2 or not rows.shape[1]:
         raise InputError(f"rows has shape {rows.shape}: expected (B, N), at least one candidate per query")
-    real = checks.lengths_of(lengths, len(rows), rows.shape[1])
+    real = refusals.lengths_of(lengths, len(rows), rows.shape[1])
     columns = np.arange(rows.shape[1]) < real[:, None]
     if (beyond := columns & ((rows < 0) | (rows >= len(edges)))).any():
         row, column = np.argwhere(beyond)[0].tolist()
@@ -231,7 +231,7 @@ def _checked(
     rows = np.ascontiguousarray(np.where(columns, rows, 0))
     if query is None:
         return edges, weights, rows, real, None
-    products = checks.base_scores(query, real, rows.shape[1], "query")
+    products = refusals.base_scores(query, real, rows.shape[1], "query")
     assert products is not None
     if np.abs(products).max(initial=0) > LARGEST:
         raise InputError(f"query: inner products beyond {LARGEST:g}; scale the vectors down")
