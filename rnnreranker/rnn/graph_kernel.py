@@ -14,6 +14,7 @@ from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
 from rnnreranker.rnn.graph_pairs import both_ways, dealt, named, with_query
 from rnnreranker.rnn.kernel import clipped, jaccard_of, weighed
 from rnnreranker.rnn.neighbours import extended, reciprocal
+from rnnreranker.rnn.selection import RANKED, ordered
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
@@ -56,47 +57,67 @@ def score_contexts(
 
 
 @compiled()
+def _highest(values, first, last, count, held, order):  # type: ignore[no-untyped-def]
+    """Set order[:count] to the places in first..last of the highest values, from the highest, equal ones as they stand.
+
+    held: at least RANKED float32 to work with; order: at least RANKED and `count`.
+    """
+    if last - first <= RANKED:
+        for e in range(first, last):
+            held[e - first] = values[e]
+        ordered(held, last - first, order)
+        for e in range(count):
+            order[e] += first
+        return
+    n = 0
+    for e in range(first, last):
+        if n == count and (n == 0 or values[e] <= values[order[n - 1]]):
+            continue
+        n += n < count
+        at = n - 1
+        while at > 0 and values[order[at - 1]] < values[e]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = e
+
+
+@compiled()
 def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore[no-untyped-def]
     """Neighbour lists with their similarities, the `top` nearest in element order, the bounds of (short) lists.
 
     As `neighbours.neighbours` gives them; an element is the first of its own list, and fills it where it knows too few.
     """
-    lists, held = np.empty((m, length), dtype=np.int64), np.empty((m, length), dtype=np.float32)
+    lists, listed = np.empty((m, length), dtype=np.int64), np.empty((m, length), dtype=np.float32)
     nearest = np.empty((m, top), dtype=np.int64)
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     stop, short_stop = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    wanted = max(length, top)
-    best, value = np.empty(wanted, dtype=np.int64), np.empty(wanted, dtype=np.float32)
+    others = max(length, top) - 1
+    held, order = np.empty(RANKED, dtype=np.float32), np.empty(max(others, RANKED), dtype=np.int64)
     for i in range(m):
-        best[0], value[0] = i, np.inf
-        n = 1
-        for e in range(starts[i], last[i]):
-            if n == wanted and (n == 1 or values[e] <= value[n - 1]):
-                continue
-            n += n < wanted
-            at = n - 1
-            while at > 1 and value[at - 1] < values[e]:
-                best[at], value[at] = best[at - 1], value[at - 1]
-                at -= 1
-            best[at], value[at] = near[e], values[e]
-        for e in range(length):
-            lists[i, e], held[i, e] = (best[e], value[e]) if e < n else (i, np.float32(np.inf))
-        bound[i], stop[i] = (value[length - 1], best[length - 1]) if n >= length else (np.float32(-np.inf), m)
-        if columns <= 1:
-            short_bound[i], short_stop[i] = np.inf, (m if columns == 1 else -1)
-        elif n >= columns:
-            short_bound[i], short_stop[i] = value[columns - 1], best[columns - 1]
-        else:
-            short_bound[i], short_stop[i] = -np.inf, m
+        n = min(last[i] - starts[i], others)
+        _highest(values, starts[i], last[i], n, held, order)
+        lists[i, 0], listed[i, 0] = i, np.inf
+        for e in range(1, length):
+            if e <= n:
+                lists[i, e], listed[i, e] = near[order[e - 1]], values[order[e - 1]]
+            else:
+                lists[i, e], listed[i, e] = i, np.inf
+        bound[i], stop[i] = (listed[i, length - 1], lists[i, length - 1]) if n >= length - 1 else (-np.inf, m)
         if length == 1:
             bound[i], stop[i] = np.inf, m
+        if columns <= 1:
+            short_bound[i], short_stop[i] = np.inf, (m if columns == 1 else -1)
+        elif n >= columns - 1:
+            short_bound[i], short_stop[i] = listed[i, columns - 1], lists[i, columns - 1]
+        else:
+            short_bound[i], short_stop[i] = -np.inf, m
         for t in range(top):  # in element order
-            j, place = best[t] if t < n else i, t
+            j, place = near[order[t - 1]] if 1 <= t <= n else i, t
             while place > 0 and nearest[i, place - 1] > j:
                 nearest[i, place] = nearest[i, place - 1]
                 place -= 1
             nearest[i, place] = j
-    return lists, held, nearest, (bound, stop), (short_bound, short_stop)
+    return lists, listed, nearest, (bound, stop), (short_bound, short_stop)
 
 
 @compiled()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of
+from rnnreranker.rnn.compiled import compiled, float_of, ones
 
 SCALE = np.float32(2.0**112)  # of a float16 whose bits stand in those of a float32
 MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring row numbers over the table
@@ -59,39 +59,36 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
     """Compressed sparse rows of the known pairs of documents: starts, ends, elements ascending, similarities.
 
     Of a pair that both rows name, the larger similarity counts. Before each row there is room for the query, and that
-    of the query, element 0, is empty with room for all.
+    of the query, element 0, is empty with room for all. A pair's place in a row is the number of bits before its own.
     """
-    starts, last = np.zeros(n + 2, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-    starts[1] = n
-    for i in range(1, n + 1):
-        starts[i + 1] += 1 + ends[i] - (i - 1) * k
-        for e in range((i - 1) * k, ends[i]):
-            starts[found[e] + 1] += 1
-    for i in range(n + 1):
-        starts[i + 1] += starts[i]
-    near, values = np.empty(starts[n + 1], dtype=np.int64), np.empty(starts[n + 1], dtype=np.float32)
-    last[0] = starts[0]
-    for i in range(1, n + 1):
-        starts[i] += 1
-        last[i] = starts[i]
+    known = np.zeros((n + 1, (n + 64) // 64), dtype=np.uint64)
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
             j = found[e]
-            near[last[j]], values[last[j]] = i, held[e]
-            last[j] += 1
+            known[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+            known[j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+    starts, last = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    before = np.empty(known.shape, dtype=np.int64)
+    starts[0], last[0], at = 0, 0, n
+    for i in range(1, n + 1):
+        at += 1
+        starts[i] = at
+        for w in range(known.shape[1]):
+            before[i, w] = at
+            at += np.int64(ones(known[i, w]))
+        last[i] = at
+    near, values = np.empty(at, dtype=np.int64), np.empty(at, dtype=np.float32)
+    for e in range(at):
+        values[e] = -np.inf
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
-            j, at = found[e], last[i]
-            while at > starts[i] and near[at - 1] > j:
-                at -= 1
-            if at > starts[i] and near[at - 1] == j:
-                if held[e] > values[at - 1]:
-                    values[at - 1] = held[e]
-            else:
-                for later in range(last[i], at, -1):
-                    near[later], values[later] = near[later - 1], values[later - 1]
-                near[at], values[at] = j, held[e]
-                last[i] += 1
+            j, value = found[e], held[e]
+            for _ in range(2):
+                word, bit = j >> 6, np.uint64(1) << np.uint64(j & 63)
+                place = before[i, word] + np.int64(ones(known[i, word] & (bit - np.uint64(1))))
+                near[place] = j
+                values[place] = max(values[place], value)
+                i, j = j, i
     return starts, last, near, values
 
 
