@@ -72,6 +72,7 @@ class Reranker(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     takes_device: ClassVar[bool] = False
+    takes_source: ClassVar[bool] = False  # whether similarities can come from vectors or a graph, see `RnnReranker`
     model_setting: ClassVar[str] = ""  # the parameter that names the model, of a method that computes with one
 
     def __init__(

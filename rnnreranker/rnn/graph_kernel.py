@@ -36,10 +36,10 @@ def score_contexts(
     columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
     tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     _score_chunk(
-        edges,
-        weights.view(np.uint16),
-        rows,
-        np.empty((0, 0), dtype=np.float32) if query is None else query,
+        _read_only(edges),
+        _read_only(weights.view(np.uint16)),
+        np.ascontiguousarray(rows),
+        np.empty((0, 0), dtype=np.float32) if query is None else np.ascontiguousarray(query),
         sizes,
         lengths,
         columns,
@@ -54,6 +54,13 @@ def score_contexts(
         out,
         problem,
     )
+
+
+def _read_only(matrix: np.ndarray) -> np.ndarray:
+    """The matrix as a mapped one is: numba compiles once for each kind of array that it is handed."""
+    view = np.ascontiguousarray(matrix).view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 @compiled()

@@ -18,7 +18,7 @@ from rnnreranker.method import find, methods
 from rnnreranker.process import phases
 from rnnreranker.process.phases import phase
 from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search import flags
+from rnnreranker.search import flags, sources
 from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
 from rnnreranker.search.to_documents import best_passages, candidates_of
 from rnnreranker.settings import flag
@@ -38,6 +38,8 @@ EPILOG = """examples:
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever dense --prf rocchio --output prf.txt
   python -m rnnreranker.search --index my-index --topics queries.tsv --retriever bm25 --expand neighbours \\
       --output run.txt
+  python -m rnnreranker.search --index my-index --topics queries.tsv --run bm25.txt --from neighbours --queries none \\
+      --output reranked.txt
   python -m rnnreranker.search --index passages --topics queries.tsv --aggregate maxp --passages "#" --output run.txt
   python -m rnnreranker.search --index cranfield-index --topics cranfield --qrels cranfield --protocol binary
 """
@@ -191,7 +193,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
         (args.explain is not None and passages, "--explain shows passages: not with --aggregate"),
         (args.prf and args.run, "--prf searches again: not with --run, whose candidates are there already"),
         (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
-        *((True, problem) for problem in _check_rerankers(args)),
+        *((True, problem) for problem in [*_check_rerankers(args), *sources.problems(args)]),
     )
     if len(retrievers) > 1:
         flags.fuse_params(args, 0 if auto else len(retrievers), FUSION if auto else None)

@@ -11,6 +11,7 @@ from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.indexes import Index
 from rnnreranker.search.inputs import check_query_vectors
+from rnnreranker.search.sources import VECTORS, needs_of
 from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def candidates() -> list[str]:
 
 def asks_for_reranking(args: argparse.Namespace) -> bool:
     """Whether any flag of `search` says how to rerank, so that reranking cannot be left out."""
-    given = (args.rerank, args.explain, args.preset, args.device)
-    return any(value is not None for value in given) or bool(command.given_of(args, "reranker"))
+    given = (args.rerank, args.explain, args.preset, args.device, args.queries)
+    asked = any(value is not None for value in given) or args.source != VECTORS
+    return asked or bool(command.given_of(args, "reranker"))
 
 
 def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list[str], list[str], str]:
@@ -84,7 +86,7 @@ def _obstacle(args: argparse.Namespace, index: Index, inputs: Inputs, kind: type
 
 def _lacking(args: argparse.Namespace, index: Index, rerankers: list[str]) -> str:
     """What the rerankers need and cannot have; "" where that is nothing."""
-    needs = frozenset[str]().union(*(find("reranker", name).needs for name in rerankers))
+    needs = frozenset[str]().union(*(needs_of(args, name) for name in rerankers))
     if lacking := [need for need in sorted(needs) if not index.has(need)]:
         return f"{' and '.join(lacking)}, which this index does not have"
     try:

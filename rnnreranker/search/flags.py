@@ -144,6 +144,15 @@ def add_reranking(group: Any) -> None:
     group.add_argument("--rerank", type=_reranker, action="append", metavar="NAME", help=text)
     text = "published parameters (tas-b, cocondenser, …) or a YAML file; rnn, jaccard-plain"
     group.add_argument("--preset", help=text)
+    text = (
+        "of rnn: similarities of candidates from all their vectors, or from the graph of the index (default: vectors)"
+    )
+    group.add_argument("--from", dest="source", choices=("vectors", "neighbours"), default="vectors", help=text)
+    text = (
+        "with --from neighbours, similarities to the query: encoded, the run's scores, or none, for which no query is "
+        "encoded (default: run after --retriever dense, else encoded, or none without vectors)"
+    )
+    group.add_argument("--queries", choices=("encoded", "run", "none"), help=text)
     text = "candidates without what is needed of them (default: error)"
     group.add_argument("--missing", choices=("error", "skip"), default="error", help=text)
     text = "texts of documents, for rerankers that read them: file, ir_datasets id, `pydoc` (default: of the index)"

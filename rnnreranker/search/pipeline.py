@@ -12,6 +12,7 @@ from rnnreranker.command import say
 from rnnreranker.errors import InputError
 from rnnreranker.feedback.base import check_feedback
 from rnnreranker.method import Inputs, find
+from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose
 from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, passage_params, retriever_names
 from rnnreranker.search.indexes import Index, open_index
@@ -92,8 +93,8 @@ def open_pipeline(
     auto, rerankers = given is None and args.retriever == AUTO, list(args.rerank)
     retrieving = [] if given is not None or auto else retriever_names(args.retriever)
     expanding = [args.expand] if args.expand else []
-    needed = _methods(retrieving, expanding, [] if auto else rerankers)[1]
-    index = open_index(args.index, args.bm25_index, needs=needed)
+    needed = _methods(args, retrieving, expanding, [] if auto else rerankers)
+    index = open_index(args.index, args.bm25_index, needs=_together(needed))
     inputs = open_inputs(args, index, topics, qrels)
     if auto:
         retrieving, rerankers, line = choose(args, index, inputs)
@@ -101,9 +102,11 @@ def open_pipeline(
             say(line)
     if args.prf:
         check_feedback(args.prf, retrieving)
-    kinds, needs = _methods(retrieving, expanding, rerankers)
-    for kind in kinds:
-        if lacking := sorted(need for need in kind.needs - {"run scores"} if not inputs.has(need)):
+    args.queries = sources.choose_queries(args, index, retrieving)
+    found = _methods(args, retrieving, expanding, rerankers)
+    kinds, needs = [kind for kind, _ in found], _together(found)
+    for kind, own in found:
+        if lacking := sorted(need for need in own - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
     for need in sorted({"vectors", "neighbours", "texts"} & needs):
         getattr(inputs, need)  # opened now
@@ -123,7 +126,13 @@ def open_pipeline(
     if expander is not None:
         expander = expander(inputs, *command.method_params(args, "expander", expanding), missing=args.missing)
     made = [
-        kind(inputs, params[kind.name], **common, device=args.device if kind.takes_device else None)
+        kind(
+            inputs,
+            params[kind.name],
+            **common,
+            **sources.options(args, kind, args.queries),
+            device=args.device if kind.takes_device else None,
+        )
         for kind in kinds[len(retrieving) + len(expanding) :]
     ]
     for method in [*([expander] if expander else []), *made] if given is not None else []:
@@ -134,8 +143,15 @@ def open_pipeline(
     return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, depth, passages, args.hits)
 
 
-def _methods(retrievers: list[str], expanders: list[str], rerankers: list[str]) -> tuple[list[Any], frozenset[str]]:
-    """The classes of methods, and what they need together."""
-    named = (("retriever", retrievers), ("expander", expanders), ("reranker", rerankers))
-    kinds = [find(kind, name) for kind, names in named for name in names]
-    return kinds, frozenset[str]().union(*(kind.needs for kind in kinds))
+def _methods(
+    args: argparse.Namespace, retrievers: list[str], expanders: list[str], rerankers: list[str]
+) -> list[tuple[Any, frozenset[str]]]:
+    """The classes of methods with what they need."""
+    first = [find(kind, name) for kind, names in (("retriever", retrievers), ("expander", expanders)) for name in names]
+    last = [(find("reranker", name), sources.needs_of(args, name)) for name in rerankers]
+    return [*((kind, kind.needs) for kind in first), *last]
+
+
+def _together(methods: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
+    """What some methods need."""
+    return frozenset[str]().union(*(needs for _, needs in methods))
