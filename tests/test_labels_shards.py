@@ -17,8 +17,9 @@ import pytest
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import Job, Shard, make_labels, make_shard
+from rnnreranker.labels.shards import Shard, make_labels, make_shard
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent

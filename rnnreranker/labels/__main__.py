@@ -6,14 +6,15 @@ import argparse
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rnnreranker import command
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import check_writable
-from rnnreranker.labels.methods.base import needs_of
+from rnnreranker.labels.job import Job
+from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.shards import BACKENDS, SHARD, Job, check_backend, make_labels
+from rnnreranker.labels.shards import BACKENDS, SHARD, check_backend, make_labels
 from rnnreranker.method import names
 from rnnreranker.search import flags
 from rnnreranker.settings import Params, is_file_name, sections_of
@@ -28,6 +29,8 @@ EPILOG = """examples:
       --output labels.parquet
   python -m rnnreranker.labels ... --method uniform --output uniform.parquet
   python -m rnnreranker.labels ... --output labels.parquet --audit 50
+  python -m rnnreranker.labels --from neighbours --run run.txt --index my-index --qrels train-qrels.txt \\
+      --output labels.parquet
 
 A job that was killed goes on where it stopped when the same command is given again.
 """
@@ -37,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
     params, label_params = _params(args)
-    needs = needs_of(args.method, params)
+    needs = needs_of(args.method, params, args.source)
     _check(args, needs)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.labels.judged import positives_of
@@ -57,14 +60,16 @@ def main(argv: Sequence[str]) -> int:
         queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.jobs)
     encoded = time.perf_counter()
     of_index = None
-    if index is not None and needs & {"vectors", "texts"}:
+    if index is not None and "neighbours" in needs:
+        of_index = index.graph.path
+    elif index is not None and needs & {"vectors", "texts"}:
         of_index = index.dense if "vectors" in needs else index.texts
     documents = args.documents if "texts" in needs else None
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
     metadata = make_labels(
         args.output,
-        Job(args.method, of_index, params, label_params, args.relevant, documents),
+        Job(args.method, of_index, params, label_params, args.relevant, documents, args.source),
         run,
         judged,
         queries,
@@ -92,6 +97,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
     parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
     parser.add_argument("--method", choices=names("labeler"), default="evidence", help="default: evidence")
+    text = "similarities of documents: vectors, or the part neighbours of the index, without vectors and queries"
+    parser.add_argument(
+        "--from", dest="source", choices=get_args(Source), default="vectors", help=f"{text} (default: vectors)"
+    )
     parser.add_argument("--index", help="where vectors come from: folder, `pydoc`, prebuilt index (not for hard)")
     flags.add_topics(parser)
     parser.add_argument(
@@ -134,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
-    from_index = sorted(needs & {"vectors", *([] if args.documents else ["texts"])}, reverse=True)
+    from_index = sorted(needs & {"vectors", "neighbours", *([] if args.documents else ["texts"])}, reverse=True)
     untold = "topics" in needs and not args.topics
     blind = not untold and "query vectors" in needs and not (args.topics or args.encoded_queries)
     text = args.output.removesuffix(".gz").endswith(TEXT)

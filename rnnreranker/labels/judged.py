@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.labels.soft import SoftLabels
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
+    from rnnreranker.vectors.of_run import HasRows
 
-BATCH_BYTES = 8 * 2**20  # of vectors held at a time
+BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
 Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades
 
 
@@ -71,15 +74,17 @@ class JudgedContext:
 class JudgedBatch:
     """Contexts with equally many positives R, stacked.
 
-    vectors: (B, N + 1, d) float32, row 0 = query, rows 1..R = positives; what stands behind a context's end is
-    arbitrary; lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool.
+    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows: (B, N) int64, those of the contexts, 0
+    behind their ends. vectors: (B, N + 1, d) float32, row 0 = query, rows 1..R = positives; what stands behind a
+    context's end is arbitrary; None where none were asked for.
     """
 
     places: list[int]  # of its contexts in the list they came from
-    vectors: np.ndarray
     lengths: np.ndarray
     grades: np.ndarray
     real: np.ndarray
+    rows: np.ndarray
+    vectors: Any = None
 
     @property
     def positive(self) -> np.ndarray:
@@ -87,11 +92,11 @@ class JudgedBatch:
         return np.broadcast_to(np.arange(self.real.shape[1]) < self.grades.shape[1], self.real.shape)
 
 
-def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | None) -> tuple[list[JudgedContext], int]:
+def contexts_of(run: Run, judged: Judged, size: int, vectors: HasRows | None) -> tuple[list[JudgedContext], int]:
     """The contexts of the queries of a run that have positives, and how many positives have no vector.
 
     A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
-    is left out. Without `vectors` the rows are -1, and positives are taken as they are.
+    is left out. `vectors` may be a graph. Without them the rows are -1, and positives are taken as they are.
 
     Raises:
         InputError: a candidate of the run that has no vector.
@@ -125,26 +130,65 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: VectorSource | Non
     return found, without
 
 
-def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:
-    """The contexts stacked, those with equally many positives together; the vectors of a batch live until the next."""
-    places = {qid: row for row, qid in enumerate(queries.qids)}
+def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[JudgedBatch]:
+    """The contexts in batches without vectors, those with equally many positives together.
+
+    bytes_each: of a candidate; a batch has no more than `BATCH_BYTES`.
+    """
     groups: dict[int, list[int]] = {}
     for place, context in enumerate(contexts):
         groups.setdefault(len(context.grades), []).append(place)
     for members in groups.values():
         widest = max(contexts[place].size for place in members)
-        at_once = max(1, BATCH_BYTES // (4 * (widest + 1) * vectors.dimension))
-        buffer = np.empty((min(at_once, len(members)), widest + 1, vectors.dimension), dtype=np.float32)
+        at_once = max(1, BATCH_BYTES // (bytes_each * (widest + 1)))
         for first in range(0, len(members), at_once):
             chosen = members[first : first + at_once]
-            part = buffer[: len(chosen)]
-            for into, place in zip(part, chosen, strict=True):
-                context = contexts[place]
-                into[0] = queries.vectors[places[context.qid]]
-                vectors.fetch(context.rows, into[1 : context.size + 1])
             lengths = np.array([contexts[place].size for place in chosen])
+            rows = np.zeros((len(chosen), widest), dtype=np.int64)
+            for into, place in zip(rows, chosen, strict=True):
+                into[: contexts[place].size] = contexts[place].rows
             grades = np.stack([contexts[place].grades for place in chosen])
-            yield JudgedBatch(chosen, part, lengths, grades, np.arange(widest) < lengths[:, None])
+            yield JudgedBatch(chosen, lengths, grades, np.arange(widest) < lengths[:, None], rows)
+
+
+def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:
+    """The contexts in batches as `stacked` makes them; the vectors of a batch live until the next."""
+    places = {qid: row for row, qid in enumerate(queries.qids)}
+    buffer = np.empty((0, 0, vectors.dimension), dtype=np.float32)
+    for batch in stacked(contexts, 4 * vectors.dimension):
+        shape = len(batch.rows), batch.rows.shape[1] + 1
+        if buffer.shape[1] != shape[1] or len(buffer) < shape[0]:
+            buffer = np.empty((*shape, vectors.dimension), dtype=np.float32)
+        part = buffer[: shape[0]]
+        for into, place in zip(part, batch.places, strict=True):
+            context = contexts[place]
+            into[0] = queries.vectors[places[context.qid]]
+            vectors.fetch(context.rows, into[1 : context.size + 1])
+        yield dataclasses.replace(batch, vectors=part)
+
+
+def assembled(
+    contexts: Sequence[JudgedContext],
+    scores: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    metadata: dict[str, Any],
+) -> SoftLabels:
+    """Labels over all candidates: those that took no part get score -inf and target 0.
+
+    scores, found: (n,) float32 each of the n = `size` candidates of each context, scores and targets.
+    """
+    lengths = [len(context.docids) for context in contexts]
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    all_scores = np.full(offsets[-1], -np.inf, dtype=np.float32)
+    all_targets = np.zeros(offsets[-1], dtype=np.float32)
+    for start, one, given in zip(offsets[:-1].tolist(), scores, found, strict=True):
+        all_scores[start : start + len(one)] = one
+        all_targets[start : start + len(given)] = given
+    docids = np.empty(offsets[-1], dtype=object)
+    docids[:] = [docid for context in contexts for docid in context.docids]
+    positive = np.concatenate([np.zeros(0, dtype=bool), *(context.positive for context in contexts)])
+    qids = tuple(context.qid for context in contexts)
+    return SoftLabels(qids, offsets, docids, all_scores, all_targets, positive, metadata)
 
 
 def check_queries(run: Run, judged: Judged, vectors: VectorSource, queries: QueryVectors) -> None:
@@ -166,7 +210,7 @@ def check_queries(run: Run, judged: Judged, vectors: VectorSource, queries: Quer
         )
 
 
-def _rows_of_run(run: Run, vectors: VectorSource | None) -> np.ndarray:
+def _rows_of_run(run: Run, vectors: HasRows | None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run."""
     if vectors is None:
         return np.full(len(run.docids), -1, dtype=np.int64)

@@ -12,7 +12,6 @@ import dataclasses
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,39 +20,21 @@ import numpy as np
 from rnnreranker import __version__
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import file_digest, fingerprint
+from rnnreranker.files import fingerprint
+from rnnreranker.labels.job import Job, digest_of_texts, labeler_of
 from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.methods.base import Labeler, make_labeler, needs_of, with_teacher
-from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.locks import alone
-from rnnreranker.method import Inputs
 from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.process.phases import phase
-from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import QueryVectors, VectorSource
+    from rnnreranker.vectors import QueryVectors
 
 BACKENDS = ("threads", "loky", "dask", "ray")
 SHARD = 2048  # queries
-
-
-@dataclass(frozen=True)
-class Job:
-    """What all shards of one job share.
-
-    index: the folder or file of vectors and texts, opened by whoever makes a shard; None for a method without.
-    documents: where texts come from in place of it.
-    """
-
-    method: str
-    index: Path | None
-    params: Params
-    label_params: LabelParams
-    relevant: int
-    documents: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,41 +127,11 @@ def make_shard(job: Job, shard: Shard) -> int:
     """The number of labelled queries, after writing the file of a shard."""
     positives = (docid for pairs in shard.judged.values() for docid, _ in pairs)
     docids = [*shard.run.docids.tolist(), *positives]
-    labeler = _labeler(job, shard.queries, shard.topics, docids, shard.threads)
+    labeler = labeler_of(job, shard.queries, shard.topics, docids, shard.threads)
     labels, without = labeler.infer_from(shard.run, shard.judged)
     found = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=found).write(shard.path)
     return len(labels)
-
-
-def _labeler(
-    job: Job,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None,
-    docids: Sequence[str],
-    threads: int | None = 1,
-) -> Labeler:
-    """The labeler of a job, with what its method needs of these queries and documents."""
-    index = job.index
-    inputs: Inputs = Inputs(
-        query_vectors=queries,
-        topics=topics,
-        vectors=None if index is None else lambda: _opened(index),
-        texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
-        teacher=lambda: with_teacher(inputs, job.params, threads),
-    )
-    return make_labeler(job.method, inputs, job.params, job.label_params, relevant=job.relevant, threads=threads)
-
-
-def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
-    """The texts of documents: of the job's source of documents, else of its index."""
-    from rnnreranker.index.texts import texts_of
-
-    if job.documents is None:
-        assert job.index is not None
-        return texts_of(job.index, docids)
-    texts = _known_texts(job.documents)
-    return {docid: texts[docid] for docid in dict.fromkeys(docids) if docid in texts}
 
 
 def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
@@ -268,9 +219,9 @@ def _describe(job: Job) -> dict[str, Any]:
     from rnnreranker.vectors import QueryVectors
 
     nobody = QueryVectors((), np.empty((0, 0), dtype=np.float32))
-    described = _labeler(job, nobody, {}, ()).describe()
-    if "texts" in needs_of(job.method, job.params):
-        described["texts"] = _digest_of_texts(job)
+    described = labeler_of(job, nobody, {}, ()).describe()
+    if "texts" in needs_of(job.method, job.params, job.source):
+        described["texts"] = digest_of_texts(job)
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
 
@@ -285,28 +236,3 @@ def _contents(
         yield queries.vectors.tobytes()
     if topics is not None:
         yield dict(topics)
-
-
-def _digest_of_texts(job: Job) -> str:
-    """What tells the texts from others: the digest of their file, or the name of a data set."""
-    from rnnreranker.index.texts import FOLDER
-
-    if job.documents is None:
-        assert job.index is not None
-        return file_digest(job.index / FOLDER / "documents.jsonl")
-    path = Path(job.documents).expanduser()
-    return file_digest(path) if path.is_file() else job.documents
-
-
-@lru_cache(maxsize=1)
-def _known_texts(documents: str) -> Mapping[str, str]:
-    from rnnreranker.data.texts_by_id import texts_by_id
-
-    return texts_by_id(documents)
-
-
-@lru_cache(maxsize=2)
-def _opened(path: Path) -> VectorSource:
-    from rnnreranker.vectors import open_vectors
-
-    return open_vectors(path)

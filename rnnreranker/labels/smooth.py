@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -92,13 +92,21 @@ def mixed(
     vectors: (B, N + 1, d) float32, row 0 = query, then R positives, then the others; lengths: (B,) real candidates.
     """
     probes = np.arange(1, positives + 1)
+    return mixture(
+        params,
+        lambda: geometric(vectors, probes, params, lengths),
+        lambda: jaccard(vectors, probes, params, lengths, threads),
+    )
+
+
+def mixture(params: RnnParams, near: Callable[[], np.ndarray], alike: Callable[[], np.ndarray]) -> np.ndarray:
+    """lambda s + (1 - lambda) J, float32; s is `near()` and J `alike()`, each computed where it has a weight."""
     if params.lam == 1.0:
-        return geometric(vectors, probes, params, lengths)
-    alike = jaccard(vectors, probes, params, lengths, threads)
+        return near()
+    found = alike()
     if params.lam == 0.0:
-        return alike
-    near = geometric(vectors, probes, params, lengths)
-    return (params.lam * near.astype(np.float64) + (1.0 - params.lam) * alike).astype(np.float32)
+        return found
+    return (params.lam * near().astype(np.float64) + (1.0 - params.lam) * found).astype(np.float32)
 
 
 def jaccard(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.labels.methods.base import Source
 from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_RUN
@@ -36,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
     from rnnreranker.labels.judged import positives_of
-    from rnnreranker.negatives.filters import pools, threshold_at, unfiltered
+    from rnnreranker.negatives.filters import pools, pools_from_graph, threshold_at, unfiltered
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
@@ -49,7 +50,10 @@ def main(argv: Sequence[str]) -> int:
     if not wanted:
         raise InputError(f"{args.qrels}: no query of {args.run} has a positive; give the judgements of these queries")
     index = open_index(args.index) if args.index else None
-    if _reads_vectors(args, mining):
+    if _reads_graph(args, mining):
+        assert index is not None
+        found = pools_from_graph(run, judged, index.graph, params, args.threads)
+    elif _reads_vectors(args, mining):
         assert index is not None
         queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
         found = pools(run, judged, index.vectors, queries, params, args.threads)
@@ -90,6 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(parser.add_argument_group("mining"), NegativeParams)
 
     similarity = parser.add_argument_group("similarity")
+    similarity.add_argument(
+        "--from",
+        dest="source",
+        choices=get_args(Source),
+        default="vectors",
+        help="of --filter rnn: vectors, or the part neighbours of the index, without queries (default: vectors)",
+    )
     similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     command.add_dataclass_flags(similarity, RnnParams, OF_THE_RUN, RnnParams.preset("vectors"))
     return parser
@@ -97,7 +108,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reads_vectors(args: argparse.Namespace, mining: NegativeParams) -> bool:
     """Whether a filter looks at vectors: the chosen one, or those that it is compared with."""
-    return mining.filter != "none" or bool(args.truth)
+    return args.source == "vectors" and (mining.filter != "none" or bool(args.truth))
+
+
+def _reads_graph(args: argparse.Namespace, mining: NegativeParams) -> bool:
+    """Whether a filter looks at the graph."""
+    return args.source == "neighbours" and mining.filter == "rnn"
 
 
 def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
@@ -106,6 +122,12 @@ def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
     from rnnreranker.negatives.mining import SUFFIXES
 
     problems = []
+    if args.source == "neighbours" and mining.filter not in ("rnn", "none"):
+        problems.append(f"--filter {mining.filter} compares inner products with the query: not with --from neighbours")
+    if args.source == "neighbours" and args.truth:
+        problems.append("--truth compares filters of inner products with the query: not with --from neighbours")
+    if _reads_graph(args, mining) and not args.index:
+        problems.append("give --index (its part neighbours)")
     if not args.output and not args.truth:
         problems.append("give --output FILE (what to write), --truth QRELS (what to compare with), or both")
     if args.output and not args.output.endswith(SUFFIXES):

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import smooth
-from rnnreranker.labels.judged import Judged, batches, check_queries, contexts_of
+from rnnreranker.labels import from_graph, smooth
+from rnnreranker.labels.judged import Judged, JudgedContext, batches, check_queries, contexts_of, stacked
 from rnnreranker.negatives.params import NegativeParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import choices, hints_of
 
 if TYPE_CHECKING:
+    from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
@@ -68,24 +69,42 @@ def pools(
     contexts, _ = contexts_of(run, judged, params.context, vectors)
     found: list[Pool | None] = [None] * len(contexts)
     for batch in batches(contexts, vectors, queries):
-        count = batch.grades.shape[1]
-        alike = smooth.mixed(batch.vectors, count, params, batch.lengths, threads)
+        alike = smooth.mixed(batch.vectors, batch.grades.shape[1], params, batch.lengths, threads)
         for row, place in enumerate(batch.places):
-            context, size = contexts[place], int(batch.lengths[row])
+            size = int(batch.lengths[row])
             scores = batch.vectors[row, 1 : size + 1] @ batch.vectors[row, 0]
-            found[place] = Pool(
-                context.qid,
-                tuple(context.docids[:count]),
-                tuple(
-                    docid
-                    for docid, known in zip(context.docids[:size], context.positive[:size], strict=True)
-                    if not known
-                ),
-                scores[:count].astype(np.float64),
-                scores[~context.positive[:size]].astype(np.float64),
-                alike[row, :, :size][:, ~context.positive[:size]].astype(np.float64),
-            )
+            found[place] = _pool(contexts[place], scores.astype(np.float64), alike[row])
     return [pool for pool in found if pool is not None]
+
+
+def pools_from_graph(
+    run: Run, judged: Judged, graph: NeighbourGraph, params: RnnParams | None = None, threads: int | None = None
+) -> list[Pool]:
+    """The pools with s* from a graph of the collection, for the filter "rnn": scores are 0, nothing else is read.
+
+    Args and Raises: as `pools`; graph: of the collection.
+    """
+    params = params if params is not None else RnnParams.preset("vectors")
+    contexts, _ = contexts_of(run, judged, params.context, graph)
+    found: list[Pool | None] = [None] * len(contexts)
+    for batch in stacked(contexts, from_graph.BYTES * graph.k):
+        alike = from_graph.mixed(graph, batch.rows, batch.grades.shape[1], params, batch.lengths, threads)
+        for row, place in enumerate(batch.places):
+            found[place] = _pool(contexts[place], np.zeros(contexts[place].size), alike[row])
+    return [pool for pool in found if pool is not None]
+
+
+def _pool(context: JudgedContext, scores: np.ndarray, alike: np.ndarray) -> Pool:
+    """The pool of a context of n candidates: scores (n,), alike (R, n or more), the first R are the positives."""
+    docids, other, count = context.docids[: context.size], ~context.positive[: context.size], len(alike)
+    return Pool(
+        context.qid,
+        tuple(docids[:count]),
+        tuple(docid for docid, unknown in zip(docids, other.tolist(), strict=True) if unknown),
+        scores[:count],
+        scores[other],
+        alike[:, : context.size][:, other].astype(np.float64),
+    )
 
 
 def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:

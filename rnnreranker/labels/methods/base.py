@@ -5,21 +5,23 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from rnnreranker import settings
-from rnnreranker.errors import InputError
-from rnnreranker.labels import smooth, targets
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels import from_graph, smooth, targets
 from rnnreranker.labels.judged import (
     Judged,
     JudgedBatch,
     JudgedContext,
+    assembled,
     batches,
     check_queries,
     contexts_of,
     positives_of,
+    stacked,
 )
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import SoftLabels
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.runs import Run
 
+Source = Literal["vectors", "neighbours"]
 Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # place of a context, its scores, its targets
 
 
@@ -44,10 +47,11 @@ class Labeler(ABC):
         label_params: from scores to targets; None = the defaults.
         relevant: grades from here on are positive.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
+        source: where similarities of documents come from, "vectors" or "neighbours", the graph of the collection.
 
     Raises:
         InputError: parameters of another method, inputs that lack what the method needs, the mass of evidence asked of
-            a method without vectors.
+            a method without vectors, a graph given to a method that cannot do with it.
 
     A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and derives from `ContextLabeler` or
     `VectorLabeler`, or writes `labelled` itself.
@@ -65,20 +69,37 @@ class Labeler(ABC):
         *,
         relevant: int = 1,
         threads: int | None = None,
+        source: Source = "vectors",
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
-        if lost := sorted(need for need in self.needs if not inputs.has(need)):
+        if lost := sorted(need for need in self.needs_from(source) if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
         self.params = params if params is not None else defaults_of(type(self))
         self.label_params = label_params if label_params is not None else LabelParams()
         self.relevant = relevant
         self.threads = threads
+        self.source = source
         if self.label_params.mass == "evidence" and not isinstance(self, VectorLabeler):
             raise InputError(
                 f"mass=evidence: takes rNN similarities, which the method {self.name} has not; expected own"
             )
+
+    @classmethod
+    def needs_from(cls, source: Source) -> frozenset[str]:
+        """What the method needs where similarities of documents come from a source.
+
+        Raises:
+            InputError: no such source, or not for this method.
+        """
+        if source not in get_args(Source):
+            raise InputError(f"from {source}: {nearest(source, get_args(Source))}")
+        if source == "neighbours":
+            raise InputError(
+                f"method {cls.name}: not from neighbours, which are for those that compare documents alone"
+            )
+        return cls.needs
 
     @abstractmethod
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
@@ -101,7 +122,7 @@ class Labeler(ABC):
         found: list[Any] = [None] * len(contexts)
         for place, raw, given in self.labelled(contexts):
             scores[place], found[place] = raw, given
-        return _assembled(contexts, scores, found, self.describe()), without
+        return assembled(contexts, scores, found, self.describe()), without
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
@@ -110,6 +131,8 @@ class Labeler(ABC):
             found[self.Params.section or "params"] = self.params.to_dict()
         if (source := self._source()) is not None:
             found["index"] = source.fingerprint
+            if self.source != "vectors":
+                found["from"] = self.source
         return found | {"labels": self.label_params.to_dict() | {"mass": "own"}}
 
     def _source(self) -> Any:
@@ -139,14 +162,23 @@ class ContextLabeler(Labeler):
 class VectorLabeler(Labeler):
     """Base of the labelers that look at vectors, several queries at once; a subclass writes `similarities`.
 
-    The first `params.context` candidates take part, positives included.
+    The first `params.context` candidates take part, positives included. From a graph of the collection neither vectors
+    nor queries are read, by those that ask nothing of the query itself (`of_documents`).
     """
 
     needs = frozenset({"vectors", "query vectors"})
     Params = RnnParams
     defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
     without: ClassVar[frozenset[str]] = OF_THE_RUN
+    of_documents: ClassVar[bool] = True
     params: RnnParams
+
+    @classmethod
+    def needs_from(cls, source: Source) -> frozenset[str]:
+        """See `Labeler.needs_from`."""
+        if source == "neighbours" and cls.of_documents:
+            return frozenset({"neighbours"})
+        return super().needs_from(source)
 
     @property
     def takes_mass(self) -> bool:
@@ -157,13 +189,35 @@ class VectorLabeler(Labeler):
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
 
+    def mixed(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: lambda s + (1 - lambda) J of every candidate and every positive."""
+        count = batch.grades.shape[1]
+        if self.source == "neighbours":
+            return from_graph.mixed(self._source(), batch.rows, count, self.params, batch.lengths, self.threads)
+        return smooth.mixed(batch.vectors, count, self.params, batch.lengths, self.threads)
+
+    def jaccard(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: J."""
+        count = batch.grades.shape[1]
+        if self.source == "neighbours":
+            return from_graph.jaccard(self._source(), batch.rows, count, self.params, batch.lengths, self.threads)
+        return smooth.jaccard(batch.vectors, np.arange(1, count + 1), self.params, batch.lengths, self.threads)
+
+    def geometric(self, batch: JudgedBatch) -> np.ndarray:
+        """(B, R, N) float32: s."""
+        count = batch.grades.shape[1]
+        if self.source == "neighbours":
+            return from_graph.geometric(self._source(), batch.rows, count, self.params, batch.lengths)
+        return smooth.geometric(batch.vectors, np.arange(1, count + 1), self.params, batch.lengths)
+
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector.
 
         Raises:
             InputError: queries or candidates without a vector, vectors of another dimension.
         """
-        check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
+        if self.source == "vectors":
+            check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
         return super().infer_from(run, judged)
 
     def describe(self) -> dict[str, Any]:
@@ -176,8 +230,7 @@ class VectorLabeler(Labeler):
         """Scores and targets of a batch: (B, N) float32 each."""
         raw, found = self.own_targets(batch)
         if self.takes_mass:
-            whole = smooth.mixed(batch.vectors, batch.grades.shape[1], self.params, batch.lengths, self.threads)
-            _, evidence = smooth.from_scores(whole, batch.grades, batch.real, self.label_params)
+            _, evidence = smooth.from_scores(self.mixed(batch), batch.grades, batch.real, self.label_params)
             found = targets.with_mass_of(found, evidence, batch.positive & batch.real)
         return raw, found
 
@@ -187,10 +240,18 @@ class VectorLabeler(Labeler):
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """See `Labeler.labelled`."""
-        for batch in batches(contexts, self.inputs.vectors, self.inputs.query_vectors):
+        for batch in self._batches(contexts):
             raw, given = self.label(batch)
             for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
                 yield place, raw[row, :length], given[row, :length]
+
+    def _batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
+        if self.source == "vectors":
+            return batches(contexts, self.inputs.vectors, self.inputs.query_vectors)
+        return stacked(contexts, from_graph.BYTES * self._source().k)
+
+    def _source(self) -> Any:
+        return self.inputs.vectors if self.source == "vectors" else self.inputs.neighbours
 
 
 def make_labeler(
@@ -201,6 +262,7 @@ def make_labeler(
     *,
     relevant: int = 1,
     threads: int | None = None,
+    source: Source = "vectors",
 ) -> Labeler:
     """The labeler of a name, of this package or of another one; the arguments are those of `Labeler`.
 
@@ -211,17 +273,17 @@ def make_labeler(
     """
     kind = find("labeler", name)
     own = params if isinstance(params, kind.Params) else None
-    made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads)
+    made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads, source=source)
     return made
 
 
-def needs_of(name: str, params: Any) -> frozenset[str]:
+def needs_of(name: str, params: Any, source: Source = "vectors") -> frozenset[str]:
     """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place.
 
     Raises:
-        InputError: no such teacher, a model for one that has none.
+        InputError: no such teacher, a model for one that has none, as `Labeler.needs_from`.
     """
-    needs: frozenset[str] = find("labeler", name).needs
+    needs: frozenset[str] = find("labeler", name).needs_from(source)
     if "teacher" not in needs:
         return needs
     teacher = find("reranker", params.teacher)
@@ -243,24 +305,3 @@ def with_teacher(inputs: Inputs, params: Any, threads: int | None = None) -> Any
     if params.teacher_model is not None:
         own = dataclasses.replace(own or kind.Params(), **{kind.model_setting: params.teacher_model})
     return kind(inputs, own, threads=threads)
-
-
-def _assembled(
-    contexts: Sequence[JudgedContext],
-    scores: Sequence[np.ndarray],
-    found: Sequence[np.ndarray],
-    metadata: dict[str, Any],
-) -> SoftLabels:
-    """Labels over all candidates: those that took no part get score -inf and target 0."""
-    lengths = [len(context.docids) for context in contexts]
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    all_scores = np.full(offsets[-1], -np.inf, dtype=np.float32)
-    all_targets = np.zeros(offsets[-1], dtype=np.float32)
-    for start, one, given in zip(offsets[:-1].tolist(), scores, found, strict=True):
-        all_scores[start : start + len(one)] = one
-        all_targets[start : start + len(given)] = given
-    docids = np.empty(offsets[-1], dtype=object)
-    docids[:] = [docid for context in contexts for docid in context.docids]
-    positive = np.concatenate([np.zeros(0, dtype=bool), *(context.positive for context in contexts)])
-    qids = tuple(context.qid for context in contexts)
-    return SoftLabels(qids, offsets, docids, all_scores, all_targets, positive, metadata)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import VectorLabeler
 
@@ -17,4 +16,4 @@ class EvidenceLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: s*."""
-        return smooth.mixed(batch.vectors, batch.grades.shape[1], self.params, batch.lengths, self.threads)
+        return self.mixed(batch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import VectorLabeler
 
@@ -16,4 +15,4 @@ class GeometricLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: s."""
-        return smooth.geometric(batch.vectors, np.arange(1, batch.grades.shape[1] + 1), self.params, batch.lengths)
+        return self.geometric(batch)

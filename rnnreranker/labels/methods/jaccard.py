@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import VectorLabeler
 
@@ -16,5 +15,4 @@ class JaccardLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: J."""
-        probes = np.arange(1, batch.grades.shape[1] + 1)
-        return smooth.jaccard(batch.vectors, probes, self.params, batch.lengths, self.threads)
+        return self.jaccard(batch)

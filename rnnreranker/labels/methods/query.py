@@ -13,6 +13,7 @@ class QueryLabeler(VectorLabeler):
     """The inner product of candidate and query, transformed as the scores of evidence are (paper 000, Section 5.2)."""
 
     name = "query"
+    of_documents = False
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N): the same for every positive; grades weigh it as they weigh evidence."""

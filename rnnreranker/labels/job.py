@@ -1,0 +1,109 @@
+"""What a shard of a job of labels is made with: the job, and the inputs that whoever makes a shard opens of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.files import file_digest
+from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.method import Inputs
+from rnnreranker.settings import Params
+
+if TYPE_CHECKING:
+    from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.vectors import QueryVectors, VectorSource
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all shards of one job share.
+
+    index: the folder or file of vectors and texts, or of a graph, opened by whoever makes a shard; None for a method
+        without.
+    documents: where texts come from in place of it.
+    source: where similarities of documents come from, vectors or a graph.
+    """
+
+    method: str
+    index: Path | None
+    params: Params
+    label_params: LabelParams
+    relevant: int
+    documents: str | None = None
+    source: Source = "vectors"
+
+
+def labeler_of(
+    job: Job,
+    queries: QueryVectors | None,
+    topics: Mapping[str, str] | None,
+    docids: Sequence[str],
+    threads: int | None = 1,
+) -> Labeler:
+    """The labeler of a job, with what its method needs of these queries and documents."""
+    index = job.index
+    inputs: Inputs = Inputs(
+        query_vectors=queries,
+        topics=topics,
+        vectors=None if index is None or job.source != "vectors" else lambda: _opened(index),
+        neighbours=None if index is None or job.source != "neighbours" else lambda: _graph(index),
+        texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
+        teacher=lambda: with_teacher(inputs, job.params, threads),
+    )
+    return make_labeler(
+        job.method,
+        inputs,
+        job.params,
+        job.label_params,
+        relevant=job.relevant,
+        threads=threads,
+        source=job.source,
+    )
+
+
+def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
+    """The texts of documents: of the job's source of documents, else of its index."""
+    from rnnreranker.index.texts import texts_of
+
+    if job.documents is None:
+        assert job.index is not None
+        return texts_of(job.index, docids)
+    texts = _known_texts(job.documents)
+    return {docid: texts[docid] for docid in dict.fromkeys(docids) if docid in texts}
+
+
+def digest_of_texts(job: Job) -> str:
+    """What tells the texts from others: the digest of their file, or the name of a data set."""
+    from rnnreranker.index.texts import FOLDER
+
+    if job.documents is None:
+        assert job.index is not None
+        return file_digest(job.index / FOLDER / "documents.jsonl")
+    path = Path(job.documents).expanduser()
+    return file_digest(path) if path.is_file() else job.documents
+
+
+@lru_cache(maxsize=1)
+def _known_texts(documents: str) -> Mapping[str, str]:
+    from rnnreranker.data.texts_by_id import texts_by_id
+
+    return texts_by_id(documents)
+
+
+@lru_cache(maxsize=2)
+def _opened(path: Path) -> VectorSource:
+    from rnnreranker.vectors import open_vectors
+
+    return open_vectors(path)
+
+
+@lru_cache(maxsize=2)
+def _graph(path: Path) -> NeighbourGraph:
+    from rnnreranker.neighbours import open_neighbours
+
+    return open_neighbours(path)

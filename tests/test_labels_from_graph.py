@@ -1,0 +1,197 @@
+"""Labels from a graph of the collection: against loops, whoever makes the shards, and without a vector or a query."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, open_vectors
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.errors import InputError
+from rnnreranker.labels import from_graph
+from rnnreranker.labels.__main__ import main
+from rnnreranker.labels.job import Job
+from rnnreranker.labels.judged import positives_of
+from rnnreranker.labels.methods.base import make_labeler, needs_of
+from rnnreranker.labels.shards import make_labels
+from rnnreranker.method import Inputs
+from rnnreranker.negatives.__main__ import main as mine
+from rnnreranker.negatives.filters import pools_from_graph
+from rnnreranker.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.rnn import graph_reference, reference
+
+QUERIES, DOCUMENTS = 12, 90
+PARAMS = RnnParams(k=4, k_exp=2, context=25, lam=0.4, rank_weight=0.0, run_weight=0.0, probes=1)
+METHODS = ("evidence", "geometric", "jaccard", "uniform")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index in groups with the 6 nearest of every document, run.txt, qrels.txt."""
+    made, rng = tmp_path_factory.mktemp("job"), np.random.default_rng(3)
+    index = made / "index"
+    index.mkdir()
+    centres = rng.normal(size=(8, 12))
+    vectors = centres[np.arange(DOCUMENTS) % 8] + 0.7 * rng.normal(size=(DOCUMENTS, 12))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.save(index / "vectors.npy", vectors.astype(np.float32))
+    (index / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS)))
+    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 6)
+    asked = centres[np.arange(QUERIES) % 8] + 0.7 * rng.normal(size=(QUERIES, 12))
+    best = np.argsort(-(asked @ vectors.T), axis=1)[:, :35]
+    run = {
+        f"q{n}": {f"d{row}": float(asked[n] @ vectors[row]) for row in best[n, : 35 - 3 * n]} for n in range(QUERIES)
+    }
+    Run.from_dict(run).write(made / "run.txt")
+    lines = [f"q{n} 0 d{best[n, n]} 1" for n in range(QUERIES - 1)] + [f"q{n} 0 d{n + 70} 2" for n in range(0, 9, 3)]
+    (made / "qrels.txt").write_text("\n".join(dict.fromkeys([*lines, "q1 0 elsewhere 1"])) + "\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph(folder: Path) -> NeighbourGraph:
+    return open_neighbours(folder / "index")
+
+
+def by_hand(graph: NeighbourGraph, rows: list[int], positives: int, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
+    """s and J of the first rows and all of them, (R, n) each, as loops over what the rows of the graph name."""
+    known = graph_reference.known_similarities(graph.edges, graph.weights, rows)
+    done = graph_reference.steps(known, params)
+    near, alike = np.zeros((positives, len(rows))), np.zeros((positives, len(rows)))
+    for place in range(positives):
+        alike[place] = reference.jaccard(done.expanded, place + 1)[1:]
+        own = done.raw[place + 1, 1:].astype(np.float64)
+        near[place] = (own - own.min()) / (np.ptp(own) or 1.0) if params.scale == "minmax" else own
+    return near, alike
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        PARAMS,
+        dataclasses.replace(PARAMS, lam=1.0),
+        dataclasses.replace(PARAMS, lam=0.0, tau=0.0),
+        dataclasses.replace(PARAMS, scale="none", weight="binary"),
+    ],
+    ids=["default", "geometric", "jaccard", "raw"],
+)
+def test_similarities_are_those_of_loops(graph: NeighbourGraph, params: RnnParams) -> None:
+    rng = np.random.default_rng(7)
+    lengths = np.array([20, 3, 1, 20, 11])
+    rows = np.stack([rng.permutation(DOCUMENTS)[:20] for _ in lengths])
+    rows[1, :3] = [0, *graph.edges[0, :2]]
+    mixed = from_graph.mixed(graph, rows, 2, params, lengths, threads=1)
+    assert np.array_equal(mixed, from_graph.mixed(graph, rows, 2, params, lengths, threads=3))
+    for b, length in enumerate(lengths.tolist()):
+        taken = min(2, length)
+        near, alike = by_hand(graph, rows[b, :length].tolist(), taken, params)
+        expected = params.lam * near + (1 - params.lam) * alike
+        np.testing.assert_allclose(mixed[b, :taken, :length], expected, rtol=1e-5, atol=1e-6)
+        assert not mixed[b, :, length:].any()
+
+
+def test_scores_of_evidence_are_of_positives_first(folder: Path, graph: NeighbourGraph) -> None:
+    """A positive that is no candidate displaces the last; one that the graph lacks is left out and counted."""
+    run, qrels = Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt")
+    labeler = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")
+    labels, without = labeler.infer_from(run, positives_of(qrels))
+    assert (len(labels), without) == (QUERIES - 1, 1)
+    for one in labels:
+        judged = [docid for docid, _ in positives_of(qrels)[one.qid] if docid != "elsewhere"]
+        order = [*judged, *(docid for docid in run.ranked(one.qid) if docid not in judged)]
+        assert one.docids == order
+        near, alike = by_hand(graph, graph.rows(order[:25]).tolist(), len(judged), PARAMS)
+        grades = np.array([dict(positives_of(qrels)[one.qid])[docid] for docid in judged])
+        expected = ((0.4 * near + 0.6 * alike) * grades[:, None]).mean(axis=0)
+        np.testing.assert_allclose(one.scores[:25], expected, rtol=1e-5, atol=1e-6)
+        assert np.isneginf(one.scores[25:]).all()
+        assert one.targets.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("backend", "size"), [("threads", 1), ("loky", 5)])
+def test_shards_and_workers_leave_no_trace(
+    folder: Path, graph: NeighbourGraph, tmp_path: Path, method: str, backend: str, size: int
+) -> None:
+    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
+    job = Job(method, graph.path, PARAMS, LabelParams(), 1, source="neighbours")
+    make_labels(tmp_path / "whole.parquet", job, run, judged, None)
+    parts = tmp_path / "parts.parquet"
+    make_labels(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    assert parts.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    found = SoftLabels.read(parts).metadata
+    assert (found["method"], found["from"], found["index"]) == (method, "neighbours", graph.fingerprint)
+
+
+def test_the_command_opens_no_vectors_and_no_encoder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*args: object, **rest: object) -> None:
+        raise AssertionError("opened")
+
+    for name in ("rnnreranker.vectors.open_vectors", "rnnreranker.encode.encoder.load_encoder"):
+        monkeypatch.setattr(name, never)
+    argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
+    assert (
+        main([*argv, "--from", "neighbours", "--output", str(tmp_path / "l.parquet"), "--tsv", str(tmp_path / "l.tsv")])
+        == 0
+    )
+    assert len(SoftLabels.read(tmp_path / "l.parquet")) == QUERIES - 1
+    assert (tmp_path / "l.tsv").is_file()
+
+
+def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
+    argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
+    argv += ["--output", str(tmp_path / "l.parquet")]
+    with pytest.raises(InputError, match=r"--method evidence needs --index \(where neighbours come from\)"):
+        main(argv)
+    for method in ("query", "hard", "teacher"):
+        with pytest.raises(InputError, match=f"method {method}: not from neighbours"):
+            main([*argv, "--index", str(folder / "index"), "--method", method])
+    assert needs_of("evidence", PARAMS, "neighbours") == {"neighbours"}
+    with pytest.raises(InputError, match="method evidence: needs neighbours, which were not given"):
+        make_labeler("evidence", Inputs(), source="neighbours")
+    with pytest.raises(InputError, match=r"from graph: .*neighbours"):
+        make_labeler("evidence", Inputs(), source="graph")  # type: ignore[arg-type]
+    without = tmp_path / "index"
+    without.mkdir()
+    for name in ("vectors.npy", "docid"):
+        (without / name).write_bytes((folder / "index" / name).read_bytes())
+    with pytest.raises(InputError, match="no graph of neighbours in this index; add it with index --parts neighbours"):
+        main([*argv, "--index", str(without)])
+    strange = Run.from_dict({"q0": {"d0": 1.0, "nowhere": 0.5}})
+    labeler = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")
+    with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: nowhere\)"):
+        labeler.infer(strange, load_qrels(folder / "qrels.txt"))
+    divided = dataclasses.replace(PARAMS, scale="none", normalize="max")
+    labeler = make_labeler("geometric", Inputs(neighbours=graph), divided, source="neighbours")
+    with pytest.raises(InputError, match="normalize=max: a graph has no whole rows to divide"):
+        labeler.infer(Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt"))
+
+
+def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
+    """The filter rnn has the similarities of evidence; the others need inner products with the query."""
+    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
+    found = pools_from_graph(run, judged, graph, PARAMS)
+    assert [pool.qid for pool in found] == [f"q{n}" for n in range(QUERIES - 1)]
+    for pool in found:
+        order = [*pool.positives, *pool.candidates]
+        near, alike = by_hand(graph, graph.rows(order).tolist(), len(pool.positives), PARAMS)
+        expected = (0.4 * near + 0.6 * alike)[:, len(pool.positives) :]
+        np.testing.assert_allclose(pool.likeness, expected, rtol=1e-5, atol=1e-6)
+    argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
+    argv += ["--output", str(tmp_path / "negatives.tsv")]
+    assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
+    assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
+    for more, said in (
+        (["--filter", "margin"], "--filter margin compares inner products with the query: not with --from neighbours"),
+        (["--truth", "x"], "--truth compares filters of inner products with the query: not with --from neighbours"),
+        ([], r"give --index \(its part neighbours\)"),
+    ):
+        with pytest.raises(InputError, match=said):
+            mine([*argv, *more])
