@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rnnreranker.adapters import RnnSearcher
     from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
     from rnnreranker.labels import LabelParams, SoftLabels, smooth_labels
+    from rnnreranker.neighbours import NeighbourGraph, open_neighbours
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
     from rnnreranker.runs import Run
@@ -31,6 +32,7 @@ _HOMES = {
     "InputError": "errors",
     "LabelParams": "labels",
     "MissingDependencyError": "errors",
+    "NeighbourGraph": "neighbours",
     "QueryVectors": "vectors",
     "RnnParams": "rnn",
     "RnnReranker": "rerank",
@@ -41,6 +43,7 @@ _HOMES = {
     "UnavailableError": "errors",
     "VectorSource": "vectors",
     "jaccard_similarity": "rnn",
+    "open_neighbours": "neighbours",
     "open_vectors": "vectors",
     "rnn_similarity": "rnn",
     "smooth_labels": "labels",
@@ -50,6 +53,7 @@ __all__ = [
     "InputError",
     "LabelParams",
     "MissingDependencyError",
+    "NeighbourGraph",
     "QueryVectors",
     "RnnParams",
     "RnnReranker",
@@ -60,6 +64,7 @@ __all__ = [
     "UnavailableError",
     "VectorSource",
     "jaccard_similarity",
+    "open_neighbours",
     "open_vectors",
     "rnn_similarity",
     "smooth_labels",

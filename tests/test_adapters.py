@@ -15,16 +15,20 @@ import pytest
 
 from rnnreranker import (
     InputError,
+    NeighbourGraph,
     QueryVectors,
     RnnParams,
     RnnReranker,
     RnnSearcher,
     Run,
     UnavailableError,
+    open_neighbours,
     open_vectors,
 )
 from rnnreranker.adapters import RnnTransformer, read_requests, rerank_requests, write_requests
 from rnnreranker.adapters.rank_llm import as_run
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 
 DOCUMENTS, DIMENSION = 40, 6
 RNG = np.random.default_rng(2)
@@ -127,6 +131,42 @@ def test_vectors_in_place_of_texts_and_the_searchers_own_index(index: Path) -> N
     assert from_text == [docid for docid, _ in expected("second", 15)[:10]]
     batch = wrapped.batch_search(np.stack([QUERIES[text] for text in TEXTS]), list(TEXTS))
     assert [hit.docid for hit in batch["second"]] == from_text
+
+
+@pytest.fixture(scope="module")
+def graph(index: Path, tmp_path_factory: pytest.TempPathFactory) -> NeighbourGraph:
+    folder = tmp_path_factory.mktemp("graph") / "neighbours"
+    write_graph(DenseNeighbours(open_vectors(index)), folder, 6)
+    return open_neighbours(folder)
+
+
+@pytest.mark.parametrize("queries", ["none", "run"])
+def test_a_graph_takes_the_place_of_vectors_and_encoder(graph: NeighbourGraph, queries: Any) -> None:
+    wrapped = RnnSearcher(MadeUp(), graph, PARAMS, queries=queries)
+    run = Run.from_dict({"q": {hit.docid: hit.score for hit in MadeUp().search("first", 15)}})
+    want = RnnReranker(graph, PARAMS, queries=queries).rerank(run)["q"]
+    assert [(hit.docid, hit.score) for hit in wrapped.search("first", k=15)] == want
+    assert [hit.docid for hit in wrapped.batch_search(["first"], ["a"], k=4)["a"]] == [docid for docid, _ in want[:4]]
+    with pytest.raises(InputError, match="encoder: a graph has no vectors"):
+        RnnSearcher(MadeUp(), graph, encoder=MadeUpEncoder())
+    with pytest.raises(InputError, match="queries='run': is for a graph"):
+        RnnSearcher(MadeUp(), open_vectors_of(), encoder=MadeUpEncoder(), queries="run")
+
+
+def test_frames_without_vectors_are_reranked_by_a_graph(graph: NeighbourGraph) -> None:
+    given = frame().drop(columns=["query_vec", "doc_vec"])
+    found = RnnTransformer(PARAMS, graph=graph)(given)
+    for qid, text in (("z", "first"), ("a", "third")):
+        hits = {hit.docid: hit.score for hit in MadeUp().search(text, 25)}
+        want = RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": hits}))["q"]
+        part = found[found["qid"] == qid]
+        assert part["docno"].tolist() == [docid for docid, _ in want]
+        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
+    strange = given.assign(docno=[*given["docno"][:-1], "other"])
+    with pytest.raises(InputError, match="docno other is not in the graph"):
+        RnnTransformer(graph=graph)(strange)
+    with pytest.raises(InputError, match="no column score; expected qid, docno, score"):
+        RnnTransformer(graph=graph)(given.drop(columns="score"))
 
 
 def test_queries_are_encoded_once_and_ids_stay_numbers() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.neighbours import NeighbourGraph
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.runs import Run
 from rnnreranker.vectors import QueryVectors, open_vectors
@@ -31,33 +32,48 @@ class RnnSearcher:
     Args:
         searcher: of Pyserini 1.x or 2.x.
         vectors: document vectors, or a path that `open_vectors` takes; None = those the searcher has itself: the index
-            of a FaissSearcher or a Lucene dense searcher, for a HybridSearcher that of its dense one.
+            of a FaissSearcher or a Lucene dense searcher, for a HybridSearcher that of its dense one. Or a graph of
+            neighbours, of `open_neighbours`: then neither vectors nor an encoder are needed.
         params: rNN parameters; at least `params.context` candidates are asked for, whatever k is.
         encoder: what encodes queries for the vectors: anything with `encode`, of Pyserini or of ours, or a name or
             folder of an encoder. None = the searcher's own `query_encoder`; without one, only queries that are vectors.
+        queries: with a graph, "run" where the searcher's scores are inner products of the vectors that the graph was
+            made from, as those of a FaissSearcher can be; "none" (None) where they are not.
         threads: of reranking; None = one per core.
         missing: as in `RnnReranker`.
 
     Raises:
-        InputError: no vectors, or no encoder, and the searcher has none of its own nor takes vectors as queries.
+        InputError: no vectors, or no encoder, and the searcher has none of its own nor takes vectors as queries; with a
+            graph, an encoder.
 
     Example::
 
         searcher = RnnSearcher(LuceneSearcher("bm25-index"), "my-index", encoder="minilm")
         hits = searcher.search("what is a reciprocal neighbour", k=10)
+        searcher = RnnSearcher(LuceneSearcher("bm25-index"), open_neighbours("my-index"))  # no model, no vectors
     """
 
     def __init__(
         self,
         searcher: Any,
-        vectors: VectorSource | str | os.PathLike[str] | None = None,
+        vectors: VectorSource | NeighbourGraph | str | os.PathLike[str] | None = None,
         params: RnnParams | None = None,
         *,
         encoder: Any = None,
+        queries: Literal["run", "none"] | None = None,
         threads: int | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> None:
         self.searcher = searcher
+        self._encode: Callable[[list[Any]], Iterable[Any]] | None = None
+        self._encodes_first = False
+        if isinstance(vectors, NeighbourGraph):
+            if encoder is not None:
+                raise InputError("encoder: a graph has no vectors that queries could be compared with; leave it out")
+            self.reranker = RnnReranker(vectors, params, queries=queries, threads=threads, missing=missing)
+            return
+        if queries is not None:
+            raise InputError(f"queries={queries!r}: is for a graph of neighbours; with vectors queries are encoded")
         source = _own_vectors(searcher) if vectors is None else vectors
         opened = open_vectors(source) if isinstance(source, (str, os.PathLike)) else source
         self.reranker = RnnReranker(opened, params, threads=threads, missing=missing)
@@ -128,8 +144,10 @@ class RnnSearcher:
         run = Run.from_dict(
             {name: {docid: float(hit.score) for docid, hit in filled[qid].items()} for name, qid in names.items()}
         )
-        vectors = self._vectors([queries[names[name]] for name in run.qids])
-        new = self.reranker.rerank(run, QueryVectors(run.qids, vectors))
+        vectors = None
+        if "query vectors" in self.reranker.needs:
+            vectors = QueryVectors(run.qids, self._vectors([queries[names[name]] for name in run.qids]))
+        new = self.reranker.rerank(run, vectors)
         ranked = {
             names[name]: [_scored(filled[names[name]][docid], score) for docid, score in new[name]] for name in new.qids
         }

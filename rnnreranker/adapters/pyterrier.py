@@ -8,13 +8,17 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
+from rnnreranker.rnn.graph_similarity import graph_similarity
 from rnnreranker.runs.head import order_by_score, reordered
 from rnnreranker.runs.score_use import scores_of_use
 
 if TYPE_CHECKING:
     import pandas
 
-NEEDED = ("qid", "docno", "score", "query_vec", "doc_vec")
+    from rnnreranker.neighbours import NeighbourGraph
+
+RESULTS = ("qid", "docno", "score")
+NEEDED = (*RESULTS, "query_vec", "doc_vec")
 BATCH_BYTES = 32 * 2**20  # of candidate vectors stacked at a time
 
 
@@ -22,30 +26,36 @@ class RnnTransformer:
     """Reranks a frame of results by reciprocal nearest neighbours.
 
     In a pipeline: `pyterrier.apply.generic(RnnTransformer())` behind what adds `query_vec` and `doc_vec`, such as the
-    retriever and `vec_loader()` of a dense index of pyterrier_dr.
+    retriever and `vec_loader()` of a dense index of pyterrier_dr; with a graph, behind any retriever.
 
     Args:
         params: rNN parameters; the first `params.context` rows of a query, by score, are reranked.
+        graph: of `open_neighbours`: similarities come from it, no vectors are needed, and the inner products of query
+            and documents are not known (`RnnParams.without_query`).
         threads: None = one per core; results do not depend on it.
     """
 
-    def __init__(self, params: RnnParams | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, params: RnnParams | None = None, *, graph: NeighbourGraph | None = None, threads: int | None = None
+    ) -> None:
         self.params = params if params is not None else RnnParams()
+        self.graph = graph
         self.threads = threads
 
     def transform(self, frame: pandas.DataFrame) -> pandas.DataFrame:
         """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
 
         Args:
-            frame: columns qid, docno, score, query_vec (d,) and doc_vec (d,); others are kept.
+            frame: columns qid, docno, score and, without a graph, query_vec (d,) and doc_vec (d,); others are kept.
 
         Raises:
-            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query, vectors
-                are of different lengths or not finite.
+            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query or is not
+                in the graph, vectors are of different lengths or not finite.
         """
-        lost = [name for name in NEEDED if name not in frame.columns]
+        needed = NEEDED if self.graph is None else RESULTS
+        lost = [name for name in needed if name not in frame.columns]
         if lost:
-            raise InputError(f"frame: no column {', '.join(lost)}; expected {', '.join(NEEDED)}")
+            raise InputError(f"frame: no column {', '.join(lost)}; expected {', '.join(needed)}")
         if not len(frame):
             return frame.assign(rank=np.empty(0, dtype=np.int64))
         _refuse_missing(frame)
@@ -60,7 +70,8 @@ class RnnTransformer:
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in groups])])
         ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
         chosen = ranks < self.params.context
-        similar = np.concatenate(self._similarities(frame, groups, scores_of_use(scores[places], offsets)))
+        similarities = self._similarities if self.graph is None else self._from_graph
+        similar = np.concatenate(similarities(frame, groups, scores_of_use(scores[places], offsets)))
         order, new = reordered(offsets, docnos[places[chosen]], scores[places], chosen, similar)
         return frame.iloc[places[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
@@ -90,6 +101,28 @@ class RnnTransformer:
             similar = rnn_similarity(probes, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
             found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
         return found
+
+
+    def _from_graph(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:
+        """As `_similarities`, from the graph."""
+        assert self.graph is not None
+        starts = np.cumsum([0, *(len(rows) for rows in groups)])
+        part = [rows[: self.params.context] for rows in groups]
+        lengths = np.array([len(rows) for rows in part])
+        docnos = frame["docno"].astype(str).to_numpy(object)
+        known, base = np.zeros((2, len(part), int(lengths.max())))
+        for place, rows in enumerate(part):
+            found = self.graph.rows(docnos[rows].tolist())
+            if (found < 0).any():
+                lost = docnos[rows[np.flatnonzero(found < 0)[0]]]
+                raise InputError(f"frame: docno {lost} is not in the graph {self.graph.path}; give that of its index")
+            known[place, : len(rows)], base[place, : len(rows)] = found, scores[starts[place] :][: len(rows)]
+        graph, at = self.graph, known.astype(np.int64)
+        graph.fetch(np.unique(at))
+        similar = graph_similarity(
+            graph.edges, graph.weights, at, self.params, base=base, lengths=lengths, threads=self.threads
+        )
+        return [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
 
 
 def _refuse_missing(frame: pandas.DataFrame) -> None:

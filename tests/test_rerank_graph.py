@@ -1,0 +1,161 @@
+"""Runs reranked from a graph of neighbours: with vectors of queries, with the run's scores, and with neither."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.rerank.base import Candidates, Query
+from rnnreranker.rnn import graph_reference
+from rnnreranker.search.__main__ import main as search
+
+DOCUMENTS, DIMENSION, K = 60, 8, 5
+RNG = np.random.default_rng(11)
+CENTRES = RNG.standard_normal((6, DIMENSION))
+VECTORS = (CENTRES[RNG.integers(6, size=DOCUMENTS)] + 0.4 * RNG.standard_normal((DOCUMENTS, DIMENSION))).astype("f4")
+DOCIDS = [f"d{row:02d}" for row in range(DOCUMENTS)]
+QUERIES = QueryVectors(("q1", "q2", "q3"), (CENTRES[:3] + 0.3).astype(np.float32))
+PARAMS = RnnParams(k=4, context=20)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    np.save(folder / "vectors.npy", VECTORS)
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
+    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", K)
+    (folder / "topics.tsv").write_text("".join(f"{qid}\ttext {qid}\n" for qid in QUERIES.qids))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """The runs of dense retrieval, of different depths."""
+    products = np.einsum("qd,nd->qn", QUERIES.vectors.astype(np.float64), VECTORS.astype(np.float64))
+    return Run.from_dict(
+        {
+            qid: {DOCIDS[row]: float(scores[row]) for row in np.argsort(-scores)[: 30 - 8 * number]}
+            for number, (qid, scores) in enumerate(zip(QUERIES.qids, products, strict=True))
+        }
+    )
+
+
+def by_loops(index: Path, run: Run, qid: str, products: Any) -> list[tuple[str, float]]:
+    """The head of a query as the loops score it; products: of all documents with the query, None = not known."""
+    graph, head = open_neighbours(index), run[qid][: PARAMS.context]
+    rows = [DOCIDS.index(docid) for docid, _ in head]
+    own = None if products is None else [products[docid] for docid, _ in head]
+    scores = graph_reference.graph_similarity(
+        graph.edges, graph.weights, rows, PARAMS, own, [score for _, score in head]
+    )
+    return sorted(zip([docid for docid, _ in head], scores.tolist(), strict=True), key=lambda one: (-one[1], one[0]))
+
+
+@pytest.mark.parametrize("queries", ["encoded", "run", "none"])
+def test_a_run_is_reranked_as_the_loops_do(index: Path, run: Run, queries: Any) -> None:
+    reranker = RnnReranker(open_neighbours(index), PARAMS, queries=queries, vectors=open_vectors(index), threads=2)
+    found = reranker.rerank(run, QUERIES)
+    for number, qid in enumerate(run.qids):
+        vector = QUERIES.vectors[number].astype(np.float64)
+        products = {docid: float(row.astype(np.float64) @ vector) for docid, row in zip(DOCIDS, VECTORS, strict=True)}
+        want = by_loops(index, run, qid, None if queries == "none" else products)
+        assert [docid for docid, _ in found[qid][: len(want)]] == [docid for docid, _ in want]
+        np.testing.assert_allclose(
+            [score for _, score in found[qid][: len(want)]], [score for _, score in want], rtol=1e-5, atol=1e-6
+        )
+        assert found.ranked(qid)[len(want) :] == run.ranked(qid)[PARAMS.context :]
+
+
+def test_one_query_scores_as_in_a_run(index: Path, run: Run) -> None:
+    graph = open_neighbours(index)
+    for queries in ("encoded", "run", "none"):
+        reranker = RnnReranker(graph, PARAMS, queries=queries, vectors=open_vectors(index))  # type: ignore[arg-type]
+        found = dict(reranker.rerank(run, QUERIES)["q1"])
+        head = run["q1"][: PARAMS.context]
+        docids = np.array([docid for docid, _ in head], dtype=object)
+        rows = graph.rows(docids.tolist())
+        alone = Candidates(docids, np.array([score for _, score in head]), None, VECTORS[rows], rows)
+        scores = reranker.scores(Query("q1", None, QUERIES.vectors[0]), alone)
+        np.testing.assert_allclose(scores, [found[docid] for docid in docids], rtol=1e-6)
+
+
+def test_a_graph_alone_needs_neither_vectors_nor_queries(index: Path, run: Run) -> None:
+    reranker = RnnReranker(open_neighbours(index), PARAMS)
+    assert reranker.needs == {"neighbours", "run scores"}
+    assert reranker.describe()["queries"] == "none"
+    assert set(reranker.rerank(run)["q2"]) != set(run["q2"])
+
+
+def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
+    graph, vectors = open_neighbours(index), open_vectors(index)
+    with pytest.raises(InputError, match="queries='none': with vectors the query has one too"):
+        RnnReranker(vectors, PARAMS, queries="none")
+    with pytest.raises(InputError, match="device='cpu': from a graph, rnn computes on the processor"):
+        RnnReranker(graph, PARAMS, device="cpu")
+    with pytest.raises(InputError, match="scale=none.*without query vectors"):
+        RnnReranker(graph, RnnParams.preset("tas-b"))
+    with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: other\)"):
+        RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": {"d00": 2.0, "other": 1.0}}))
+    kept = RnnReranker(graph, PARAMS, missing="skip").rerank(Run.from_dict({"q": {"other": 2.0, "d00": 1.0}}))
+    assert kept.ranked("q") == ["d00", "other"]
+
+
+def test_search_without_queries_opens_no_vectors_and_no_model(
+    index: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(index, bare)
+    (bare / "vectors.npy").write_bytes(b"not vectors")
+    run.write(tmp_path / "run.txt")
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("vectors or a model were opened")
+
+    monkeypatch.setattr("rnnreranker.vectors.open_vectors", opened)
+    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", opened)
+    monkeypatch.setattr("rnnreranker.encode.kept_queries.encoded_queries", opened)
+    words = ["--index", str(bare), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
+    words += ["--from", "neighbours", "--k", "4", "--context", "20", "--output", str(tmp_path / "out.txt")]
+    assert search([*words, "--queries", "none"]) == 0
+    want = RnnReranker(open_neighbours(index), PARAMS).rerank(Run.read(tmp_path / "run.txt"))
+    assert Run.read(tmp_path / "out.txt").ranked("q1") == want.ranked("q1")
+    assert search([*words, "--queries", "run"]) == 0
+    with pytest.raises(AssertionError, match="were opened"):
+        search([*words, "--queries", "encoded", "--encoder", "minilm"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rerank", "zhong", "--from", "neighbours"], "--from neighbours is of rnn: not with --rerank zhong"),
+        (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
+        (["--from", "neighbours", "--device", "cpu"], "--device: --from neighbours computes on the processor"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(
+    index: Path, run: Run, tmp_path: Path, words: list[str], message: str
+) -> None:
+    run.write(tmp_path / "run.txt")
+    given = ["--index", str(index), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
+    with pytest.raises(InputError, match=message):
+        search([*given, "--output", str(tmp_path / "out.txt"), *words])
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_encoded_queries_need_the_vectors_of_the_graph(index: Path, run: Run, tmp_path: Path) -> None:
+    run.write(tmp_path / "run.txt")
+    other = tmp_path / "other"
+    shutil.copytree(index, other)
+    (other / "vectors.npy").unlink()
+    (other / "impacts").mkdir()
+    words = ["--index", str(other), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
+    with pytest.raises(InputError, match="--queries encoded: .* has no vectors that its graph was made from"):
+        search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours", "--queries", "encoded"])
+    assert search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours"]) == 0
