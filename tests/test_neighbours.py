@@ -16,6 +16,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_json
 from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.neighbours import NeighboursPart, has_graph
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import graph_files, nearest, open_neighbours
@@ -258,8 +259,8 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
     before = describe(tmp_path / "index")
     vectors = (tmp_path / "index" / "vectors.npy").stat()
-    assert not has_graph(tmp_path / "index", None)
-    assert add_parts(tmp_path / "index", [NeighboursPart(4)]).documents == 40
+    assert not has_graph(tmp_path / "index", GraphParams())
+    assert add_parts(tmp_path / "index", [NeighboursPart(GraphParams(4))]).documents == 40
     assert (tmp_path / "index" / "vectors.npy").stat() == vectors
     after = describe(tmp_path / "index")
     source = open_vectors(tmp_path / "index")
@@ -271,21 +272,23 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
         "source": source.fingerprint,
         "docids": graph.origin.docids,
         "search": "exact",
+        "recall": 1.0,
+        "sampled": 0,
     }
     assert after["fingerprint"] == before["fingerprint"]
     assert after["inputs"] == before["inputs"]
     assert graph.k == 4
-    assert has_graph(tmp_path / "index", None)
-    assert has_graph(tmp_path / "index", 4)
-    assert not has_graph(tmp_path / "index", 5)
+    assert has_graph(tmp_path / "index", GraphParams())
+    assert has_graph(tmp_path / "index", GraphParams(4))
+    assert not has_graph(tmp_path / "index", GraphParams(5))
     np.save(tmp_path / "index" / "vectors.npy", random_vectors(40, seed=1))
-    assert not has_graph(tmp_path / "index", 4)
+    assert not has_graph(tmp_path / "index", GraphParams(4))
 
 
 def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> None:
     documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
     build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
-    add_parts(tmp_path / "index", [NeighboursPart(4)])
+    add_parts(tmp_path / "index", [NeighboursPart(GraphParams(4))])
     other = shutil.copytree(tmp_path / "index", tmp_path / "other")
     (tmp_path / "index" / "vectors.npy").write_bytes(b"")
     assert open_index(str(tmp_path / "index")).graph.k == 4

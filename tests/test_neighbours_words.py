@@ -15,6 +15,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.index.bm25 import Bm25Part
 from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.make import Recipe, make_index
 from rnnreranker.index.neighbours import NeighboursPart, graph_source, has_graph
 from rnnreranker.index.part import Part
@@ -124,16 +125,16 @@ def test_an_index_of_impacts_gets_a_graph(tmp_path: Path, monkeypatch: pytest.Mo
     """No vectors are needed, neither to make it nor to open it."""
     index = tmp_path / "index"
     build_index([Document(f"d{row}", f"text {row}") for row in range(40)], index, [WeightsPart()], name="weights")
-    add_parts(index, [NeighboursPart(4, "impact")])
+    add_parts(index, [NeighboursPart(GraphParams(4, "impact"))])
     graph = open_index(str(index)).graph
     assert graph.edges.tolist() == by_loops(weights_of(40), 4)[0]
     assert describe(index)["parts"]["neighbours"]["of"] == "impact"
-    assert has_graph(index, 4)
-    assert has_graph(index, None, "impact")
-    assert not has_graph(index, 4, "dense")
+    assert has_graph(index, GraphParams(4))
+    assert has_graph(index, GraphParams(of="impact"))
+    assert not has_graph(index, GraphParams(4, "dense"))
     terms = np.load(index / FOLDER / "terms.npy")
     np.save(index / FOLDER / "terms.npy", terms[::-1].copy())
-    assert not has_graph(index, 4)
+    assert not has_graph(index, GraphParams(4))
 
 
 def test_a_graph_needs_a_part(tmp_path: Path) -> None:
@@ -142,9 +143,9 @@ def test_a_graph_needs_a_part(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="made of dense or impact or bm25, which this index does not have; add dense"):
         make_index(Recipe(str(documents), ["neighbours"]), tmp_path / "index")
     with pytest.raises(InputError, match="neighbours is made of impact, which this index does not have; add impact to"):
-        make_index(Recipe(str(documents), ["bm25", "neighbours"], neighbours_of="impact"), tmp_path / "index")
+        make_index(Recipe(str(documents), ["bm25", "neighbours"], graph=GraphParams(of="impact")), tmp_path / "index")
     with pytest.raises(InputError, match="neighbours_of=words: expected one of dense, impact, bm25"):
-        Recipe(str(documents), ["neighbours"], neighbours_of="words")
+        GraphParams(of="words")
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]
@@ -156,10 +157,10 @@ def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.
     documents = [Document(f"d{row}", text) for row, text in enumerate([*TEXTS, LONG])]
     index = tmp_path / "index"
     build_index(documents, index, [Bm25Part()], name="words")
-    add_parts(index, [NeighboursPart(3, "bm25")], threads=1)
+    add_parts(index, [NeighboursPart(GraphParams(3, "bm25"))], threads=1)
     graph = open_index(str(index)).graph
     assert (graph.origin.of, graph.origin.similarity) == ("bm25", "cosine")
-    assert has_graph(index, 3, "bm25")
+    assert has_graph(index, GraphParams(3, "bm25"))
 
     from pyserini.index.lucene import LuceneIndexReader
 

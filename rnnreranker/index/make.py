@@ -13,6 +13,7 @@ from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
+from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.process.phases import phase
 
@@ -27,9 +28,7 @@ class Recipe:
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
-        neighbours: of every document, in the graph; None = 16, or as many as the graph has that is there.
-        neighbours_of: the part that they are of, one of `GRAPHS`; None = as the graph that is there, else the first of
-            `GRAPHS` that the index has or gets.
+        graph: the neighbours of every document.
 
     Raises:
         InputError: no parts, or unknown ones (with those there are).
@@ -43,16 +42,13 @@ class Recipe:
     impact_encoder: str = "splade-tiny"
     impact_settings: SparseEncoderParams = field(default_factory=SparseEncoderParams)
     impacts: ImpactParams = field(default_factory=ImpactParams)
-    neighbours: int | None = None
-    neighbours_of: str | None = None
+    graph: GraphParams = field(default_factory=GraphParams)
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
             raise InputError(f"{', '.join(unknown)}: no such part of an index; {nearest(unknown[0], PARTS)}")
         if not self.parts:
             raise InputError(f"no parts of an index to make; expected some of {', '.join(PARTS)}")
-        if self.neighbours_of not in (None, *GRAPHS):
-            raise InputError(f"neighbours_of={self.neighbours_of}: expected one of {', '.join(GRAPHS)}")
 
     def inputs(self) -> dict[str, Any]:
         """What tells one index from another, computed without loading documents or models."""
@@ -106,7 +102,7 @@ def _impact(recipe: Recipe) -> Part:
 def _neighbours(recipe: Recipe) -> Part:
     from rnnreranker.index.neighbours import NeighboursPart
 
-    return NeighboursPart(recipe.neighbours, recipe.neighbours_of or GRAPHS[0])
+    return NeighboursPart(recipe.graph)
 
 
 def _impact_lucene(recipe: Recipe) -> Part:
@@ -124,7 +120,6 @@ def _impact_seismic(recipe: Recipe) -> Part:
 # name → what makes the part of a recipe
 PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neighbours}
 SEARCHERS = {"impact-lucene": _impact_lucene, "impact-seismic": _impact_seismic}  # other ways to search impacts
-GRAPHS = ("dense", "impact", "bm25")  # parts that neighbours are of
 # part → those that it can be made from, once one of them stands in the index
 MADE_FROM = {"neighbours": GRAPHS, **dict.fromkeys(SEARCHERS, ("impact",))}
 
@@ -151,14 +146,14 @@ def make_index(
     missing = [part for part in recipe.parts if part not in there]
     after = [part for part in missing if part in MADE_FROM]
     for part in after:
-        possible = [recipe.neighbours_of] if part == "neighbours" and recipe.neighbours_of else MADE_FROM[part]
+        possible = [recipe.graph.of] if part == "neighbours" and recipe.graph.of else MADE_FROM[part]
         if not (of := next((one for one in possible if one in (*there, *missing)), "")):
             raise InputError(
                 f"{output}: {part} is made of {' or '.join(possible)}, which this index does not have; "
                 f"add {possible[0]} to --parts"
             )
         if part == "neighbours":
-            recipe = replace(recipe, neighbours_of=of)
+            recipe = replace(recipe, graph=replace(recipe.graph, of=of))
     made_of = [makers[part](recipe) for part in after]
     if first := [part for part in missing if part not in after]:
         built = _make(recipe, output, first, inputs, bool(there), threads)
@@ -218,7 +213,7 @@ def _stands(output: Path, part: str, recipe: Recipe) -> bool:
     if part == "neighbours" and part in recipe.parts:
         from rnnreranker.index.neighbours import has_graph
 
-        return has_graph(output, recipe.neighbours, recipe.neighbours_of)
+        return has_graph(output, recipe.graph)
     if part == "impact-lucene" and part in recipe.parts:
         from rnnreranker.index.impact_lucene import has_lucene
 

@@ -10,8 +10,10 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts import ImpactSource
 from rnnreranker.index.build import describe
+from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import open_neighbours
+from rnnreranker.neighbours.approximate import EXACT, approximate
 from rnnreranker.neighbours.bm25_words import K1, B, write_bm25_words
 from rnnreranker.neighbours.description import read_description
 from rnnreranker.neighbours.graph import PART
@@ -27,20 +29,14 @@ class NeighboursPart(Part):
     """A folder `neighbours`, made once the part that it is of stands in the index.
 
     Args:
-        k: neighbours of a document; None = 16.
-        of: "dense", "impact" or "bm25".
-
-    Raises:
-        InputError: k < 1.
+        params: of the graph; without a part of dense vectors.
     """
 
     name: ClassVar[str] = PART
 
-    def __init__(self, k: int | None = None, of: str = "dense") -> None:
-        self._k = K if k is None else k
-        self._of = of
-        if self._k < 1:
-            raise InputError(f"neighbours={k}: expected an integer >= 1")
+    def __init__(self, params: GraphParams | None = None) -> None:
+        self._params = params or GraphParams()
+        self._of = self._params.of or GRAPHS[0]
 
     def check(self) -> None:
         """Start Java where the words are in a Lucene index.
@@ -59,34 +55,43 @@ class NeighboursPart(Part):
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """As `write_graph`, from the part beside the texts; k and what the graph was made from."""
-        source = graph_source(corpus.parent, self._of, self._work.parent)
-        self.reused = write_graph(source, folder / PART, self._k, threads=self._threads, work=self._work)
+        k = K if self._params.k is None else self._params.k
+        source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(k, max(1, count - 1)))
+        backend, cluster = self._params.backend, self._params.cluster
+        self.reused = write_graph(
+            source, folder / PART, k, threads=self._threads, backend=backend, cluster=cluster, work=self._work
+        )
         _, k, origin = read_description(folder / PART)
         return {"k": k, **asdict(origin)}
 
 
-def graph_source(index: Path, of: str, work: Path) -> GraphSource:
+def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
     """The documents of an index as one of its parts compares them.
 
     Args:
         index: the folder.
         of: "dense", "impact" or "bm25".
-        work: a folder for the words that are read out of a Lucene index.
+        work: a folder for an approximate index; words that are read out of a Lucene index are put beside it.
+        search: as `GraphParams`; k: neighbours that an approximate index is to find.
 
     Raises:
         InputError: no such part, or one that cannot be used.
         UnavailableError: as `write_bm25_words`.
     """
     if of == "dense":
-        return DenseNeighbours(open_vectors(index))
+        exact = DenseNeighbours(open_vectors(index), index)
+        search = search or ("exact" if len(exact.docids) <= EXACT else "ivf")
+        return exact if search == "exact" else approximate(exact, search, k, work)
+    if search not in (None, "exact"):
+        raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
     if of == "impact":
         impacts = ImpactSource(index, describe(index).get("parts", {}).get("impact", {}))
         folder, vocabulary, docids = index / "impacts", impacts.vocabulary, impacts.docids
-        return WordNeighbours(folder, docids, vocabulary, of, impacts.fingerprint)
+        return WordNeighbours(folder, docids, vocabulary, of, impacts.fingerprint, index / "docid")
     mark, docids = source_mark(index, of), read_ids(index / "docid").names
-    words = work / f"words-{mark}"
+    words = work.with_name(f"words-{mark}")
     write_bm25_words(index / "bm25", docids, words)
-    return WordNeighbours(words, docids, None, of, mark)
+    return WordNeighbours(words, docids, None, of, mark, index / "docid")
 
 
 def source_mark(index: Path, of: str) -> str:
@@ -103,13 +108,15 @@ def source_mark(index: Path, of: str) -> str:
     return fingerprint("bm25", described.get("content"), K1, B)
 
 
-def has_graph(index: Path, k: int | None, of: str | None = None) -> bool:
-    """Whether an index has a graph that can be used, with k neighbours and of a part (None = any number, any part)."""
+def has_graph(index: Path, params: GraphParams) -> bool:
+    """Whether an index has a graph that can be used and is as it was asked for."""
     try:
         graph = open_neighbours(index)
-        if of not in (None, graph.origin.of) or graph.origin.source != source_mark(index, graph.origin.of):
+        made = graph.origin
+        asked = ((params.of, made.of), (params.search, made.search))
+        if any(one not in (None, other) for one, other in asked) or made.source != source_mark(index, made.of):
             return False
         graph.check_whole()
     except InputError:
         return False
-    return k is None or graph.k == min(k, len(graph) - 1)
+    return params.k is None or graph.k == min(params.k, len(graph) - 1)

@@ -14,8 +14,9 @@ from rnnreranker.files import check_writable
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.shards import BACKENDS, SHARD, check_backend, make_labels
+from rnnreranker.labels.shards import SHARD, make_labels
 from rnnreranker.method import names
+from rnnreranker.process.backends import BACKENDS, check_backend
 from rnnreranker.search import flags
 from rnnreranker.settings import Params, is_file_name, sections_of
 

@@ -7,7 +7,6 @@ file holds the shards one after the other: the same bytes however often the work
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +18,14 @@ import numpy as np
 
 from rnnreranker import __version__
 from rnnreranker.command import cores, progress
-from rnnreranker.errors import InputError, require
+from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.labels.job import Job, digest_of_texts, labeler_of
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.locks import alone
+from rnnreranker.process.backends import ONE_BY_ONE, check_backend, joblib_backend
 from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.process.phases import phase
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors
 
-BACKENDS = ("threads", "loky", "dask", "ray")
 SHARD = 2048  # queries
 
 
@@ -139,48 +138,18 @@ def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: s
         return
     import joblib
 
-    with left_to_this_process(), _backend(backend, cluster) as name, joblib.parallel_config(backend=name, n_jobs=jobs):
+    with (
+        left_to_this_process(),
+        joblib_backend(backend, cluster) as name,
+        joblib.parallel_config(backend=name, n_jobs=jobs),
+    ):
         calls = (joblib.delayed(make_shard)(job, shard) for shard in shards)
-        if backend in ("threads", "loky"):
+        if backend in ONE_BY_ONE:
             done = joblib.Parallel(return_as="generator_unordered")(calls)
             for _ in progress(done, unit="shards", total=len(shards), what="labels"):
                 pass
         else:
             joblib.Parallel()(calls)
-
-
-def check_backend(backend: str) -> None:
-    """Look that a backend is known and installed, before any work.
-
-    Raises:
-        InputError: not one of BACKENDS.
-        MissingDependencyError: its package is not installed.
-    """
-    if backend not in BACKENDS:
-        raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
-    if backend == "dask":
-        require("distributed", "--backend dask", "'rnnreranker[cluster]'")
-    elif backend == "ray":
-        require("ray", "--backend ray", "ray (the extra cluster brings Dask alone)")
-
-
-@contextlib.contextmanager
-def _backend(backend: str, cluster: str | None) -> Iterator[str]:
-    """The name that joblib knows a backend by, while a connection to its cluster is open."""
-    if backend == "dask":
-        import distributed
-
-        with distributed.Client(cluster) if cluster else distributed.Client(dashboard_address=None):
-            yield "dask"
-    elif backend == "ray":
-        import ray  # type: ignore[import-not-found, unused-ignore]
-        from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
-
-        ray.init(address=cluster, ignore_reinit_error=True)
-        register_ray()
-        yield "ray"
-    else:
-        yield "threading" if backend == "threads" else backend
 
 
 def _shard(

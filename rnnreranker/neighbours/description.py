@@ -25,7 +25,9 @@ class Origin:
         similarity: what the weights are, "inner product" or "cosine".
         source: the fingerprint of the vectors.
         docids: `docids_mark` of the documents.
-        search: how neighbours were looked for, "exact" or an approximate index.
+        search: how neighbours were looked for, "exact", "hnsw" or "ivf".
+        recall: the share of the nearest that were found, in the mean of `sampled` documents whose nearest were looked
+            for exactly; 1 of none where all were.
     """
 
     of: str = ""
@@ -33,6 +35,8 @@ class Origin:
     source: str = ""
     docids: str = ""
     search: str = ""
+    recall: float = 1.0
+    sampled: int = 0
 
 
 def docids_mark(docids: Sequence[str]) -> str:
@@ -67,6 +71,7 @@ def read_description(folder: Path) -> tuple[int, int, Origin]:
     said: dict[str, Any] = {name: own.get(name) for name in asdict(Origin())}
     if not own:
         return *sizes, Origin()
-    if own.get("version") != VERSION or not all(isinstance(value, str) for value in said.values()):
+    kinds = {name: type(value) for name, value in asdict(Origin()).items()}
+    if own.get("version") != VERSION or not all(type(value) is kinds[name] for name, value in said.items()):
         raise InputError(f"{path}: version {own.get('version')!r} of a graph; this version reads {VERSION}; {REPAIR}")
     return *sizes, Origin(**said)

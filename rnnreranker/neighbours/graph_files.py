@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from rnnreranker.command import cores, counted, progress
+from rnnreranker.command import cores, counted, progress, say
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, folder_written_whole, write_atomically
+from rnnreranker.neighbours.approximate import ApproximateNeighbours, recall_of, sample_of
 from rnnreranker.neighbours.description import DOCNOS, EDGES, VERSION, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.neighbours.docnos import write_docnos
 from rnnreranker.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.neighbours.graph_source import GraphSource, entries_of
+from rnnreranker.neighbours.graph_source import ENTRY, GraphSource, entries_of
+from rnnreranker.process.backends import ONE_BY_ONE, check_backend, joblib_backend
 from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.vectors.ids import Ids
 
 K = 16
@@ -33,55 +38,109 @@ def write_graph(
     k: int = K,
     *,
     threads: int | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
     work: Path | None = None,
 ) -> int:
     """Write the folder of a graph; how many documents an earlier, interrupted build had done.
+
+    Before the second block, one line says how large the graph is and how long it takes at the pace of the first.
 
     Args:
         source: N >= 2 documents.
         output: the folder; one there already is replaced when the new one is whole.
         k: neighbours of a document; N - 1 where that is less.
-        threads: workers, each with one thread of BLAS; None = one per core. The bytes do not depend on it.
+        threads: blocks made at the same time, each with one thread of BLAS; None = one per core. The bytes do not
+            depend on it.
+        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
+            the same files.
+        cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
         work: where blocks are kept until the end; None = `<output>.partial`.
 
     Raises:
-        InputError: fewer than two documents, k < 1; as `entries_of`.
+        InputError: fewer than two documents, k < 1, an unknown backend; as `entries_of`.
+        MissingDependencyError: a backend that is not installed.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
     count = len(source.docids)
+    check_backend(backend)
     if k < 1:
         raise InputError(f"neighbours={k}: expected an integer >= 1")
     if count < 2:
         raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
     k = min(k, count - 1)
     work.mkdir(parents=True, exist_ok=True)
-    mark = fingerprint(source.of, source.fingerprint, k, ROWS, VERSION)
-    files = {work / f"{first:010d}-{mark}.npy": first for first in range(0, count, ROWS)}
+    files = _files(source, k, work)
     missing = [file for file in files if not file.is_file()]
-
-    def make(file: Path) -> None:
-        entries = entries_of(source, np.arange(files[file], min(files[file] + ROWS, count)), k)
-        with write_atomically(file) as stream:
-            np.save(stream, entries)
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    with one_blas_thread(), ThreadPoolExecutor(threads or cores()) as pool:
-        waiting = [pool.submit(make, file) for file in missing]
-        try:
-            for done in progress(waiting, unit="blocks", what="neighbours"):
-                done.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    done = count - sum(min(ROWS, count - files[file]) for file in missing)
+    if missing:
+        begun = time.perf_counter()
+        make_block(source, files[missing[0]], k, missing[0])
+        _foretell(source, k, len(missing) - 1, time.perf_counter() - begun, threads or cores())
+        _make(source, files, k, missing[1:], threads or cores(), backend, cluster)
     with folder_written_whole(output) as folder:
-        _write(folder, list(files), source, k)
+        _write(folder, list(files), source, k, work)
     shutil.rmtree(work)
-    return count - sum(min(ROWS, count - files[file]) for file in missing)
+    return done
 
 
-def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> None:
+def make_block(source: GraphSource, first: int, k: int, file: Path) -> None:
+    """Write the rows of the graph from `first` on, `ROWS` of them, into a file that appears when they are all there."""
+    with one_blas_thread():
+        entries = entries_of(source, np.arange(first, min(first + ROWS, len(source.docids))), k)
+    with write_atomically(file) as stream:
+        np.save(stream, entries)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _files(source: GraphSource, k: int, work: Path) -> dict[Path, int]:
+    """Files of blocks, named by everything that they depend on, and their first rows."""
+    width = source.width if isinstance(source, ApproximateNeighbours) else 0
+    mark = fingerprint(source.of, source.fingerprint, source.search, width, k, ROWS, VERSION)
+    return {work / f"{first:010d}-{mark}.npy": first for first in range(0, len(source.docids), ROWS)}
+
+
+def _foretell(source: GraphSource, k: int, blocks: int, seconds: float, workers: int) -> None:
+    if blocks:
+        size = len(source.docids) * k * ENTRY.itemsize
+        took = seconds * -(-blocks // workers)
+        said = f"{took / 3600:.1f} hours" if took >= 3600 else f"{took / 60:.1f} minutes"
+        say(
+            f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.1f} MB; "
+            f"{counted(blocks, 'block')} to come, about {said} at the pace of the first"
+        )
+
+
+def _make(
+    source: GraphSource,
+    files: dict[Path, int],
+    k: int,
+    missing: Sequence[Path],
+    workers: int,
+    backend: str,
+    cluster: str | None,
+) -> None:
+    if not missing:
+        return
+    import joblib
+
+    with (
+        left_to_this_process(),
+        joblib_backend(backend, cluster) as name,
+        joblib.parallel_config(backend=name, n_jobs=workers),
+    ):
+        calls = (joblib.delayed(make_block)(source, files[file], k, file) for file in missing)
+        if backend in ONE_BY_ONE:
+            made = joblib.Parallel(return_as="generator_unordered")(calls)
+            for _ in progress(made, unit="blocks", total=len(missing), what="neighbours"):
+                pass
+        else:
+            joblib.Parallel()(calls)
+
+
+def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: Path) -> None:
     with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
         for file in blocks:
             entries = np.load(file, allow_pickle=False)
@@ -89,7 +148,15 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> Non
             weights.write(entries["weight"].tobytes())
     with open(folder / DOCNOS, "wb") as stream:
         write_docnos(stream, source.docids)
-    origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), "exact")
-    write_description(folder, len(source.docids), k, origin)
-    ids = Ids(list(source.docids), str(folder / DOCNOS))
-    NeighbourGraph(folder, ids, *map_graph(folder, len(source.docids), k), origin).check_whole()
+    count = len(source.docids)
+    origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
+    found, values = map_graph(folder, count, k)
+    if isinstance(source, ApproximateNeighbours):
+        rows, nearest = sample_of(source.exact, k, work)
+        origin = replace(origin, recall=recall_of(found[rows], nearest), sampled=len(rows))
+        say(
+            f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
+            f"{counted(origin.sampled, 'document')} that were looked for exactly"
+        )
+    write_description(folder, count, k, origin)
+    NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), found, values, origin).check_whole()

@@ -18,10 +18,12 @@ class GraphSource(Protocol):
 
     Attributes:
         of: the part of an index; similarity: "inner product" or "cosine"; docids: row -> docid.
+        search: how the nearest are looked for.
     """
 
     of: str
     similarity: str
+    search: str
     docids: Sequence[str]
 
     @property

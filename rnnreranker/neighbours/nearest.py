@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rnnreranker.vectors import VectorSource
+from rnnreranker.vectors import VectorSource, open_vectors
 from rnnreranker.vectors.exact import exact_search, inner_products
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
@@ -17,14 +20,23 @@ class DenseNeighbours:
 
     The order is that of inner products summed in one way in float64, so that it depends neither on the rows beside
     one another nor on threads.
+
+    Args:
+        vectors: compared.
+        path: where other processes open them; None = they are sent there.
     """
 
     of = "dense"
     similarity = "inner product"
+    search = "exact"
 
-    def __init__(self, vectors: VectorSource) -> None:
-        self.vectors = vectors
+    def __init__(self, vectors: VectorSource, path: Path | None = None) -> None:
+        self.vectors, self.path = vectors, path
         self.docids: Sequence[str] = vectors.docids
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the vectors itself."""
+        return (DenseNeighbours, (self.vectors,)) if self.path is None else (_opened, (self.path, self.fingerprint))
 
     @property
     def fingerprint(self) -> str:
@@ -58,6 +70,12 @@ class DenseNeighbours:
         """As `GraphSource`."""
         own = self.vectors.fetch(rows)
         return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path, mark: str) -> DenseNeighbours:
+    """The vectors at a path, once in a process for as long as it is of them."""
+    return DenseNeighbours(open_vectors(path), path)
 
 
 def _blocks(source: VectorSource, start: int, size: int) -> Iterator[tuple[int, np.ndarray]]:

@@ -8,15 +8,16 @@ neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.impact_files import check_postings, map_impacts
 from rnnreranker.impacts.impact_source import BLOCK, KEPT
+from rnnreranker.vectors.ids import read_ids
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -35,14 +36,19 @@ class WordNeighbours:
         vocabulary: V; None = up to the last word that a document has.
         of: the part that the weights are of.
         mark: the fingerprint of the weights.
+        ids: the file that other processes read the docids from; None = they are sent there.
 
     Raises:
         InputError: files that are missing or do not fit together.
     """
 
     similarity = "cosine"
+    search = "exact"
 
-    def __init__(self, folder: Path, docids: Sequence[str], vocabulary: int | None, of: str, mark: str) -> None:
+    def __init__(
+        self, folder: Path, docids: Sequence[str], vocabulary: int | None, of: str, mark: str, ids: Path | None = None
+    ) -> None:
+        self._ids = ids
         self.folder, self.docids, self.of, self.fingerprint = folder, docids, of, mark
         self._offsets, self._terms, self._weights = map_impacts(folder)
         self.vocabulary = int(self._terms.max(initial=0)) + 1 if vocabulary is None else vocabulary
@@ -51,6 +57,13 @@ class WordNeighbours:
                 f"{folder}: weights of {len(self._offsets) - 1} documents for {len(docids)} docids; "
                 "build the index again"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the weights itself."""
+        about = (self.vocabulary, self.of, self.fingerprint)
+        if self._ids is None:
+            return WordNeighbours, (self.folder, self.docids, *about)
+        return _opened, (self.folder, self._ids, *about)
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """As `GraphSource`."""
@@ -121,3 +134,9 @@ class WordNeighbours:
             last = min(max(last, first + 1), len(self.docids))
             yield first, self._unit(np.arange(first, last)).T.tocsr()
             first = last
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path, ids: Path, vocabulary: int, of: str, mark: str) -> WordNeighbours:
+    """The weights in a folder, once in a process for as long as it is of them."""
+    return WordNeighbours(folder, read_ids(ids).names, vocabulary, of, mark, ids)

@@ -1,0 +1,157 @@
+"""Graphs of large collections: approximate search and its recall, blocks made by others, what is said beforehand."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from rnnreranker.errors import InputError
+from rnnreranker.impacts.impact_files import write_impacts
+from rnnreranker.index import neighbours as part
+from rnnreranker.index.__main__ import main
+from rnnreranker.index.graph_params import GraphParams
+from rnnreranker.index.neighbours import graph_source
+from rnnreranker.neighbours import approximate as approximate_module
+from rnnreranker.neighbours import graph_files, open_neighbours
+from rnnreranker.neighbours.approximate import ApproximateNeighbours, approximate
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.neighbours.nearest_words import WordNeighbours
+from rnnreranker.vectors import open_vectors
+
+SEARCHES = ("hnsw", "ivf")
+BACKENDS = ["loky", *(["dask"] if importlib.util.find_spec("distributed") else [])]
+
+
+def clustered(count: int = 600, seed: int = 0) -> np.ndarray:
+    """Unit vectors around 12 centres."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((12, 16))[rng.integers(0, 12, count)] + 0.5 * rng.standard_normal((count, 16))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    np.save(folder / "vectors.npy", clustered())
+    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(600)))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
+    search: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = DenseNeighbours(open_vectors(index), index)
+    source = approximate(exact, search, 8, tmp_path / "work")
+    edges, scores = source.nearest(np.arange(600), 8)
+    found = edges != np.arange(600)[:, None]
+    np.testing.assert_array_equal(exact.similarities(np.arange(600), edges)[found], scores[found])
+    assert (np.diff(scores, axis=1) <= 0).all()
+    nearest, best = exact.nearest(np.arange(600), 8)
+    shared = np.mean([len(set(a) & set(b)) / 8 for a, b in zip(edges.tolist(), nearest.tolist(), strict=True)])
+    assert 0.9 <= shared <= 1
+    assert (scores <= best + 1e-12).all()
+    monkeypatch.setattr(approximate_module, "GOAL", 1.0)
+    wide = approximate(exact, search, 8, tmp_path / "work")
+    assert wide.width > source.width or shared == 1
+    again = pickle.loads(pickle.dumps(source))
+    np.testing.assert_array_equal(again.nearest(np.arange(600), 8)[0], edges)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_recall_is_measured_and_kept(
+    search: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bytes depend neither on threads nor on the folder of the work."""
+    monkeypatch.setattr(approximate_module, "SAMPLE", 100)
+    monkeypatch.setattr(graph_files, "ROWS", 128)
+    for name, threads in (("plain", 1), ("other", 3)):
+        source = graph_source(index, "dense", tmp_path / f"work-{name}", search, 8)
+        write_graph(source, tmp_path / name, 8, threads=threads, work=tmp_path / f"work-{name}")
+    assert content(tmp_path / "plain") == content(tmp_path / "other")
+    assert not (tmp_path / "work-plain").exists()
+    monkeypatch.undo()
+    shutil.copy(index / "docid", tmp_path / "docid")
+    graph = open_neighbours(tmp_path / "plain")
+    assert (graph.origin.search, graph.origin.sampled) == (search, 100)
+    rows = np.sort(np.random.default_rng(0).choice(600, 100, replace=False))
+    nearest = DenseNeighbours(open_vectors(index)).nearest(rows, 8)[0]
+    shared = [len(set(a) & set(b)) for a, b in zip(graph.edges[rows].tolist(), nearest.tolist(), strict=True)]
+    assert graph.origin.recall == pytest.approx(np.mean(shared) / 8, abs=1e-12)
+    said = capsys.readouterr().err.splitlines()
+    assert (
+        f"neighbours: {search} has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
+    )
+    assert re.fullmatch(
+        r"neighbours: 8 of each of 600 documents take 0\.0 MB; 4 blocks to come, about [\d.]+ minutes at the pace of "
+        r"the first",
+        said[0],
+    )
+
+
+def test_search_is_exact_up_to_a_number_of_documents(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert graph_source(index, "dense", tmp_path / "work").search == "exact"
+    monkeypatch.setattr(part, "EXACT", 599)
+    found = graph_source(index, "dense", tmp_path / "work")
+    assert isinstance(found, ApproximateNeighbours)
+    assert found.search == "ivf"
+    assert graph_source(index, "dense", tmp_path / "work", "exact").search == "exact"
+    with pytest.raises(InputError, match="graph search hnsw is of dense vectors; bm25 is searched exactly"):
+        graph_source(index, "bm25", tmp_path / "work", "hnsw")
+    with pytest.raises(InputError, match="graph search ivf is of dense vectors; impact is searched exactly"):
+        GraphParams(of="impact", search="ivf")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_blocks_made_by_others_are_the_same(
+    backend: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources go to other processes as paths, whose files these open."""
+    weights = np.where(np.random.default_rng(0).random((1200, 20)) < 0.2, 7, 0).astype(np.float32)
+    write_impacts(tmp_path / "words", lambda: [csr_matrix(weights)], 20, exact=False)
+    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in range(1200)))
+    docids = [f"d{row}" for row in range(1200)]
+    words = WordNeighbours(tmp_path / "words", docids, 20, "impact", "mark", tmp_path / "docid")
+    vectors = np.concatenate([clustered(), clustered(seed=1)])
+    np.save(index / "vectors.npy", vectors)
+    (index / "docid").write_text("".join(f"d{row}\n" for row in range(1200)))
+    dense = DenseNeighbours(open_vectors(index), index)
+    for name, source in (("dense", dense), ("words", words)):
+        assert len(pickle.dumps(source)) < 2000
+        write_graph(source, tmp_path / f"{name}-plain", 4)
+        write_graph(source, tmp_path / f"{name}-{backend}", 4, threads=2, backend=backend)
+        assert content(tmp_path / f"{name}-{backend}") == content(tmp_path / f"{name}-plain")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ["--graph-search", "ivf", "--backend", "loky"],
+            "--graph-search and --backend: of neighbours; add neighbours",
+        ),
+        (["--parts", "dense,neighbours", "--cluster", "x"], "--cluster goes with --backend dask or ray"),
+        (
+            ["--parts", "impact,neighbours", "--neighbours-of", "impact", "--graph-search", "hnsw"],
+            "graph search hnsw is of dense vectors; impact is searched exactly",
+        ),
+    ],
+)
+def test_flags_that_do_not_go_together(flags: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        main(["--documents", "pydoc", "--output", str(tmp_path / "out"), *flags])
