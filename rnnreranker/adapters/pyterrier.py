@@ -102,7 +102,6 @@ class RnnTransformer:
             found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
         return found
 
-
     def _from_graph(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:
         """As `_similarities`, from the graph."""
         assert self.graph is not None

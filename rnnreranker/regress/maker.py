@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnreranker.method import find
-from rnnreranker.regress.methods import arguments, flags_of, option_words, reranking_words
+from rnnreranker.regress.methods import (
+    arguments,
+    flags_of,
+    needs_with,
+    option_words,
+    reranking_words,
+    with_sources,
+)
 from rnnreranker.regress.model_steps import ModelSteps
 from rnnreranker.regress.needs import needs_of
 from rnnreranker.regress.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
@@ -21,7 +28,7 @@ class Maker(ModelSteps):
         if condition.retrieve:
             return self.index_for(condition.retrieve, index)
         uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
-        needs = {need for kind, use in uses for need in find(kind, use.name).needs}
+        needs = {need for kind, use in uses for need in needs_with(kind, use.name, with_sources(use)[1])}
         return self.index(index, "neighbours" if "neighbours" in needs else "")
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
@@ -17,6 +18,7 @@ from rnnreranker.settings import Params, flag, hints_of, plain, words
 
 # what a method needs → part of an index
 PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
+SOURCES = {"from": ("vectors", "neighbours"), "queries": ("encoded", "run", "none")}  # of a reranker's similarities
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 
@@ -45,6 +47,21 @@ def reranking_words(uses: Sequence[Use]) -> list[str]:
     return [*found, *arguments(Use("", params, preset))]
 
 
+def with_sources(use: Use) -> tuple[Use, dict[str, Any]]:
+    """A reranker without what says where its similarities come from, and that: `from` and `queries`."""
+    sources = {name: use.params[name] for name in SOURCES if name in use.params}
+    return replace(use, params={name: value for name, value in use.params.items() if name not in sources}), sources
+
+
+def needs_with(kind: str, name: str, sources: Mapping[str, Any]) -> frozenset[str]:
+    """What a method needs, with similarities from there."""
+    method = find(kind, name)
+    if not sources or kind != "reranker":
+        return frozenset(method.needs)
+    found: frozenset[str] = method.needs_from(sources.get("from", "vectors"), sources.get("queries", "encoded"))
+    return found
+
+
 def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
@@ -68,9 +85,14 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
             raise InputError(f"aggregate {use.name}; {nearest(use.name, AGGREGATES)}")
         _check_fields("aggregate", use.params | {"aggregate": use.name}, PassageParams)
         return
-    use = use_with_folders(use)
+    use, sources = with_sources(use_with_folders(use))
+    if sources and not (kind == "reranker" and find(kind, use.name).takes_source):
+        raise InputError(f"{', '.join(sources)}: of rnn, not of {kind} {use.name}")
+    for name, value in sources.items():
+        if value not in SOURCES[name]:
+            raise InputError(f"{name}: {value}; {nearest(str(value), SOURCES[name])}")
     make_params(kind, use.name, use.params, use.preset or None)
-    parts = {PARTS[need] for need in find(kind, use.name).needs if need in PARTS}
+    parts = {PARTS[need] for need in needs_with(kind, use.name, sources) if need in PARTS}
     if index is not None and (lacking := sorted(parts - set(index.parts))):
         raise InputError(f"{kind} {use.name}: index {index.id} has no part {' and no part '.join(lacking)}")
 
@@ -95,6 +117,9 @@ def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:
     uses = [use_with_folders(use) for use in uses]
     for use in uses:
         check_use("reranker", use, index)
+    if len({tuple(with_sources(use)[1].items()) for use in uses}) > 1:
+        raise InputError("from, queries: the rerankers have different ones; one command has one: make two conditions")
+    uses = [with_sources(use)[0] for use in uses]
     made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
     for name in dict.fromkeys(name for use in uses for name in use.params):
         values = {one: getattr(params, name) for one, params in made.items() if hasattr(params, name)}
