@@ -10,6 +10,10 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.errors import InputError
+from rnnreranker.labels import from_graph
+from rnnreranker.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.record import read_records
 from rnnreranker.recover import Visible, recover, visible_positives
 from rnnreranker.recover.__main__ import main
@@ -106,6 +110,48 @@ def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> 
     assert by_filter["rnn"]["discarded"] == by_filter["max-score"]["discarded"] == 0.375
 
 
+def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> None:
+    """Each positive in front of the others, as `labels --from neighbours` would have it, and one more filter."""
+    write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 3)
+    (tmp_path / "docid").write_bytes((made.folder / "docid").read_bytes())
+    graph = open_neighbours(tmp_path)
+    plain = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, graph=graph))
+    for case, without in zip(cases, plain, strict=True):
+        assert list(case.scores) == [*without.scores, "graph-geometric", "graph-jaccard", "graph-mixed"]
+        order = [case.positive, *(docid for docid in made.run.ranked("q") if docid != case.positive)]
+        places, rows = [order.index(docid) for docid in case.docids], graph.rows(order)[None]
+        for name in ("geometric", "jaccard", "mixed"):
+            np.testing.assert_array_equal(case.scores[name], without.scores[name])
+        alike = from_graph.jaccard(graph, rows, 1, PARAMS, np.array([10]))[0, 0, places]
+        near = from_graph.geometric(graph, rows, 1, PARAMS, np.array([10]))[0, 0, places]
+        np.testing.assert_array_equal(case.scores["graph-jaccard"], alike)
+        np.testing.assert_array_equal(case.scores["graph-geometric"], near)
+        np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
+    found, before = recover(cases, rates=(0.375,)), recover(plain, rates=(0.375,))
+    assert before.from_graph == ()
+    assert len(found.rows) == 21
+    assert [row["filter"] for row in found.filters] == ["rnn", "rnn-graph", "margin", "max-score"]
+    value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
+    for row in found.from_graph:
+        beside = value[row["scorer"].removeprefix("graph-"), row["measure"]]
+        assert row["difference"] == pytest.approx(value[row["scorer"], row["measure"]] - beside)
+    assert len(found.from_graph) == 9
+    lacking = WithoutOne(graph)
+    with pytest.raises(InputError, match="query q: n0 is not in the graph"):
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, graph=lacking))  # type: ignore
+
+
+class WithoutOne:
+    """A graph that lacks n0."""
+
+    def __init__(self, graph: NeighbourGraph) -> None:
+        self.graph = graph
+
+    def rows(self, docids: list[str]) -> np.ndarray:
+        return np.where(np.array(docids) == "n0", -1, self.graph.rows(docids))
+
+
 def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
     def case(qid: str, hidden: list[bool], scores: list[float]) -> Visible:
         values = np.array(scores)
@@ -168,3 +214,10 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found["params"]["k"] == 3
     row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
     assert f"mixed\tAP\t{row['value']:.4f}" in capsys.readouterr().out
+    with pytest.raises(InputError, match="no graph of neighbours in this index"):
+        main([*flags, "--from", "both"])
+    write_graph(DenseNeighbours(made.vectors), made.folder / "neighbours", 3)
+    assert main([*flags, "--from", "both", "--output", str(tmp_path / "both.json")]) == 0
+    (record,) = read_records(tmp_path / "both.json")
+    assert len(record.inputs["graph"]) == 16
+    assert "from the graph\tmeasure\tminus from vectors\tp (Holm)\n" in capsys.readouterr().out

@@ -19,8 +19,9 @@ EPILOG = """Needs several positives a query. Each in turn stays visible; the oth
 candidates, which are then ranked by similarity to the query and to the visible positive. No training: if hidden
 positives are not found here, soft labels cannot teach them.
 
-example:
+examples:
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --relevant 2
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --from both
 """
 
 
@@ -36,10 +37,11 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.recover.recovery import recover
 
     params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
-    loaded = _load(args)
-    found = recover(
-        visible_positives(*loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads)
+    loaded, graph = _load(args)
+    cases = visible_positives(
+        *loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads, graph=graph
     )
+    found = recover(cases)
     command.say(
         f"{command.counted(found.queries, 'query', 'queries')}, {found.cases} visible positives, "
         f"{found.hidden} hidden positives against {found.negatives} judged negatives"
@@ -57,6 +59,19 @@ def main(argv: Sequence[str]) -> int:
             for row in found.rows
         ],
     )
+    if found.from_graph:
+        print_table(
+            ["from the graph", "measure", "minus from vectors", "p (Holm)"],
+            [
+                [
+                    row["scorer"],
+                    row["measure"],
+                    interval(row["difference"], row["low"], row["high"]),
+                    f"{row['p_holm']:.3f}",
+                ]
+                for row in found.from_graph
+            ],
+        )
     print_table(
         ["filter", "discarded", "hidden positives removed", "true negatives lost"],
         [
@@ -68,7 +83,8 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.record import of_command, write_records
 
         outcome = {"params": params.to_dict(), "relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()}
-        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": {"index": loaded[2].fingerprint}}
+        inputs = {"index": loaded[2].fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
+        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": inputs}
         write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
     return 0
 
@@ -83,6 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--unjudged", choices=("skip", "negative"), default="skip", help="candidates without a judgement"
     )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=("vectors", "both"),
+        default="vectors",
+        help="both: similarities from the part neighbours of the index too, beside those of vectors (default: vectors)",
+    )
     parser.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
@@ -92,8 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
-    """Run, qrels, document vectors and query vectors."""
+def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any]:
+    """Run, qrels, document vectors and query vectors; and the graph, None without --from both."""
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.retrieve.dense import dense_run
@@ -102,6 +125,7 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     from rnnreranker.search.inputs import query_vectors
 
     index = open_index(args.index)
+    graph = index.graph if args.source == "both" else None
     qrels = load_qrels(args.qrels)
     texts = load_topics(args.topics)
     run = Run.read(args.run) if args.run else None
@@ -112,7 +136,7 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     queries = query_vectors(args, index, texts, chosen, encoded=args.encoded_queries, threads=args.threads)
     if run is None:
         run = dense_run(index.vectors, queries, args.context or RnnParams().context, threads=args.threads)
-    return run, qrels, index.vectors, queries
+    return (run, qrels, index.vectors, queries), graph
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.negatives.filters import Pool, suspicion
-from rnnreranker.recover.rankings import Visible
+from rnnreranker.recover.rankings import OF_GRAPH, Visible
 from rnnreranker.runs.head import order_by_score
 
 MEASURES = ("AP", "P@m", "AUC")
@@ -44,15 +44,19 @@ def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str,
     Rows: filter, rate (asked), discarded (reached: equal doubts stay together, on the kept side), positives (share of
     the hidden positives removed: the gain) and negatives (share of the true negatives lost: the price).
 
-    A filter's threshold is one for all queries, as a user would set it. A case counts 1 / (cases of its query), so that
-    a query counts as often as it has judged candidates, as where each query has one known positive.
+    Cases with similarities from a graph have a filter `rnn-graph` besides, by the mixed one of them. A filter's
+    threshold is one for all queries, as a user would set it. A case counts 1 / (cases of its query), so that a query
+    counts as often as it has judged candidates, as where each query has one known positive.
     """
     rows: list[dict[str, float | str]] = []
     hidden = np.concatenate([case.hidden for case in cases])
     number = Counter(case.qid for case in cases)
     weights = np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
-    for how in FILTERS:
-        doubts = np.concatenate([suspicion(as_pool(case), how)[0] for case in cases])
+    chosen = [(how, how, "mixed") for how in FILTERS]
+    if OF_GRAPH + "mixed" in cases[0].scores:
+        chosen.insert(1, ("rnn-graph", "rnn", OF_GRAPH + "mixed"))
+    for name, how, scorer in chosen:
+        doubts = np.concatenate([suspicion(as_pool(case, scorer), how)[0] for case in cases])
         falling = np.argsort(-doubts, kind="stable")
         reached = np.cumsum(weights[falling]) / weights.sum()
         for rate in rates:
@@ -60,7 +64,7 @@ def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str,
             away = doubts > doubts[falling[first_kept]]
             rows.append(
                 {
-                    "filter": how,
+                    "filter": name,
                     "rate": rate,
                     "discarded": _share(away, weights, np.ones(len(away), dtype=bool)),
                     "positives": _share(away, weights, hidden),
@@ -74,13 +78,13 @@ def _share(away: np.ndarray, weights: np.ndarray, among: np.ndarray) -> float:
     return float(weights[away & among].sum() / weights[among].sum())
 
 
-def as_pool(case: Visible) -> Pool:
-    """A case as the pool that a filter looks at: the visible positive and the judged candidates."""
+def as_pool(case: Visible, scorer: str = "mixed") -> Pool:
+    """A case as the pool that a filter looks at: the visible positive, the judged candidates, s* by a scorer."""
     return Pool(
         case.qid,
         (case.positive,),
         case.docids,
         np.array([case.positive_score]),
         case.raw,
-        case.scores["mixed"][None],
+        case.scores[scorer][None],
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels import from_graph
 from rnnreranker.labels.smooth import geometric, jaccard
 from rnnreranker.process.phases import phase
 from rnnreranker.rnn import RnnParams
@@ -16,11 +17,12 @@ from rnnreranker.rnn import RnnParams
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 UNJUDGED = ("skip", "negative")
-SCORERS = ("query", "geometric", "jaccard", "mixed")
+OF_GRAPH = "graph-"  # before the names of those that a graph has, too: geometric, jaccard and mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,8 @@ class Visible:
 
     docids: n of them, in the order of the run; hidden: (n,) bool, the positives among them; scores: name of a scorer ->
     (n,) float64: inner product with the query; similarity to the visible positive, inner product mapped as the
-    parameters say; Jaccard; and the mixture of both. positive_score: inner product of query and visible positive;
+    parameters say; Jaccard; and the mixture of both, the last three once more from a graph where one is given, with
+    `OF_GRAPH` before their names. positive_score: inner product of query and visible positive;
     raw: (n,) float64, that of the query and the candidates, unmapped.
     """
 
@@ -53,6 +56,7 @@ def visible_positives(
     relevant: int = 1,
     unjudged: str = "skip",
     threads: int | None = None,
+    graph: NeighbourGraph | None = None,
 ) -> Iterator[Visible]:
     """Every positive of every query in turn, where it leaves a hidden positive and a judged negative to tell apart.
 
@@ -69,10 +73,11 @@ def visible_positives(
         relevant: grades from here on are positive.
         unjudged: "skip" leaves unjudged candidates out of the ranking; "negative" is for complete judgements.
         threads: None = one per core; nothing depends on it.
+        graph: of the collection; its similarities are those of `labels --from neighbours` with the positive in front.
 
     Raises:
-        InputError: candidates or queries without a vector, `relevant` below 1, another word for `unjudged`, no query
-            with two positives and a negative, with what would help.
+        InputError: candidates or queries without a vector, candidates that the graph lacks, `relevant` below 1, another
+            word for `unjudged`, no query with two positives and a negative, with what would help.
     """
     if relevant < 1:
         raise InputError(f"relevant={relevant}: expected a grade >= 1")
@@ -96,7 +101,8 @@ def visible_positives(
         used += 1
         if qid not in places:
             raise InputError(f"query {qid} has no vector; check that topics and run match")
-        yield from _of_query(qid, docids, known, positive, vectors, queries.vectors[places[qid]], params, threads)
+        query = queries.vectors[places[qid]]
+        yield from _of_query(qid, docids, known, positive, vectors, query, params, threads, graph)
     if not used:
         raise InputError(
             "no query has two positives and a judged negative among its candidates: nothing can be hidden; "
@@ -128,6 +134,7 @@ def _of_query(
     query: np.ndarray,
     params: RnnParams,
     threads: int | None,
+    graph: NeighbourGraph | None,
 ) -> Iterator[Visible]:
     rows = vectors.rows(docids)
     if (rows < 0).any():
@@ -139,7 +146,9 @@ def _of_query(
     near = geometric(context, probes, params, lengths)[0].astype(np.float64)
     to_query = geometric(context, np.zeros(1, dtype=np.int64), params, lengths)[0, 0].astype(np.float64)
     raw = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
-    mixed = params.lam * near + (1.0 - params.lam) * alike
+    scores = {"geometric": near, "jaccard": alike, "mixed": params.lam * near + (1.0 - params.lam) * alike}
+    if graph is not None:
+        scores |= _from_graph(qid, docids, probes - 1, graph, params, threads)
     for row, place in enumerate((probes - 1).tolist()):
         others = known.copy()
         others[place] = False
@@ -148,12 +157,27 @@ def _of_query(
             docids[place],
             tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
             positive[others],
-            {
-                "query": to_query[others],
-                "geometric": near[row, others],
-                "jaccard": alike[row, others],
-                "mixed": mixed[row, others],
-            },
+            {"query": to_query[others]} | {name: found[row, others] for name, found in scores.items()},
             float(raw[place]),
             raw[others],
         )
+
+
+def _from_graph(
+    qid: str, docids: list[str], places: np.ndarray, graph: NeighbourGraph, params: RnnParams, threads: int | None
+) -> dict[str, np.ndarray]:
+    """Name → (R, n) float64, from the graph: each of R places in n candidates and all of them, the former in front."""
+    rows = graph.rows(docids)
+    if (rows < 0).any():
+        raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the graph; use the run's own index")
+    order = np.array([[place, *np.delete(np.arange(len(rows)), place)] for place in places.tolist()])
+    lengths, back = np.full(len(order), len(rows)), np.argsort(order, axis=1)
+    near, alike = (
+        np.take_along_axis(found[:, 0].astype(np.float64), back, axis=1)
+        for found in (
+            from_graph.geometric(graph, rows[order], 1, params, lengths),
+            from_graph.jaccard(graph, rows[order], 1, params, lengths, threads),
+        )
+    )
+    found = {"geometric": near, "jaccard": alike, "mixed": params.lam * near + (1.0 - params.lam) * alike}
+    return {OF_GRAPH + name: values for name, values in found.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
 from rnnreranker.recover.detection import MEASURES, filtered, ranking_measures
-from rnnreranker.recover.rankings import SCORERS, Visible
+from rnnreranker.recover.rankings import OF_GRAPH, Visible
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
 
@@ -26,6 +26,8 @@ class Recovery:
         rows: scorer, measure, value (mean over queries of the mean over their positives), difference from "query" with
             low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (over all rows).
         filters: see `detection.filtered`.
+        from_graph: scorer, measure, and how far it lies above the scorer of that name without `OF_GRAPH`: difference,
+            low, high, p and p_holm (over these rows); empty without a graph.
     """
 
     queries: int
@@ -34,6 +36,7 @@ class Recovery:
     negatives: int
     rows: tuple[dict[str, Any], ...]
     filters: tuple[dict[str, Any], ...]
+    from_graph: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
@@ -52,11 +55,12 @@ def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recover
             "no query has two positives and a judged negative among its candidates: nothing can be hidden; give "
             "judgements with several positives and negatives of a query"
         )
+    scorers = tuple(kept[0].scores)
     of_query: dict[str, list[dict[tuple[str, str], float]]] = {}
     for case in kept:
         found = {
             (scorer, measure): value
-            for scorer in SCORERS
+            for scorer in scorers
             for measure, value in ranking_measures(case.scores[scorer], case.hidden, case.docids).items()
         }
         of_query.setdefault(case.qid, []).append(found)
@@ -64,31 +68,37 @@ def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recover
         (scorer, measure): np.array(
             [np.mean([found[scorer, measure] for found in every]) for every in of_query.values()]
         )
-        for scorer in SCORERS
+        for scorer in scorers
         for measure in MEASURES
     }
+    over_query = {key: ("query", key[1]) for key in values if key[0] != "query"}
+    over_context = {key: (key[0].removeprefix(OF_GRAPH), key[1]) for key in values if key[0].startswith(OF_GRAPH)}
+    differences = _differences(values, over_query)
     return Recovery(
         queries=len(of_query),
         cases=len(kept),
         hidden=int(sum(case.hidden.sum() for case in kept)),
         negatives=int(sum((~case.hidden).sum() for case in kept)),
-        rows=tuple(_rows(values)),
+        rows=tuple(
+            {"scorer": key[0], "measure": key[1], "value": float(found.mean())} | differences.get(key, {})
+            for key, found in values.items()
+        ),
         filters=tuple(filtered(kept, rates)),
+        from_graph=tuple(
+            {"scorer": key[0], "measure": key[1], **row} for key, row in _differences(values, over_context).items()
+        ),
     )
 
 
-def _rows(values: dict[tuple[str, str], np.ndarray]) -> list[dict[str, Any]]:
-    compared = [key for key in values if key[0] != "query"]
-    tests = [paired_t_test(values[key], values["query", key[1]]) for key in compared]
-    corrected = dict(zip(compared, zip(tests, holm(tests), strict=True), strict=True))
-    rows = []
-    for (scorer, measure), found in values.items():
-        row: dict[str, Any] = {"scorer": scorer, "measure": measure, "value": float(found.mean())}
-        if scorer != "query":
-            differences = found - values["query", measure]
-            low, high = bootstrap_intervals(differences[None])[0]
-            p, p_holm = corrected[scorer, measure]
-            row |= {"difference": float(differences.mean()), "low": float(low), "high": float(high)}
-            row |= {"p": p, "p_holm": p_holm}
-        rows.append(row)
+def _differences(
+    values: dict[tuple[str, str], np.ndarray], compared: dict[tuple[str, str], tuple[str, str]]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """How far each key's values (Q,) lie above those of another: one family of tests."""
+    tests = [paired_t_test(values[key], values[other]) for key, other in compared.items()]
+    rows = {}
+    for (key, other), p, p_holm in zip(compared.items(), tests, holm(tests), strict=True):
+        differences = values[key] - values[other]
+        low, high = bootstrap_intervals(differences[None])[0]
+        rows[key] = {"difference": float(differences.mean()), "low": float(low), "high": float(high)}
+        rows[key] |= {"p": p, "p_holm": p_holm}
     return rows

@@ -92,10 +92,8 @@ class Maker(ModelSteps):
             options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
         if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
             index = self.spec.index(options.pop("index"))
-            shown = (
-                work.kind == "diagnosis" and "neighbours" in index.parts
-            )  # a diagnosis tells of it where it is there
-            name, files = self.index(index, "neighbours" if shown else "")
+            told = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
+            name, files = self.index(index, "neighbours" if told or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
                 files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
