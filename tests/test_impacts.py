@@ -90,7 +90,7 @@ def test_splade_tiny_is_a_plain_implementation_on_its_weights() -> None:
 def test_weights_depend_on_neither_order_nor_threads(encoder: SparseEncoder) -> None:
     one = encoder.encode(TEXTS, "document", threads=1)
     other = encoder.encode(TEXTS[::-1], "document", threads=3)
-    assert one.cut == other.cut == 1
+    assert one.cut == other.cut == encoder.count_cut(TEXTS, "document") == 1
     np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray()[::-1])
     assert encoder.encode([], "query").weights.shape == (0, 45)
 

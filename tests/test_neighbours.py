@@ -267,6 +267,7 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
     graph = open_neighbours(tmp_path / "index", source.fingerprint)
     assert after["parts"]["neighbours"] == {
         "k": 4,
+        "wanted": 4,
         "of": "dense",
         "similarity": "inner product",
         "source": source.fingerprint,

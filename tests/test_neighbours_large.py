@@ -96,8 +96,8 @@ def test_recall_is_measured_and_kept(
         f"neighbours: {search} has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
     )
     assert re.fullmatch(
-        r"neighbours: 8 of each of 600 documents take 0\.0 MB; 4 blocks to come, about [\d.]+ minutes at the pace of "
-        r"the first",
+        r"neighbours: 8 of each of 600 documents take 0\.0288 MB; 4 blocks to come, about [\d.]+ seconds "
+        r"at the pace of the first",
         said[0],
     )
 

@@ -138,6 +138,11 @@ class SparseEncoder:
         taken.sort_indices()
         return Encoded(csr_matrix(taken, dtype=np.float32), sum(text in longer for text in texts))
 
+    def count_cut(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+        """How many of the texts are longer than the model reads, as `encode` counts them."""
+        lengths = self._lengths([self._prompts[what] + text for text in texts if text.strip()])
+        return sum(length > self.max_length for length in lengths)
+
     def _lengths(self, texts: list[str]) -> list[int]:
         """The number of tokens of each text, uncut."""
         if not texts:

@@ -12,6 +12,8 @@ from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.build import Built
+from rnnreranker.index.extend import extend_index
 from rnnreranker.index.graph_params import GRAPHS, SEARCHES, GraphParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, obstacles, said
@@ -33,12 +35,23 @@ that are there are not made again. An interrupted build goes on when the same co
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours
-  python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours"""
+  python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours
+  python -m rnnreranker.index --add more.jsonl --output indexes/mine"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = _parser().parse_args(argv)
+    output = Path(args.output).expanduser()
+    started = time.perf_counter()
+    if args.add is not None:
+        _check_add(args)
+        backend = args.backend or "threads"
+        built, made = extend_index(output, args.add, threads=args.threads, backend=backend, cluster=args.cluster)
+        _tell(args, built, made, started)
+        return 0
+    if args.documents is None:
+        raise InputError("give --documents, what to make an index of, or --add, what to add to the one in --output")
     recipe = Recipe(
         args.documents,
         _parts(args),
@@ -50,22 +63,26 @@ def main(argv: Sequence[str]) -> int:
         command.chosen(args, ImpactParams),
         _graph(args),
     )
-    output = Path(args.output).expanduser()
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
-    started = time.perf_counter()
     built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
-    documents = command.counted(built.documents, "document")
     if not made:
+        documents = command.counted(built.documents, "document")
         command.say(f"{output}: already complete, {documents}; --overwrite makes it again")
         return 0
+    _tell(args, built, made, started)
+    return 0
+
+
+def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
+    """One line on what was made."""
+    documents = command.counted(built.documents, "document")
     seconds = time.perf_counter() - started
     reused = f", {built.reused} of them encoded before" if built.reused else ""
     command.say(
-        f"{output}: {' and '.join(made)} of {documents}{reused} in {seconds:.1f} seconds "
+        f"{built.path}: {' and '.join(made)} of {documents}{reused} in {seconds:.1f} seconds "
         f"({built.documents / seconds:.1f} documents/s, {command.counted(args.threads or command.cores(), 'thread')})"
     )
-    return 0
 
 
 def _possible(recipe: Recipe, output: Path, needed: list[str]) -> Recipe:
@@ -96,6 +113,18 @@ def _parts(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else []), *(f"impact-{one}" for one in asked)]))
 
 
+def _check_add(args: argparse.Namespace) -> None:
+    """Refuse what an index that documents are added to has already decided."""
+    usual = vars(_parser().parse_args(["--output", args.output]))
+    free = ("add", "output", "threads", "backend", "cluster")
+    typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
+    if typed:
+        shown = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
+        raise InputError(f"{shown} beside --add, which makes every part as it is there; leave out the one or the other")
+    if args.cluster and args.backend not in ("dask", "ray"):
+        raise InputError("--cluster goes with --backend dask or ray")
+
+
 def _graph(args: argparse.Namespace) -> GraphParams:
     """The graph that was asked for; its flags are refused where none is made."""
     typed = [name for name in GRAPH_FLAGS if getattr(args, name) is not None]
@@ -110,9 +139,9 @@ def _graph(args: argparse.Namespace) -> GraphParams:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index: dense vectors or words' weights by any encoder, BM25.", EPILOG)
-    parser.add_argument(
-        "--documents", required=True, metavar="NAME|FILE", help="ir_datasets id, .jsonl/.tsv file, pydoc"
-    )
+    parser.add_argument("--documents", metavar="NAME|FILE", help="ir_datasets id, .jsonl/.tsv file, pydoc")
+    text = "in place of --documents: add these to the index in --output, and to all its parts"
+    parser.add_argument("--add", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")

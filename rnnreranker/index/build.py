@@ -84,7 +84,7 @@ def build_index(
         for part in parts:
             part.start(partial, threads)
         count, content = _stream(documents, result, parts)
-        made = {part.name: part.write(result, result / FOLDER, count) for part in parts}
+        made: dict[str, Any] = {}
         described = {
             "schema": 2,
             "documents": name,
@@ -95,7 +95,9 @@ def build_index(
             "inputs": inputs or {},
             "versions": _versions(parts),
         }
-        write_json(result / DESCRIPTION, described)
+        for part in parts:  # a part may be made from those before it
+            made[part.name] = part.write(result, result / FOLDER, count)
+            write_json(result / DESCRIPTION, described)
         put_folder(result, output)
         shutil.rmtree(partial)
     return Built(output, count, min(count, max(part.reused for part in parts)))

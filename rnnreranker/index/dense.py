@@ -13,7 +13,8 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint, write_atomically
-from rnnreranker.index.part import Part
+from rnnreranker.index.part import Part, check_encoder
+from rnnreranker.vectors import VectorSource, open_vectors
 
 DTYPES = ("float32", "float16")
 
@@ -40,9 +41,20 @@ class DensePart(Part):
         self._encoder = encoder
         self._dtype = dtype
         self._files: list[Path] = []
+        self._old: VectorSource | None = None
+        self._count = 0
         self.dimension = encoder.dimension
         self.marks = (encoder.fingerprint, dtype)
         self.reused = 0
+
+    def extend(self, index: Path) -> None:
+        """Take the vectors of blocks of documents that the index has; a block that is new in part is encoded whole.
+
+        Raises:
+            InputError: they were made by another encoder.
+        """
+        check_encoder(index, "dense", self._encoder.fingerprint)
+        self._old = open_vectors(index)
 
     def start(self, work: Path, threads: int | None) -> None:
         """Keep the blocks in a folder `vectors`; the vectors do not depend on the number of threads."""
@@ -55,10 +67,16 @@ class DensePart(Part):
         texts = [document.text for document in documents]
         name = fingerprint(self._encoder.fingerprint, [document.docid for document in documents], texts)
         file = self._folder / f"{len(self._files):06d}-{name}.npy"
-        if file.is_file():
+        rows = np.arange(self._count, self._count + len(documents))
+        self._count += len(documents)
+        taken = self._old is not None and self._count <= len(self._old.docids)
+        if taken or file.is_file():
             self.reused += len(documents)
-        else:
-            vectors = self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
+        if not file.is_file():
+            if taken and self._old is not None:
+                vectors = self._old.fetch(rows)
+            else:
+                vectors = self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
             with write_atomically(file) as stream:
                 np.save(stream, vectors)
                 stream.flush()

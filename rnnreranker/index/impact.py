@@ -13,10 +13,12 @@ from rnnreranker.command import counted, say
 from rnnreranker.data.document import Document
 from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.files import fingerprint, write_atomically
+from rnnreranker.files.json_files import read_json
+from rnnreranker.impacts import ImpactSource
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.impacts.whole import whole
-from rnnreranker.index.part import Part
+from rnnreranker.index.part import Part, check_encoder
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -43,6 +45,18 @@ class ImpactPart(Part):
         self.reused = 0
         self._cut = 0
         self._empty = 0
+        self._old: ImpactSource | None = None
+        self._count = 0
+
+    def extend(self, index: Path) -> None:
+        """Take the weights of blocks of documents that the index has; a block that is new in part is encoded whole.
+
+        Raises:
+            InputError: they were made by another encoder.
+        """
+        check_encoder(index, "impact", self._encoder.fingerprint)
+        described = read_json(index / "rnnreranker.json", repair="make the index again")
+        self._old = ImpactSource(index, described["parts"]["impact"])
 
     def start(self, work: Path, threads: int | None) -> None:
         """Keep the blocks in a folder `impacts`; the weights do not depend on the number of threads."""
@@ -55,10 +69,17 @@ class ImpactPart(Part):
         texts = [document.text for document in documents]
         name = fingerprint(self._encoder.fingerprint, [document.docid for document in documents], texts)
         file = self._folder / f"{len(self._files):06d}-{name}.npz"
-        if file.is_file():
+        rows = np.arange(self._count, self._count + len(documents))
+        self._count += len(documents)
+        taken = self._old is not None and self._count <= len(self._old.docids)
+        if taken or file.is_file():
             self.reused += len(documents)
-        else:
-            found, cut = self._encoder.encode(texts, "document", threads=self._threads)
+        if not file.is_file():
+            if taken and self._old is not None:
+                found, cut = self._old.fetch(rows), self._encoder.count_cut(texts, "document")
+                found.data = found.data.astype(np.float64) / (self._old.factor or 1.0)  # rounded again as they were
+            else:
+                found, cut = self._encoder.encode(texts, "document", threads=self._threads)
             with write_atomically(file) as stream:
                 np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
                 stream.flush()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts import ImpactSource
-from rnnreranker.index.build import describe
+from rnnreranker.index.build import BLOCK, describe
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import open_neighbours
@@ -18,7 +18,7 @@ from rnnreranker.neighbours.bm25_words import K1, B, write_bm25_words
 from rnnreranker.neighbours.description import read_description
 from rnnreranker.neighbours.graph import PART
 from rnnreranker.neighbours.graph_files import K, write_graph
-from rnnreranker.neighbours.graph_source import GraphSource
+from rnnreranker.neighbours.graph_source import Earlier, GraphSource
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.neighbours.nearest_words import WordNeighbours
 from rnnreranker.vectors import open_vectors
@@ -37,6 +37,7 @@ class NeighboursPart(Part):
     def __init__(self, params: GraphParams | None = None) -> None:
         self._params = params or GraphParams()
         self._of = self._params.of or GRAPHS[0]
+        self._earlier: Earlier | None = None
 
     def check(self) -> None:
         """Start Java where the words are in a Lucene index.
@@ -49,20 +50,37 @@ class NeighboursPart(Part):
 
             start_java()
 
+    def extend(self, index: Path) -> None:
+        """Compare documents that the index has with those alone that join, where their similarities stay.
+
+        They do where the graph is exact and of vectors or impacts: those of blocks of documents that the index has
+        whole are taken as they are. Weights of BM25 change with the number of documents.
+        """
+        graph = open_neighbours(index)
+        if graph.origin.search == "exact" and graph.origin.of != "bm25":
+            self._earlier = Earlier(graph.path, len(graph), graph.k, len(graph) // BLOCK * BLOCK)
+
     def start(self, work: Path, threads: int | None) -> None:
         """Keep the blocks in a folder `neighbours`."""
         self._work, self._threads = work / PART, threads
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `write_graph`, from the part beside the texts; k and what the graph was made from."""
-        k = K if self._params.k is None else self._params.k
-        source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(k, max(1, count - 1)))
+        """As `write_graph`, from the part beside the texts; k, how many were wanted, and what it was made from."""
+        wanted = K if self._params.k is None else self._params.k
+        source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
         backend, cluster = self._params.backend, self._params.cluster
         self.reused = write_graph(
-            source, folder / PART, k, threads=self._threads, backend=backend, cluster=cluster, work=self._work
+            source,
+            folder / PART,
+            wanted,
+            threads=self._threads,
+            backend=backend,
+            cluster=cluster,
+            work=self._work,
+            earlier=self._earlier,
         )
         _, k, origin = read_description(folder / PART)
-        return {"k": k, **asdict(origin)}
+        return {"k": k, "wanted": wanted, **asdict(origin)}
 
 
 def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.data.document import Document
+from rnnreranker.errors import InputError
+from rnnreranker.files.json_files import read_json
 
 
 class Part(ABC):
@@ -28,6 +30,13 @@ class Part(ABC):
     def check(self) -> None:  # noqa: B027  not every part needs something
         """Fail before hours of work where something is lacking, as Java."""
 
+    def extend(self, index: Path) -> None:  # noqa: B027  not every part can
+        """Take what an index has of this part for the documents that stand first, in its order, where it is as good.
+
+        Raises:
+            InputError: it was made by something else than this part makes.
+        """
+
     def start(self, work: Path, threads: int | None) -> None:  # noqa: B027  not every part works block by block
         """Begin; `work` is a folder for what an interrupted build goes on from."""
 
@@ -43,3 +52,17 @@ class Part(ABC):
             corpus: the folder with the texts of all documents, see `texts.py`.
             count: documents.
         """
+
+
+def check_encoder(index: Path, part: str, mark: str) -> None:
+    """Look that a part of an index was made by the encoder of a fingerprint.
+
+    Raises:
+        InputError: by another one.
+    """
+    described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][part]["encoder"]
+    if described.get("fingerprint") != mark:
+        raise InputError(
+            f"{index}: its part {part} was made by {described.get('name')} as it was then, which is another encoder "
+            "now; make the index again"
+        )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from rnnreranker.neighbours.approximate import ApproximateNeighbours, recall_of,
 from rnnreranker.neighbours.description import DOCNOS, EDGES, VERSION, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.neighbours.docnos import write_docnos
 from rnnreranker.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.neighbours.graph_source import ENTRY, GraphSource, entries_of
+from rnnreranker.neighbours.graph_source import ENTRY, Earlier, GraphSource, entries_of
 from rnnreranker.process.backends import ONE_BY_ONE, check_backend, joblib_backend
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.process.interrupts import left_to_this_process
@@ -41,6 +42,7 @@ def write_graph(
     backend: str = "threads",
     cluster: str | None = None,
     work: Path | None = None,
+    earlier: Earlier | None = None,
 ) -> int:
     """Write the folder of a graph; how many documents an earlier, interrupted build had done.
 
@@ -56,6 +58,7 @@ def write_graph(
             the same files.
         cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
         work: where blocks are kept until the end; None = `<output>.partial`.
+        earlier: as `entries_of`; the bytes do not depend on it.
 
     Raises:
         InputError: fewer than two documents, k < 1, an unknown backend; as `entries_of`.
@@ -71,58 +74,55 @@ def write_graph(
         raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
     k = min(k, count - 1)
     work.mkdir(parents=True, exist_ok=True)
-    files = _files(source, k, work)
-    missing = [file for file in files if not file.is_file()]
-    done = count - sum(min(ROWS, count - files[file]) for file in missing)
+    rows_of = _files(source, k, work)
+    missing = [file for file in rows_of if not file.is_file()]
+    done = count - sum(len(rows_of[file]) for file in missing)
     if missing:
         begun = time.perf_counter()
-        make_block(source, files[missing[0]], k, missing[0])
+        make_block(source, rows_of[missing[0]], k, missing[0], earlier)
         _foretell(source, k, len(missing) - 1, time.perf_counter() - begun, threads or cores())
-        _make(source, files, k, missing[1:], threads or cores(), backend, cluster)
+        blocks = [(source, rows_of[file], k, file, earlier) for file in missing[1:]]
+        _make(blocks, threads or cores(), backend, cluster)
     with folder_written_whole(output) as folder:
-        _write(folder, list(files), source, k, work)
+        _write(folder, list(rows_of), source, k, work)
     shutil.rmtree(work)
     return done
 
 
-def make_block(source: GraphSource, first: int, k: int, file: Path) -> None:
-    """Write the rows of the graph from `first` on, `ROWS` of them, into a file that appears when they are all there."""
+def make_block(source: GraphSource, rows: range, k: int, file: Path, earlier: Earlier | None = None) -> None:
+    """Write some rows of the graph into a file that appears when they are all there."""
     with one_blas_thread():
-        entries = entries_of(source, np.arange(first, min(first + ROWS, len(source.docids))), k)
+        entries = entries_of(source, np.array(rows), k, earlier)
     with write_atomically(file) as stream:
         np.save(stream, entries)
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def _files(source: GraphSource, k: int, work: Path) -> dict[Path, int]:
-    """Files of blocks, named by everything that they depend on, and their first rows."""
+def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
+    """Files of blocks, named by everything that they depend on, and their rows."""
     width = source.width if isinstance(source, ApproximateNeighbours) else 0
     mark = fingerprint(source.of, source.fingerprint, source.search, width, k, ROWS, VERSION)
-    return {work / f"{first:010d}-{mark}.npy": first for first in range(0, len(source.docids), ROWS)}
+    count = len(source.docids)
+    firsts = range(0, count, ROWS)
+    return {work / f"{first:010d}-{mark}.npy": range(first, min(first + ROWS, count)) for first in firsts}
 
 
 def _foretell(source: GraphSource, k: int, blocks: int, seconds: float, workers: int) -> None:
     if blocks:
         size = len(source.docids) * k * ENTRY.itemsize
         took = seconds * -(-blocks // workers)
-        said = f"{took / 3600:.1f} hours" if took >= 3600 else f"{took / 60:.1f} minutes"
+        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        unit, name = next((one for one in units if took >= one[0]), units[-1])
         say(
-            f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.1f} MB; "
-            f"{counted(blocks, 'block')} to come, about {said} at the pace of the first"
+            f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB; "
+            f"{counted(blocks, 'block')} to come, about {took / unit:.1f} {name} at the pace of the first"
         )
 
 
-def _make(
-    source: GraphSource,
-    files: dict[Path, int],
-    k: int,
-    missing: Sequence[Path],
-    workers: int,
-    backend: str,
-    cluster: str | None,
-) -> None:
-    if not missing:
+def _make(blocks: Sequence[tuple[Any, ...]], workers: int, backend: str, cluster: str | None) -> None:
+    """Make blocks, each from the arguments of `make_block`."""
+    if not blocks:
         return
     import joblib
 
@@ -131,10 +131,10 @@ def _make(
         joblib_backend(backend, cluster) as name,
         joblib.parallel_config(backend=name, n_jobs=workers),
     ):
-        calls = (joblib.delayed(make_block)(source, files[file], k, file) for file in missing)
+        calls = (joblib.delayed(make_block)(*block) for block in blocks)
         if backend in ONE_BY_ONE:
             made = joblib.Parallel(return_as="generator_unordered")(calls)
-            for _ in progress(made, unit="blocks", total=len(missing), what="neighbours"):
+            for _ in progress(made, unit="blocks", total=len(blocks), what="neighbours"):
                 pass
         else:
             joblib.Parallel()(calls)

@@ -1,0 +1,87 @@
+"""`index --add`: an index that has more documents, as if it had been made of all of them."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.data.documents import load_documents
+from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.build import Built, build_index, describe
+from rnnreranker.index.graph_params import GraphParams
+from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
+from rnnreranker.index.texts import documents_of
+from rnnreranker.process.phases import phase
+from rnnreranker.vectors.ids import read_ids
+
+
+@phase("adding documents to the index")
+def extend_index(
+    output: Path,
+    documents: str,
+    *,
+    threads: int | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+) -> tuple[Built, list[str]]:
+    """Add documents to an index, behind those that it has, and to every part; the index that stands there then.
+
+    It has the bytes of an index that is made of all documents at once, except that Lucene and Seismic number their
+    files anew every time and that its description names both sources. It appears whole; a killed work goes on.
+
+    Args:
+        output: the folder of the index; documents: their source, as of `load_documents`.
+        threads: None = one per core; the result does not depend on it.
+        backend, cluster: who makes blocks of the graph, as `write_graph`.
+
+    Raises:
+        InputError: no index with texts, a docid that it has already (with its line), no documents, an encoder that has
+            changed; as `build_index`.
+        UnavailableError: an encoder that cannot be had, a Lucene part without Java.
+    """
+    described = describe(output)
+    if not described or not (output / "corpus").is_dir():
+        raise InputError(f"{output}: no index with texts to add to; make one with --documents")
+    known = set(read_ids(output / "docid").names)
+    for position, document in enumerate(load_documents(documents), 1):
+        if document.docid in known:
+            where = document.where or f"{documents}: document {position}"
+            raise InputError(f"{where}: docid {document.docid} is in {output} already; every document needs its own")
+    recipe = _recipe(output, described, backend, cluster)
+    parts = [(PARTS | SEARCHERS)[name](recipe) for name in recipe.parts]
+    for part in parts:
+        part.extend(output)
+    inputs = dict(described["inputs"])
+    inputs["documents"] = fingerprint(inputs.get("documents"), Recipe(documents).inputs()["documents"])
+    whole = itertools.chain(documents_of(output), load_documents(documents))
+    name = f"{described.get('documents', '')} + {documents}"
+    return build_index(whole, output, parts, threads=threads, name=name, inputs=inputs), list(recipe.parts)
+
+
+def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str | None) -> Recipe:
+    """What the parts of an index were made of, those first that others are made from."""
+    parts = described["parts"]
+    dense, impact, graph = (parts.get(name, {}) for name in ("dense", "impact", "neighbours"))
+    try:
+        factor = impact.get("factor", 100.0)
+        of_dense, of_impact = dense.get("encoder", {}), impact.get("encoder", {})
+        settings = EncoderParams(**of_dense.get("settings", {}))
+        return Recipe(
+            "",
+            sorted(parts, key=lambda name: name in MADE_FROM),
+            of_dense.get("name", "minilm"),
+            settings,
+            dense.get("dtype", "float32"),
+            of_impact.get("name", "splade-tiny"),
+            SparseEncoderParams(**of_impact.get("settings", {})),
+            ImpactParams("float") if factor is None else ImpactParams("whole", factor),
+            GraphParams(graph.get("wanted"), graph.get("of"), graph.get("search"), backend, cluster),
+        )
+    except (TypeError, AttributeError):
+        raise InputError(
+            f"{output / 'rnnreranker.json'}: does not describe parts as this version does; make the index again"
+        ) from None

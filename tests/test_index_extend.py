@@ -1,0 +1,209 @@
+"""`index --add`: every part of an index with more documents, as if it had been made of all of them at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from rnnreranker.encode.sparse import Encoded
+from rnnreranker.errors import InputError
+from rnnreranker.index import build
+from rnnreranker.index import neighbours as neighbours_part
+from rnnreranker.index.__main__ import main
+from rnnreranker.index.build import describe
+from rnnreranker.neighbours import graph_files, graph_source
+from rnnreranker.search.indexes import open_index
+
+TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
+
+
+class WordEncoder:
+    """Vectors and weights from the numbers of a text's words, and from how many texts are encoded with it."""
+
+    name, dimension, fingerprint, max_length, vocabulary, words = "words", 6, "words-1", 3, 23, "numbers"
+    options: dict[str, Any] = {}  # noqa: RUF012
+    encoded = 0
+    fail_after: int | None = None
+
+    def _count(self, texts: Sequence[str]) -> np.ndarray:
+        WordEncoder.encoded += len(texts)
+        if WordEncoder.fail_after is not None and WordEncoder.encoded > WordEncoder.fail_after:
+            raise KeyboardInterrupt
+        found = np.zeros((len(texts), self.vocabulary), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for place, word in enumerate(text.split()):
+                found[row, int(word[1:])] += 1 / (1 + place)
+        return found * np.float32(1 + len(texts) / 1000)  # other texts change the last digits, as batches do
+
+
+class DenseWords(WordEncoder):
+    def encode(self, texts: Sequence[str], **options: Any) -> np.ndarray:
+        mixed = np.random.default_rng(0).standard_normal((self.vocabulary, self.dimension))
+        return (self._count(texts) @ mixed).astype(np.float32)
+
+
+class SparseWords(WordEncoder):
+    def encode(self, texts: Sequence[str], what: str, **options: Any) -> Encoded:
+        return Encoded(csr_matrix(self._count(texts)), self.count_cut(texts, what))  # type: ignore[arg-type]
+
+    def count_cut(self, texts: Sequence[str], what: str) -> int:
+        return sum("w5" in text.split() for text in texts)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks, and encoders that take no model."""
+    for module in (build, neighbours_part):
+        monkeypatch.setattr(module, "BLOCK", 8)
+    monkeypatch.setattr(graph_files, "ROWS", 7)
+    monkeypatch.setattr(WordEncoder, "encoded", 0)
+    monkeypatch.setattr(WordEncoder, "fail_after", None)
+    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.sparse.load_sparse_encoder", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.encoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.sparse.sparse_digest_of", lambda name: "digest")
+
+
+def documents(path: Path, rows: range) -> str:
+    path.write_text("".join(json.dumps({"id": f"d{row}", "text": TEXTS[row]}) + "\n" for row in rows))
+    return str(path)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files but the description, of which what says where the documents come from is left out."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "rnnreranker.json"]
+    described = {name: value for name, value in describe(folder).items() if name not in ("documents", "inputs")}
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    return found | {"rnnreranker.json": json.dumps(described).encode()}
+
+
+def made(tmp_path: Path, name: str, rows: range, flags: Sequence[str]) -> Path:
+    folder = tmp_path / name
+    assert main(["--documents", documents(tmp_path / f"{name}.jsonl", rows), "--output", str(folder), *flags]) == 0
+    return folder
+
+
+def added(tmp_path: Path, folder: Path, rows: range, *flags: str) -> None:
+    assert main(["--add", documents(tmp_path / "more.jsonl", rows), "--output", str(folder), *flags]) == 0
+
+
+ALL = ["--parts", "dense,impact,neighbours", "--neighbours", "3"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ALL,
+        ["--parts", "dense,neighbours", "--dtype", "float16", "--neighbours", "5"],
+        [*ALL, "--neighbours-of", "impact"],
+        [*ALL, "--neighbours-of", "impact", "--impact-weights", "float"],
+        ["--parts", "impact,dense"],
+        [*ALL, "--graph-search", "ivf"],
+    ],
+)
+@pytest.mark.parametrize("first", [40, 37, 5])
+def test_it_is_the_index_of_all_documents(first: int, flags: list[str], tmp_path: Path) -> None:
+    """Of whole and of begun blocks; documents that have vectors are not encoded again but in the block that goes on."""
+    whole = made(tmp_path, "whole", range(60), flags)
+    index = made(tmp_path, "index", range(first), flags)
+    before = WordEncoder.encoded
+    added(tmp_path, index, range(first, 60))
+    parts = sum(part in flags[1] for part in ("dense", "impact"))
+    assert WordEncoder.encoded - before == (60 - first // 8 * 8) * parts
+    assert content(index) == content(whole)
+    assert describe(index)["documents"] == f"{tmp_path / 'index.jsonl'} + {tmp_path / 'more.jsonl'}"
+    assert not (tmp_path / "index.partial").exists()
+
+
+def test_in_three_steps_and_by_many_threads(tmp_path: Path) -> None:
+    whole = made(tmp_path, "whole", range(60), ALL)
+    index = made(tmp_path, "index", range(20), ALL)
+    added(tmp_path, index, range(20, 33), "--threads", "3")
+    added(tmp_path, index, range(33, 60), "--backend", "loky", "--threads", "2")
+    assert content(index) == content(whole)
+    assert open_index(str(index)).graph.k == 3
+
+
+def test_documents_are_compared_with_those_that_join_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made(tmp_path, "index", range(40), ALL)
+    compared, nearest = [], graph_source.entries_of.__globals__["_merged"]
+
+    def counting(source: object, rows: np.ndarray, before: np.ndarray, kept: int) -> Any:
+        compared.extend(rows.tolist())
+        assert kept == 40
+        return nearest(source, rows, before, kept)
+
+    monkeypatch.setattr(graph_source, "_merged", counting)
+    added(tmp_path, index, range(40, 60))
+    assert sorted(compared) == list(range(40))
+
+
+def test_few_documents_get_more_neighbours(tmp_path: Path) -> None:
+    """Of 5 documents each has 4 others, of 60 the usual 16."""
+    flags = ["--parts", "dense,neighbours"]
+    whole, index = made(tmp_path, "whole", range(60), flags), made(tmp_path, "index", range(5), flags)
+    assert open_index(str(index)).graph.k == 4
+    added(tmp_path, index, range(5, 60))
+    assert content(index) == content(whole)
+    assert open_index(str(index)).graph.k == 16
+
+
+def test_a_killed_addition_goes_on_and_the_index_stays_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, index = made(tmp_path, "whole", range(60), ALL), made(tmp_path, "index", range(20), ALL)
+    before = content(index)
+    monkeypatch.setattr(WordEncoder, "fail_after", WordEncoder.encoded + 60)
+    with pytest.raises(KeyboardInterrupt):
+        added(tmp_path, index, range(20, 60))
+    assert content(index) == before
+    assert (tmp_path / "index.partial").is_dir()
+    monkeypatch.setattr(WordEncoder, "fail_after", None)
+    begun = WordEncoder.encoded
+    added(tmp_path, index, range(20, 60))
+    assert WordEncoder.encoded - begun < 88
+    assert content(index) == content(whole)
+
+
+@pytest.mark.jvm
+def test_words_of_lucene(tmp_path: Path) -> None:
+    """Weights of BM25 change with the number of documents: the graph is made again, and the same."""
+    flags = ["--parts", "bm25,neighbours", "--neighbours", "3"]
+    whole, index = made(tmp_path, "whole", range(30), flags), made(tmp_path, "index", range(20), flags)
+    added(tmp_path, index, range(20, 30))
+    kept = [{name: value for name, value in content(one).items() if "bm25/" not in name} for one in (index, whole)]
+    assert kept[0] == kept[1]
+    assert open_index(str(index)).graph.origin.of == "bm25"
+
+
+def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made(tmp_path, "index", range(20), ["--parts", "dense"])
+    before = content(index)
+    more = documents(tmp_path / "more.jsonl", range(18, 25))
+    for flags, said in (
+        (
+            ["--add", more],
+            rf"more\.jsonl:1: docid d18 is in {re.escape(str(index))} already; every document needs",
+        ),
+        (["--add", more, "--documents", more], "--documents beside --add, which makes every part as it is there"),
+        (["--add", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --add"),
+        (["--add", more, "--cluster", "x"], "--cluster goes with --backend dask or ray"),
+        (["--add", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
+        ([], "give --documents, what to make an index of, or --add, what to add to the one in --output"),
+    ):
+        with pytest.raises(InputError, match=said) as refused:
+            main([*flags, "--output", str(index)])
+        assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match=r"no index with texts to add to; make one with --documents"):
+        main(["--add", more, "--output", str(tmp_path / "nowhere")])
+    monkeypatch.setattr(WordEncoder, "fingerprint", "words-2")
+    with pytest.raises(InputError, match="its part dense was made by words as it was then, which is another enc"):
+        added(tmp_path, index, range(20, 25))
+    assert content(index) == before
