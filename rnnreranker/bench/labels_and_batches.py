@@ -30,9 +30,8 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
     for n in sizes:
         vectors = contexts("clustered", max(1, min(QUERIES, 16_000 // n)), n, dimension)
         count = len(vectors)
-        batch = JudgedBatch(
-            list(range(count)), vectors, np.full(count, n), np.ones((count, 1)), np.ones((count, n), dtype=bool)
-        )
+        real, nowhere = np.ones((count, n), dtype=bool), np.zeros((count, n), dtype=np.int64)
+        batch = JudgedBatch(list(range(count)), np.full(count, n), np.ones((count, 1)), real, nowhere, vectors)
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
         labeler = EvidenceLabeler(Inputs(vectors=_Nothing(), query_vectors=queries), RnnParams(context=n), threads=1)
         found = a_query((gram(vectors), partial(labeler.label, batch)), count, pairs)
