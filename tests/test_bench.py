@@ -44,6 +44,7 @@ CELLS = {
     "scale": ["N", "d", "tau", "none_us", "minmax_us", *RATIO, *JUDGED],
     "run": ["N", "d", "vectors_us", "default_us", *RATIO, *JUDGED],
     "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
+    "expanding": ["method", "documents", "N", "d", "K", "query_us", "after"],
     "compile": ["cache", "times", "import_s", "call_s", "processor_s", *JUDGED],
     "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
     "files": [
@@ -91,6 +92,7 @@ ROWS = {
     "kernel": 16,
     "scale": 4,
     "run": 2,
+    "expanding": 5,
     "probes": 1,
     "compile": 2,
     "memory": 4,

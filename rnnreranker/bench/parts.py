@@ -102,6 +102,13 @@ PARTS = {
         "kernel_ratios.first_stage",
         _contexts,
     ),
+    "expanding": Part(
+        "Candidates from a graph",
+        "`--expand` and `--rerank lexboost` of a run in memory, vectors and the graph of the 16 nearest in the page cache: "
+        "processor microseconds a query, and how many candidates it has after.",
+        "expanding.expanding",
+        lambda sizes: (sizes.corpora[0], sizes.contexts[-1], sizes.dimension, sizes.pairs),
+    ),
     "probes": Part(
         "Ten probes",
         "`jaccard_similarity` of ten probes against one.",
