@@ -18,7 +18,7 @@ from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
 from rnnreranker.bench.parts import ENCODERS, FULL, PARTS, Sizes, missed
 from rnnreranker.bench.summaries import in_pairs, judged, quartiles, ratio_of, slope
-from rnnreranker.bench.synthetic import contexts
+from rnnreranker.bench.synthetic import contexts, documents
 from rnnreranker.errors import UnavailableError
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference
@@ -36,6 +36,7 @@ TINY = Sizes(
     cross_encoders=((1, 64),),
     scored=4,
     encoded=3,
+    graphs=(100, 1000),
 )
 RATIO = ["ratio", "low", "high", "pairs"]
 JUDGED = ["bound", "aim", "verdict"]
@@ -68,6 +69,10 @@ CELLS = {
         *JUDGED,
     ],
     "encoding": ["model", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s", *RATIO, *JUDGED],
+    "graph-size": [
+        *("documents", "d", "K", "threads", "search", "make_s", "recall", "graph_MB", "resident_MB"),
+        *("open_ms", "candidates", "cold_us", "warm_us"),
+    ],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
@@ -99,6 +104,7 @@ ROWS = {
     "files": 2,
     "slope": 4,
     "corpus": 2,
+    "graph-size": 2,
     "labels": 2,
     "gather": 2,
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
@@ -297,6 +303,28 @@ def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monk
     np.testing.assert_array_equal(matrix[80:], np.roll(matrix[:20], 2, axis=1))
     found = rerank_corpus(str(path), queries=2, depth=30, threads=1)
     assert sorted(found) == ["first", "most", "warm"]
+
+
+def test_made_up_documents_stand_in_topics() -> None:
+    """Whatever block they are made in, and with about 64 others of a topic."""
+    whole = np.concatenate([documents(first, 500, 2000, 32) for first in range(0, 2000, 500)])
+    np.testing.assert_array_equal(whole[500:1000], documents(500, 500, 2000, 32))
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-6)
+    products = whole @ whole.T
+    near = np.sort(products, axis=1)[:, -17:-1]
+    assert near.min() > np.median(products) + 0.2
+
+
+def test_a_graph_is_measured_at_the_sizes_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "record.json"
+    monkeypatch.setattr(bench, "QUICK", TINY)
+    assert main(["--quick", "--only", "graph-size", "--documents", "300", "--output", str(path)]) == 0
+    (made,) = read_records(path)
+    assert made.name == "performance-quick-graph-size"
+    (row,) = made.outcome["parts"]["graph-size"]["rows"]
+    assert (row["documents"], row["K"], row["search"], row["recall"], row["candidates"]) == (300, 16, "exact", 1.0, 60)
+    assert row["graph_MB"] > 300 * 16 * 6 / 1e6
+    assert row["resident_MB"] > 1
 
 
 def test_the_most_memory_while_something_runs() -> None:

@@ -47,6 +47,13 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", choices=list(PARTS), metavar="PART", help=f"may be repeated: {', '.join(PARTS)}"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes only: a minute")
+    parser.add_argument(
+        "--documents",
+        action="append",
+        type=command.positive,
+        metavar="N",
+        help="size of a graph that graph-size makes; may be repeated (default: 10000 and 100000)",
+    )
     parser.add_argument("--pairs", type=command.positive, help="pairs of measurements (default: 21, with --quick 5)")
     parser.add_argument("--output", metavar="FILE", help="put the record of what was measured there")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a bound is missed")
@@ -57,6 +64,8 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     sizes = QUICK if args.quick else FULL
     if args.pairs:
         sizes = dataclasses.replace(sizes, pairs=args.pairs)
+    if args.documents:
+        sizes = dataclasses.replace(sizes, graphs=tuple(args.documents))
     about = {
         "processor": _processor(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # before our own work

@@ -14,7 +14,7 @@ Rows = list[dict[str, Any]]  # of a part, all with the same cells
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the measured work is. contexts: N; files: (queries, depth, context); corpora: rows."""
+    """How large the measured work is. contexts: N; files: (queries, depth, context); corpora, graphs: rows."""
 
     dimension: int
     pairs: int
@@ -28,6 +28,7 @@ class Sizes:
     cross_encoders: tuple[tuple[int, int], ...]  # layers, width
     scored: int  # candidates of a query that they score
     encoded: int  # texts
+    graphs: tuple[int, ...]
 
 
 ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
@@ -45,6 +46,7 @@ FULL = Sizes(
     cross_encoders=((2, 128), (6, 384)),
     scored=60,
     encoded=200,
+    graphs=(10_000, 100_000),
 )
 QUICK = Sizes(
     dimension=768,
@@ -59,6 +61,7 @@ QUICK = Sizes(
     cross_encoders=((2, 128),),
     scored=60,
     encoded=24,
+    graphs=(1000, 10_000),
 )
 
 
@@ -184,6 +187,15 @@ PARTS = {
         "seconds, one thread.",
         "encoding.encoding",
         lambda sizes: (ENCODERS, sizes.encoded, min(sizes.pairs, 5)),
+    ),
+    "graph-size": Part(
+        "Size of the graph",
+        "A graph of made-up documents, each the direction of its topic and noise in equal parts, made by one process: "
+        "elapsed seconds, recall (of a sample where search is not exact), bytes, and the most resident memory, mapped "
+        "files included. In another process: elapsed milliseconds to open it, and microseconds a query to read the "
+        "rows of its candidates, drawn from all documents, from files that the system was asked to forget and again.",
+        "graph_size.graph_size",
+        lambda sizes: (sizes.graphs, 384, 16, 60, sizes.corpus_queries, cores()),
     ),
     "gather": Part(
         "A batch of training",

@@ -25,3 +25,17 @@ def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int =
         vectors += rng.standard_normal((batch, 1, dimension), dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
     return vectors
+
+
+def documents(first: int, count: int, collection: int, dimension: int, seed: int = 0) -> np.ndarray:
+    """(count, dimension) float32: unit vectors of the documents from row `first` on of a collection of so many.
+
+    Each is the sum of a direction of its topic and noise in equal parts; a topic has 64 documents in the mean, wherever
+    they stand.
+    """
+    topics = max(1, collection // 64)
+    rng = np.random.default_rng((seed, first, collection, dimension))
+    vectors = rng.standard_normal((count, dimension), dtype=np.float32)
+    for row, topic in enumerate(rng.integers(0, topics, count).tolist()):
+        vectors[row] += np.random.default_rng((seed, topic, dimension)).standard_normal(dimension, dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

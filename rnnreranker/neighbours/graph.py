@@ -61,7 +61,7 @@ class NeighbourGraph:
         Raises:
             InputError: neighbours beyond the last document, weights that are NaN or infinite.
         """
-        edges, weights = self.edges[rows, :k], self.weights[rows, :k]
+        edges, weights = (np.asarray(one).take(rows, axis=0)[:, :k] for one in (self.edges, self.weights))
         self._check(np.asarray(rows), edges, weights)
         return edges, weights
 
