@@ -107,7 +107,7 @@ PARTS = {
     ),
     "expanding": Part(
         "Candidates from a graph",
-        "`--expand` and `--rerank lexboost` of a run in memory, vectors and the graph of the 16 nearest in the page cache: "
+        "`--expand` and `--rerank lexboost` of a run in memory, with vectors and a graph (K = 16) in the page cache: "
         "processor microseconds a query, and how many candidates it has after.",
         "expanding.expanding",
         lambda sizes: (sizes.corpora[0], sizes.contexts[-1], sizes.dimension, sizes.pairs),
