@@ -373,6 +373,22 @@ class TestTheProjectsOwn:
         ]
 
 
+def test_labels_of_a_model_come_from_the_graph(tmp_path: Path) -> None:
+    """The graph is made before them, and they are told of no encoder; the method must compare documents alone."""
+    common = COMMON.replace("{evidence: {k: 7}}", "{evidence: {k: 7, from: neighbours}}")
+    common = common.replace("parts: {dense: {encoder: tas-b}}", "parts: {dense: {encoder: tas-b}, neighbours: {}}")
+    steps = plan_of(tmp_path, common=common, only="trained", sets=("dl",)).steps
+    graph, labels = (next(step for step in steps if word in step.argv) for word in ("neighbours", "--method"))
+    assert graph.argv[-2:] == ("--parts", "neighbours")
+    assert graph.output in labels.inputs
+    assert shlex.join(labels.argv).count("--method evidence --k 7 --from neighbours") == 1
+    assert "--encoder" not in labels.argv
+    said = faults(tmp_path, common=common.replace("{evidence: {k: 7, from", "{query: {k: 7, from"))
+    assert "method query: not from neighbours" in said
+    said = faults(tmp_path, common=common.replace("from: neighbours", "from: 3"))
+    assert "from 3: known: neighbours, vectors" in said
+
+
 def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     """The graph is a step of its own, after the vectors, for rerankers too; a run is compared with what it expands."""
     parts = "parts: {dense: {encoder: tas-b}, neighbours: {neighbours: 32}}"

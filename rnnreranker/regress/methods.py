@@ -138,13 +138,14 @@ def check_labels(use: Use) -> None:
     """Nothing, when `python -m rnnreranker.labels` takes these options.
 
     Raises:
-        InputError: no such method, options that it does not have, values out of range.
+        InputError: no such method, options that it does not have, values out of range, a source that is not for it.
     """
     from rnnreranker.labels.params import LabelParams
 
     use = use_with_folders(use)
-    params = find("labeler", use.name).Params
-    rest = dict(use.params)
+    labeler = find("labeler", use.name)
+    params, rest = labeler.Params, dict(use.params)
+    labeler.needs_from(rest.pop("from", "vectors"))
     for name, value in LABEL_OPTIONS.items():
         value = rest.pop(name, value)
         if type(value) is not int or value < 1:

@@ -54,12 +54,13 @@ class ModelSteps(IndexSteps):
     def _labels(self, model: Model) -> Path:
         """The labels of a model's training queries; those of texts are shared by models that want the same."""
         assert model.labels is not None
-        source, files = self._source(model)
+        by_graph = model.labels.params.get("from") == "neighbours"
+        source, files = self._source(model, "neighbours" if by_graph else "")
         run = self.candidates(model, model.topics)
         labels, named = self.resolved(model.labels)
         made, encoder = self._place(model).with_name(f"{model.id}.parquet"), []
         if model.train.name == "query":
-            encoder = self.encoder(self.spec.index(model.index))
+            encoder = [] if by_graph else self.encoder(self.spec.index(model.index))
         else:
             judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
             made = run.with_name(f"{run.stem}{judged}.{labels.name}{_settings(labels.params)}.parquet")
@@ -88,11 +89,11 @@ class ModelSteps(IndexSteps):
         """The folder of a model: models of two specs may have one name, and are then trained on other topics."""
         return self.folder / "models" / word_of(model.topics) / model.id
 
-    def _source(self, model: Model) -> tuple[list[str], list[Path]]:
-        """Where vectors or texts come from, as words of a command, and the files of it."""
+    def _source(self, model: Model, part: str = "") -> tuple[list[str], list[Path]]:
+        """Where vectors or texts, or another part, come from, as words of a command, and the files of it."""
         if model.documents:
             return ["--documents", model.documents], []
-        name, files = self.index(self.spec.index(model.index))
+        name, files = self.index(self.spec.index(model.index), part)
         return ["--index", name], files
 
     def _start(self, model: Model) -> tuple[list[str], list[Path]]:

@@ -94,7 +94,7 @@ class Labeler(ABC):
             InputError: no such source, or not for this method.
         """
         if source not in get_args(Source):
-            raise InputError(f"from {source}: {nearest(source, get_args(Source))}")
+            raise InputError(f"from {source}: {nearest(str(source), get_args(Source))}")
         if source == "neighbours":
             raise InputError(
                 f"method {cls.name}: not from neighbours, which are for those that compare documents alone"
