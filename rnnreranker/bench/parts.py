@@ -112,6 +112,14 @@ PARTS = {
         "expanding.expanding",
         lambda sizes: (sizes.corpora[0], sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
+    "graph": Part(
+        "From a graph of neighbours",
+        "`graph_similarity` of the first N documents of a made-up collection of 20,000 with the 16 nearest of each, "
+        "beside the product X Xᵀ of their vectors and the query's; `known`: of these 16, those that are candidates. "
+        'queries "run": their inner products are those of the run; "none": they are not known.',
+        "graph_ratios.graph",
+        lambda sizes: (sizes.contexts[:1] + sizes.contexts[2:], sizes.dimension, sizes.pairs),
+    ),
     "probes": Part(
         "Ten probes",
         "`jaccard_similarity` of ten probes against one.",

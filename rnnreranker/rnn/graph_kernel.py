@@ -197,7 +197,7 @@ def _filed_under(stamp: int) -> Any:
         places = 4
         while places < 4 * widest:
             places *= 2
-        table, numbers = np.empty(places, dtype=np.int64), np.empty(places, dtype=np.int64)
+        table = np.empty(places, dtype=np.uint64)
         found, held = np.empty(widest * k, dtype=np.int64), np.empty(widest * k, dtype=np.float32)
         ends, query = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.float32)
         for c in range(len(sizes)):
@@ -205,7 +205,7 @@ def _filed_under(stamp: int) -> Any:
             n = m - 1
             if m < 2:
                 continue
-            if not named(edges, weights, rows[c], n, table, numbers, found, held, ends):
+            if not named(edges, weights, rows[c], n, table, found, held, ends):
                 problem[c] = np.nan
                 continue
             starts, last, near, values = both_ways(n, k, found, held, ends)

@@ -7,6 +7,8 @@ import numpy as np
 from rnnreranker.rnn.compiled import compiled, float_of, ones
 
 SCALE = np.float32(2.0**112)  # of a float16 whose bits stand in those of a float32
+ELEMENT = np.uint64(24)  # bits of an element's number beside a row's in one word
+LARGEST, EMPTY = np.uint64((1 << 24) - 1), np.uint64(2**64 - 1)
 MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring row numbers over the table
 
 
@@ -20,34 +22,40 @@ def _half(bits):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _place(table, numbers, row):  # type: ignore[no-untyped-def]
-    """Where a row stands in the table, or the free place where it would."""
-    size = np.uint64(len(table) - 1)
-    at = ((np.uint64(row) * MIX) >> np.uint64(32)) & size
-    while numbers[at] != 0 and table[at] != row:
-        at = (at + np.uint64(1)) & size
-    return np.int64(at)
+def _place(table, row):  # type: ignore[no-untyped-def]
+    """Where a row stands in the table, or the free place where it would; entries are row << ELEMENT | element."""
+    last = np.uint64(len(table) - 1)
+    at = ((row * MIX) >> np.uint64(40)) & last
+    while table[at] != EMPTY and table[at] >> ELEMENT != row:
+        at = (at + np.uint64(1)) & last
+    return at
 
 
 @compiled()
-def named(edges, weights, rows, n, table, numbers, found, held, ends):  # type: ignore[no-untyped-def]
+def named(edges, weights, rows, n, table, found, held, ends):  # type: ignore[no-untyped-def]
     """The elements of the context that each document's row names, and their similarities, as the row has them.
 
-    Those of element i stand from (i - 1) K to ends[i]. False where a similarity is NaN or infinite.
+    Those of element i stand from (i - 1) K to ends[i]. False where a similarity is NaN or infinite. table: a power of
+    two of places, more than twice n.
     """
     k = edges.shape[1]
-    numbers[:] = 0
+    table[:] = EMPTY
     for i in range(1, n + 1):
-        at = _place(table, numbers, rows[i - 1])
-        if numbers[at] == 0:
-            table[at], numbers[at] = rows[i - 1], i
-    sound = True
+        row = np.uint64(rows[i - 1])
+        at = _place(table, row)
+        if table[at] == EMPTY:
+            table[at] = row << ELEMENT | np.uint64(i)
+    sound, end = True, 0
     for i in range(1, n + 1):
         row, end = rows[i - 1], (i - 1) * k
+        near, similar = edges[row], weights[row]
         for t in range(k):
-            j = numbers[_place(table, numbers, np.int64(edges[row, t]))]
-            if j != 0 and j != i:
-                found[end], held[end] = j, _half(weights[row, t])
+            entry = table[_place(table, np.uint64(near[t]))]
+            if entry == EMPTY:
+                continue
+            j = np.int64(entry & LARGEST)
+            if j != i:
+                found[end], held[end] = j, _half(similar[t])
                 sound &= not np.isnan(held[end])
                 end += 1
         ends[i] = end
