@@ -67,6 +67,16 @@ def float_of(typingctx: Any, word: Any) -> Any:
 
 
 @intrinsic
+def int_of(typingctx: Any, value: Any) -> Any:
+    """The int32 that has the bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(numba.types.int32))
+
+    return numba.types.int32(value), generate
+
+
+@intrinsic
 def sixteen(typingctx: Any, row: Any, start: Any, floor: Any) -> Any:
     """Which of row[start : start + 16], contiguous float32, are at least `floor`: a bit each, the first the lowest."""
 

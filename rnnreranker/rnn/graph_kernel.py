@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
+from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones
 from rnnreranker.rnn.graph_pairs import both_ways, dealt, named, with_query
 from rnnreranker.rnn.kernel import clipped, jaccard_of, weighed
 from rnnreranker.rnn.neighbours import extended, reciprocal
-from rnnreranker.rnn.selection import RANKED, ordered
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
@@ -64,28 +63,26 @@ def _read_only(matrix: np.ndarray) -> np.ndarray:
 
 
 @compiled()
-def _highest(values, first, last, count, held, order):  # type: ignore[no-untyped-def]
-    """Set order[:count] to the places in first..last of the highest values, from the highest, equal ones as they stand.
+def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
+    """Set keys[:count] to those of the highest of values[first:last], from the highest, equal ones as they stand.
 
-    held: at least RANKED float32 to work with; order: at least RANKED and `count`.
+    A key has the value, as an integer of the same order, above the number of places to the end.
     """
-    if last - first <= RANKED:
-        for e in range(first, last):
-            held[e - first] = values[e]
-        ordered(held, last - first, order)
-        for e in range(count):
-            order[e] += first
-        return
     n = 0
     for e in range(first, last):
-        if n == count and (n == 0 or values[e] <= values[order[n - 1]]):
-            continue
-        n += n < count
+        word = np.int64(int_of(values[e]))
+        word ^= (word >> 31) & 0x7FFFFFFF
+        key = word << 32 | (last - e)
+        if n == count:
+            if n == 0 or key < keys[n - 1]:
+                continue
+        else:
+            n += 1
         at = n - 1
-        while at > 0 and values[order[at - 1]] < values[e]:
-            order[at] = order[at - 1]
+        while at > 0 and keys[at - 1] < key:
+            keys[at] = keys[at - 1]
             at -= 1
-        order[at] = e
+        keys[at] = key
 
 
 @compiled()
@@ -99,10 +96,12 @@ def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     stop, short_stop = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     others = max(length, top) - 1
-    held, order = np.empty(RANKED, dtype=np.float32), np.empty(max(others, RANKED), dtype=np.int64)
+    keys, order = np.empty(others + 1, dtype=np.int64), np.empty(others + 1, dtype=np.int64)
     for i in range(m):
         n = min(last[i] - starts[i], others)
-        _highest(values, starts[i], last[i], n, held, order)
+        _highest(values, starts[i], last[i], n, keys)
+        for e in range(n):
+            order[e] = last[i] - (keys[e] & 0xFFFFFFFF)
         lists[i, 0], listed[i, 0] = i, np.inf
         for e in range(1, length):
             if e <= n:
@@ -198,7 +197,7 @@ def _filed_under(stamp: int) -> Any:
         while places < 4 * widest:
             places *= 2
         table = np.empty(places, dtype=np.uint64)
-        found, held = np.empty(widest * k, dtype=np.int64), np.empty(widest * k, dtype=np.float32)
+        found, held = np.empty(widest * k + 1, dtype=np.int64), np.empty(widest * k + 1, dtype=np.float32)
         ends, query = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.float32)
         for c in range(len(sizes)):
             m = sizes[c]

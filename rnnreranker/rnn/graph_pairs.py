@@ -36,7 +36,7 @@ def named(edges, weights, rows, n, table, found, held, ends):  # type: ignore[no
     """The elements of the context that each document's row names, and their similarities, as the row has them.
 
     Those of element i stand from (i - 1) K to ends[i]. False where a similarity is NaN or infinite. table: a power of
-    two of places, more than twice n.
+    two of places, more than twice n; found, held: n K + 1.
     """
     k = edges.shape[1]
     table[:] = EMPTY
@@ -51,13 +51,11 @@ def named(edges, weights, rows, n, table, found, held, ends):  # type: ignore[no
         near, similar = edges[row], weights[row]
         for t in range(k):
             entry = table[_place(table, np.uint64(near[t]))]
-            if entry == EMPTY:
-                continue
             j = np.int64(entry & LARGEST)
-            if j != i:
-                found[end], held[end] = j, _half(similar[t])
-                sound &= not np.isnan(held[end])
-                end += 1
+            hit = (entry != EMPTY) & (j != i)
+            found[end], held[end] = j, _half(similar[t])  # kept if it belongs: no branch that cannot be foreseen
+            sound &= not (hit & np.isnan(held[end]))
+            end += hit
         ends[i] = end
     return sound
 
