@@ -99,7 +99,7 @@ def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
         RnnReranker(vectors, PARAMS, queries="none")
     with pytest.raises(InputError, match="device='cpu': from a graph, rnn computes on the processor"):
         RnnReranker(graph, PARAMS, device="cpu")
-    with pytest.raises(InputError, match="scale=none.*without query vectors"):
+    with pytest.raises(InputError, match=r"scale=none.*without query vectors"):
         RnnReranker(graph, RnnParams.preset("tas-b"))
     with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: other\)"):
         RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": {"d00": 2.0, "other": 1.0}}))
@@ -156,6 +156,6 @@ def test_encoded_queries_need_the_vectors_of_the_graph(index: Path, run: Run, tm
     (other / "vectors.npy").unlink()
     (other / "impacts").mkdir()
     words = ["--index", str(other), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    with pytest.raises(InputError, match="--queries encoded: .* has no vectors that its graph was made from"):
+    with pytest.raises(InputError, match=r"--queries encoded: .* has no vectors that its graph was made from"):
         search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours", "--queries", "encoded"])
     assert search([*words, "--output", str(tmp_path / "out.txt"), "--from", "neighbours"]) == 0

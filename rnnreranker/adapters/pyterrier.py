@@ -49,8 +49,8 @@ class RnnTransformer:
             frame: columns qid, docno, score and, without a graph, query_vec (d,) and doc_vec (d,); others are kept.
 
         Raises:
-            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query or is not
-                in the graph, vectors are of different lengths or not finite.
+            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query or is
+                not in the graph, vectors are of different lengths or not finite.
         """
         needed = NEEDED if self.graph is None else RESULTS
         lost = [name for name in needed if name not in frame.columns]

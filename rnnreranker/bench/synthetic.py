@@ -44,8 +44,8 @@ def documents(first: int, count: int, collection: int, dimension: int, seed: int
 def collection(documents: int, queries: int, dimension: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors of documents and of queries, (documents, dimension) and (queries, dimension) float32.
 
-    Documents are of topics of 200 on average, within themes of ten topics; a query is of the topic of a document. Of the
-    16 nearest of a document among the first 60 of such a query 4 to 8 are candidates too, as in real collections.
+    Documents are of topics of 200 on average, within themes of ten topics; a query is of the topic of a document. Of
+    the 16 nearest of a document among the first 60 of such a query 4 to 8 are candidates too, as in real collections.
     """
     rng = np.random.default_rng((seed, documents, queries, dimension))
     topics = max(1, documents // 200)
