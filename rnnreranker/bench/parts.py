@@ -147,6 +147,12 @@ PARTS = {
         "file_to_file.files",
         lambda sizes: (sizes.files, sizes.dimension),
     ),
+    "graph-files": Part(
+        "From file to file by a graph",
+        "The same for 60 candidates, from a graph of the 16 nearest and the scores of the run, beside vectors.",
+        "file_to_file.graph_files",
+        lambda sizes: (sizes.files, sizes.dimension),
+    ),
     "slope": Part(
         "Cost against N",
         "The last row is the slope of the line through the logarithms: 1 is linear in N, 2 quadratic.",
