@@ -90,6 +90,10 @@ def _contexts(sizes: Sizes) -> tuple[Any, ...]:
     return sizes.contexts, sizes.dimension, sizes.pairs
 
 
+def _graph(sizes: Sizes) -> tuple[Any, ...]:
+    return (sizes.contexts[0], sizes.contexts[-1]), sizes.corpora[0], sizes.dimension, sizes.pairs
+
+
 PARTS = {
     "kernel": Part(
         "The kernel beside its Gram product",
@@ -114,11 +118,17 @@ PARTS = {
     ),
     "graph": Part(
         "From a graph of neighbours",
-        "`graph_similarity` of the first N documents of a made-up collection of 20,000 with the 16 nearest of each, "
+        "`graph_similarity` of the first N documents of a made-up collection with the 16 nearest of each, "
         "beside the product X Xᵀ of their vectors and the query's; `known`: of these 16, those that are candidates. "
         'queries "run": their inner products are those of the run; "none": they are not known.',
         "graph_ratios.graph",
-        lambda sizes: (sizes.contexts[:1] + sizes.contexts[2:], sizes.dimension, sizes.pairs),
+        _graph,
+    ),
+    "graph-threads": Part(
+        "Threads, from a graph",
+        "Two threads against one, by elapsed time.",
+        "graph_ratios.threads",
+        _graph,
     ),
     "probes": Part(
         "Ten probes",
