@@ -55,6 +55,8 @@ def collection(documents: int, queries: int, dimension: int, seed: int = 0) -> t
     )
     own = rng.integers(topics, size=documents)
     vectors = centres[own] + 1.5 * rng.standard_normal((documents, dimension), dtype=np.float32)
-    asked = centres[rng.integers(topics, size=queries)] + 1.5 * rng.standard_normal((queries, dimension), dtype=np.float32)
+    asked = centres[rng.integers(topics, size=queries)] + 1.5 * rng.standard_normal(
+        (queries, dimension), dtype=np.float32
+    )
     found = [made / np.linalg.norm(made, axis=1, keepdims=True) for made in (vectors, asked)]
     return found[0], found[1]
