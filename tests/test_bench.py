@@ -69,6 +69,16 @@ CELLS = {
         *JUDGED,
     ],
     "encoding": ["model", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s", *RATIO, *JUDGED],
+    "graph": [
+        *("N", "d", "documents", "K", "known", "queries", "gram_us", "graph_us"),
+        *RATIO,
+        *JUDGED,
+    ],
+    "graph-threads": ["N", "d", "one_us", "two_us", *RATIO],
+    "graph-files": [
+        *("from", "queries", "depth", "context", "read_s", "rerank_s", "write_s", "total_s", "processor_s"),
+        *JUDGED,
+    ],
     "graph-size": [
         *("documents", "d", "K", "threads", "search", "make_s", "recall", "graph_MB", "resident_MB"),
         *("open_ms", "candidates", "cold_us", "warm_us"),
@@ -104,6 +114,9 @@ ROWS = {
     "files": 2,
     "slope": 4,
     "corpus": 2,
+    "graph": 4,
+    "graph-threads": 2,
+    "graph-files": 2,
     "graph-size": 2,
     "labels": 2,
     "gather": 2,

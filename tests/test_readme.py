@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rnnreranker
 from rnnreranker import Run
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.index.__main__ import main as index
@@ -39,6 +40,15 @@ def blocks(language: str) -> list[str]:
     return [block for name, block in found if name == language]
 
 
+def results(output: str) -> list[int]:
+    """The exit codes of the commands in the block that makes this index."""
+    (block,) = [block for block in blocks("bash") if output in block]
+    lines = block.replace("\\\n", "").splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("python -m rnn")]
+    mains = {"rnnreranker.index": index, "rnnreranker.search": search}
+    return [mains[words[2]](words[3:]) for words in commands]
+
+
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
@@ -52,14 +62,22 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.model
 def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(own_data)
-    (block,) = [block for block in blocks("bash") if "--documents corpus.jsonl" in block]
-    commands = [shlex.split(line, comments=True) for line in block.splitlines() if line.startswith("python -m rnn")]
-    mains = {"rnnreranker.index": index, "rnnreranker.search": search}
-    assert [mains[words[2]](words[3:]) for words in commands] == [0, 0, 0]
+    assert results("--output my-index") == [0, 0, 0]
     run = Run.read("run.txt")
     assert set(run.ranked("q1")[:3]) == {"d1", "d2", "d5"}
     assert set(run.ranked("q2")[:2]) == {"d3", "d4"}
     assert "nDCG@10" in capsys.readouterr().out
+
+
+@pytest.mark.jvm
+def test_from_a_graph(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_data)
+    assert results("--output graph-index") == [0, 0]
+    first_stage = ["--retriever", "bm25", "--rerank", "none", "--output", "bm25.txt"]
+    assert search(["--index", "graph-index", "--topics", "queries.tsv", *first_stage]) == 0
+    (line,) = re.findall(r"^`(RnnReranker\(open_neighbours.*?)`", README, re.MULTILINE)
+    found = eval(line, {name: getattr(rnnreranker, name) for name in ("RnnReranker", "Run", "open_neighbours")})
+    assert {qid: found.ranked(qid) for qid in found} == {qid: Run.read("from-graph.txt").ranked(qid) for qid in found}
 
 
 @pytest.mark.model

@@ -15,6 +15,8 @@ import numpy as np
 
 from rnnreranker.bench.summaries import judged, quartiles
 from rnnreranker.bench.synthetic import contexts
+from rnnreranker.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.neighbours.description import EDGES, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.rerank import RnnReranker
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
@@ -23,6 +25,7 @@ from rnnreranker.vectors import QueryVectors, open_vectors
 DOCUMENTS = 20_000
 QUERIES = 6980
 BOUNDS = {(60, 60): 3.0, (1000, 60): 12.0, (1000, 1000): 110.0}  # depth, context: seconds of 6,980 queries, d = 768
+GRAPH_BOUND, K = 0.6, 16  # seconds from a graph of so many neighbours, depth and context 60
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ class FileToFile:
     processor: float
 
 
-def file_to_file(queries: int, depth: int, context: int, dimension: int, threads: int, times: int = 3) -> FileToFile:
+def file_to_file(
+    queries: int, depth: int, context: int, dimension: int, threads: int, times: int = 3, source: str = "vectors"
+) -> FileToFile:
     """The time that a run of `queries` x `depth` takes, each query's candidates drawn from 20,000 clustered documents.
 
     Args:
@@ -52,6 +57,7 @@ def file_to_file(queries: int, depth: int, context: int, dimension: int, threads
         dimension: of the vectors, float32, in the page cache.
         threads: of the kernel; with 1 the whole process keeps to one core, where the system can do that.
         times: how often it is measured, after a short run that is not counted.
+        source: "vectors", or "neighbours" for a graph of 16 and the scores of the run, in the page cache too.
     """
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
@@ -66,7 +72,11 @@ def file_to_file(queries: int, depth: int, context: int, dimension: int, threads
         run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows, scores)
         run.write(folder / "before.txt")
 
-        reranker = RnnReranker(open_vectors(folder / "vectors.npy"), RnnParams(context=context), threads=threads)
+        params = RnnParams(context=context)
+        if source == "vectors":
+            reranker = RnnReranker(open_vectors(folder / "vectors.npy"), params, threads=threads)
+        else:
+            reranker = RnnReranker(_graph(folder, docids), params, queries="run", threads=threads)
         with _kept_to(threads):
             few = min(10, queries)
             reranker.rerank(run.of_queries(range(few)), vectors)
@@ -83,6 +93,33 @@ def file_to_file(queries: int, depth: int, context: int, dimension: int, threads
                 spent.append([*np.diff(clock).tolist(), time.process_time() - used])
     read, rerank, write, used = (quartiles(step)[1] for step in zip(*spent, strict=True))
     return FileToFile(queries, depth, context, dimension, threads, read, rerank, write, used)
+
+
+def _graph(folder: Path, docids: np.ndarray) -> NeighbourGraph:
+    """A graph of the collection in whose rows neighbours are drawn as candidates are."""
+    rng, graph = np.random.default_rng(2), folder / "neighbours"
+    graph.mkdir()
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    edges = rng.integers(len(docids), size=(len(docids), K), dtype=np.uint32)
+    edges.tofile(graph / EDGES)
+    rng.random((len(docids), K)).astype(np.float16).tofile(graph / WEIGHTS)
+    write_description(graph, len(docids), K, Origin(docids=docids_mark(docids.tolist())))
+    return open_neighbours(graph)
+
+
+def graph_files(settings: Sequence[tuple[int, int, int]], dimension: int) -> list[dict[str, Any]]:
+    """As `files`, for the first of the settings, from a graph beside vectors."""
+    queries, depth, context = settings[0]
+    rows = []
+    for source in ("vectors", "neighbours"):
+        found = file_to_file(queries, depth, context, dimension, 1, source=source)
+        row: dict[str, Any] = {"from": source, "queries": queries, "depth": depth, "context": context}
+        row |= {"read_s": found.read, "rerank_s": found.rerank, "write_s": found.write}
+        row["total_s"] = found.read + found.rerank + found.write
+        row["processor_s"] = found.processor
+        bounded = source == "neighbours" and (queries, depth) == (QUERIES, 60)
+        rows.append(judged(row, "total_s", GRAPH_BOUND if bounded else None))
+    return rows
 
 
 def files(settings: Sequence[tuple[int, int, int]], dimension: int) -> list[dict[str, Any]]:

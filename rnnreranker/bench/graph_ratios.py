@@ -16,7 +16,7 @@ from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.graph_similarity import graph_similarity
 
-DOCUMENTS, K = 20_000, 16
+K = 16
 ELEMENTS = 16_000  # candidates of a batch
 BOUNDS = {60: 0.5, 1000: 0.1}  # N: times the Gram product
 
@@ -36,14 +36,14 @@ class Batch(NamedTuple):
         return float(np.mean([np.isin(self.edges[rows], rows).sum() / len(rows) for rows in self.rows]))
 
 
-def batch(candidates: int, dimension: int) -> Batch:
-    """A batch of so many candidates a query."""
-    documents, queries = collection(DOCUMENTS, max(1, ELEMENTS // candidates), dimension)
+def batch(candidates: int, dimension: int, size: int) -> Batch:
+    """A batch of so many candidates a query, of a collection of so many documents."""
+    documents, queries = collection(size, max(1, min(256, ELEMENTS // candidates)), dimension)
     rows, products = _nearest(documents, queries, candidates)
     wanted = np.unique(rows)
     near, similar = _nearest(documents, documents[wanted], K + 1)  # a document is the nearest to itself
-    edges = np.repeat(np.arange(DOCUMENTS, dtype=np.uint32)[:, None], K, axis=1)
-    weights = np.zeros((DOCUMENTS, K), dtype=np.float16)
+    edges = np.repeat(np.arange(size, dtype=np.uint32)[:, None], K, axis=1)
+    weights = np.zeros((size, K), dtype=np.float16)
     edges[wanted], weights[wanted] = near[:, 1:], similar[:, 1:]
     vectors = np.concatenate([queries[:, None], documents[rows]], axis=1)
     return Batch(edges, weights, rows, products, vectors)
@@ -58,23 +58,23 @@ def _nearest(documents: np.ndarray, queries: np.ndarray, count: int) -> tuple[np
     return rows.astype(np.int64), products.astype(np.float32)
 
 
-def graph(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+def graph(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
     """The default from a graph, with and without inner products of the query, against the Gram product; one thread."""
     rows = []
     for n in sizes:
-        made = batch(n, dimension)
+        made = batch(n, dimension, documents)
         for queries in ("run", "none"):
             found = a_query((gram(made.vectors), _similarity(made, queries)), len(made.rows), pairs)
-            row = {"N": n, "d": dimension, "K": K, "known": made.known, "queries": queries}
+            row = {"N": n, "d": dimension, "documents": documents, "K": K, "known": made.known, "queries": queries}
             rows.append(judged(row | cells(found, "gram_us", "graph_us"), "ratio", BOUNDS.get(n)))
     return rows
 
 
-def threads(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
+def threads(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
     """Two threads against one, by elapsed time."""
     rows = []
     for n in sizes:
-        made = batch(n, dimension)
+        made = batch(n, dimension, documents)
         works = [_similarity(made, "run", count) for count in (1, 2)]
         with one_blas_thread():
             found = a_query(works, len(made.rows), pairs, time.perf_counter)

@@ -90,6 +90,10 @@ def _contexts(sizes: Sizes) -> tuple[Any, ...]:
     return sizes.contexts, sizes.dimension, sizes.pairs
 
 
+def _graph(sizes: Sizes) -> tuple[Any, ...]:
+    return (sizes.contexts[0], sizes.contexts[-1]), sizes.corpora[0], sizes.dimension, sizes.pairs
+
+
 PARTS = {
     "kernel": Part(
         "The kernel beside its Gram product",
@@ -114,11 +118,17 @@ PARTS = {
     ),
     "graph": Part(
         "From a graph of neighbours",
-        "`graph_similarity` of the first N documents of a made-up collection of 20,000 with the 16 nearest of each, "
+        "`graph_similarity` of the first N documents of a made-up collection with the 16 nearest of each, "
         "beside the product X Xᵀ of their vectors and the query's; `known`: of these 16, those that are candidates. "
         'queries "run": their inner products are those of the run; "none": they are not known.',
         "graph_ratios.graph",
-        lambda sizes: (sizes.contexts[:1] + sizes.contexts[2:], sizes.dimension, sizes.pairs),
+        _graph,
+    ),
+    "graph-threads": Part(
+        "Threads, from a graph",
+        "Two threads against one, by elapsed time.",
+        "graph_ratios.threads",
+        _graph,
     ),
     "probes": Part(
         "Ten probes",
@@ -145,6 +155,12 @@ PARTS = {
         "Elapsed seconds to read a run in TREC format, rerank the first candidates of every query with float32 vectors "
         "in memory, and write it; one core. Then the processor seconds of all three.",
         "file_to_file.files",
+        lambda sizes: (sizes.files, sizes.dimension),
+    ),
+    "graph-files": Part(
+        "From file to file by a graph",
+        "The same for 60 candidates, from a graph of the 16 nearest and the scores of the run, beside vectors.",
+        "file_to_file.graph_files",
         lambda sizes: (sizes.files, sizes.dimension),
     ),
     "slope": Part(

@@ -44,7 +44,7 @@ def documents(first: int, count: int, collection: int, dimension: int, seed: int
 def collection(documents: int, queries: int, dimension: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors of documents and of queries, (documents, dimension) and (queries, dimension) float32.
 
-    Documents are of topics of 200 on average, within themes of ten topics; a query is of the topic of a document. Of
+    Documents are of topics of 200 on average, within themes of ten topics; a query is of a topic. Of
     the 16 nearest of a document among the first 60 of such a query 4 to 8 are candidates too, as in real collections.
     """
     rng = np.random.default_rng((seed, documents, queries, dimension))
@@ -55,6 +55,8 @@ def collection(documents: int, queries: int, dimension: int, seed: int = 0) -> t
     )
     own = rng.integers(topics, size=documents)
     vectors = centres[own] + 1.5 * rng.standard_normal((documents, dimension), dtype=np.float32)
-    asked = centres[own[:queries]] + 1.5 * rng.standard_normal((queries, dimension), dtype=np.float32)
+    asked = centres[rng.integers(topics, size=queries)] + 1.5 * rng.standard_normal(
+        (queries, dimension), dtype=np.float32
+    )
     found = [made / np.linalg.norm(made, axis=1, keepdims=True) for made in (vectors, asked)]
     return found[0], found[1]

@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from rnnreranker.errors import InputError
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score
+
+Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class Candidate:
     """A candidate with both ranks (from 1) and its score s*, the sum of its amounts.
 
     element: its number in the context, from 1. run_score: of the first stage, None where it gave none. similarity:
-    inner product with the query. by_similarity: the rank, from 1, that it alone would give. values, amounts: of the
-    neighbourhood's parts, amount = weight * value. reciprocal: the probes that it is a reciprocal neighbour of.
-    extended: those whose set it belongs to only by the extension. shared: what it has in common with each probe, the
-    largest amount first.
+    inner product with the query, None where it is not known. by_similarity: the rank, from 1, that it alone would give.
+    values, amounts: of the neighbourhood's parts, amount = weight * value. reciprocal: the probes that it is a
+    reciprocal neighbour of. extended: those whose set it belongs to only by the extension. shared: what it has in
+    common with each probe, the largest amount first.
     """
 
     element: int
@@ -62,8 +63,8 @@ class Candidate:
     before: int
     after: int
     run_score: float | None
-    similarity: float
-    by_similarity: int
+    similarity: float | None
+    by_similarity: int | None
     values: tuple[float, ...]
     amounts: tuple[float, ...]
     score: float
@@ -82,6 +83,23 @@ class Candidate:
         return self.before - self.after
 
 
+@dataclass(frozen=True)
+class Known:
+    """What a graph of the collection told of a context of N candidates.
+
+    k: neighbours of a document in it. pairs: of candidates that are known, of all `of`; the others count as `lowest`.
+    query: where similarities to the query come from: "vectors", "run", its scores, or "dealt", those of the first
+    candidate. dealt: how many of these there are.
+    """
+
+    k: int
+    pairs: int
+    of: int
+    lowest: float
+    query: Literal["vectors", "run", "dealt"]
+    dealt: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
     """A query's context and every step of its scores.
@@ -89,6 +107,7 @@ class Neighbourhood:
     candidates: in their new order. parts: of every score, those whose weight is not 0. probes: the elements whose
     neighbours are compared with a candidate's, the query first. steps: all intermediate results, element 0 = query,
     element i = candidate i of those given. reciprocal: m sets, before the extension; steps.sets holds them after it.
+    known: what a graph told; None where similarities are those of vectors.
     """
 
     params: RnnParams
@@ -97,6 +116,7 @@ class Neighbourhood:
     probes: tuple[int, ...]
     steps: reference.Steps
     reciprocal: list[set[int]]
+    known: Known | None = None
 
     def docid(self, element: int) -> str:
         """The docid of an element of the context, which must not be the query."""
@@ -113,61 +133,25 @@ class Neighbourhood:
         ]
 
 
-def neighbourhood(
-    query: np.ndarray,
-    candidates: np.ndarray,
-    docids: Sequence[str],
-    params: RnnParams,
-    *,
-    base: Sequence[float] | np.ndarray | None = None,
-    before: Sequence[int] | None = None,
-    after: Sequence[int] | None = None,
-) -> Neighbourhood:
-    """The context of one query taken apart; its scores are those of `rnn_similarity`, in float64.
-
-    Args:
-        query: (d,) float32.
-        candidates: (N, d) float32, N >= 1, all of which take part, in the order of the first stage; `params.context`
-            is not applied here.
-        docids: N distinct names of the candidates.
-        params: the parameters of the reranker.
-        base: N scores of the first stage, 0 where they tell nothing (None = it ranks by the inner products, in any
-            order of the candidates).
-        before: N ranks from 1 before reranking (None = the order given).
-        after: N ranks after it (None = by s* descending, ties by docid).
-
-    Raises:
-        InputError: no candidates, vectors of other dimensions, as many docids or ranks as candidates are not given,
-            NaN or infinite vectors or scores.
-    """
-    query, candidates = np.asarray(query, dtype=np.float32), np.asarray(candidates, dtype=np.float32)
-    if query.ndim != 1 or candidates.ndim != 2 or not len(candidates) or candidates.shape[1] != len(query):
-        raise InputError(
-            f"query has shape {query.shape} and candidates {candidates.shape}: expected (d,) and (N, d), N >= 1"
-        )
-    for name, values in (("docids", docids), ("base", base), ("before", before), ("after", after)):
-        if values is not None and len(values) != len(candidates):
-            raise InputError(f"{name} has {len(values)} entries for {len(candidates)} candidates: expected as many")
-    if not (np.isfinite(query).all() and np.isfinite(candidates).all()):
-        raise InputError("NaN or infinite values in a vector; build the index, or encode the queries, again")
-    if base is not None and not np.isfinite(base).all():
-        raise InputError("NaN or infinite scores in base; expected those of the first stage")
-    return _taken_apart(np.vstack([query[None], candidates]), list(docids), params, base, before, after)
-
-
-def _taken_apart(
-    vectors: np.ndarray,
+def taken_apart(
+    done: reference.Steps,
     docids: list[str],
     params: RnnParams,
-    base: Sequence[float] | np.ndarray | None,
+    base: Values,
     before: Sequence[int] | None,
     after: Sequence[int] | None,
+    known: Known | None = None,
 ) -> Neighbourhood:
-    done = reference.steps(vectors, params)
+    """A context of N candidates taken apart; docids, base, before and after as in `contexts.neighbourhood`.
+
+    done: its steps, of vectors or of what a graph knows; params: where inner products with the query are not known,
+    those `without_query`; known: what the graph told.
+    """
     made = reference.parts(done, params, base)
     reciprocal = reference.reciprocal_sets(done.lists)
     parts, values = _parts(made, params)
-    similar = _ranks(done.raw[0, 1:], docids)
+    products = None if known is not None and known.query == "dealt" else done.raw[0, 1:]
+    similar = None if products is None else _ranks(products, docids)
     first = before if before is not None else range(1, len(docids) + 1)
     last = after if after is not None else _ranks(made.scores, docids)
     found = [
@@ -177,8 +161,8 @@ def _taken_apart(
             before=int(first[i]),
             after=int(last[i]),
             run_score=None if base is None else float(base[i]),
-            similarity=float(done.raw[0, i + 1]),
-            by_similarity=int(similar[i]),
+            similarity=None if products is None else float(products[i]),
+            by_similarity=None if similar is None else int(similar[i]),
             values=tuple(float(row[i]) for row in values),
             amounts=tuple(part.weight * float(row[i]) for part, row in zip(parts, values, strict=True)),
             score=float(made.scores[i]),
@@ -189,7 +173,7 @@ def _taken_apart(
         for i, docid in enumerate(docids)
     ]
     ordered = tuple(sorted(found, key=lambda c: c.after))
-    return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal)
+    return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
 def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[Part, ...], list[np.ndarray]]:

@@ -114,14 +114,21 @@ def explanation(
         widest=max(max(sum(map(abs, c.amounts)) for c in candidates), 1e-12),
         accounts=[account(found, candidate, shown) for candidate in moved],
         move_label=move_label,
+        known=found.known,
+        nearest=found.docid(1),
         by_similarity=_in_order_of_similarity(found),
     )
 
 
 def _in_order_of_similarity(found: Neighbourhood) -> bool:
-    """Whether the candidates came in the order of their similarity to the query, as dense retrieval gives them."""
+    """Whether the candidates came in the order of their similarity to the query, as dense retrieval gives them.
+
+    Where similarities to the query are not known, no order contradicts them.
+    """
     came = sorted(found.candidates, key=lambda candidate: candidate.before)
-    similarities = [candidate.similarity for candidate in came]
+    similarities = [candidate.similarity for candidate in came if candidate.similarity is not None]
+    if not similarities:
+        return True
     spread = max(similarities) - min(similarities)
     return all(later <= one + 1e-4 * spread for one, later in itertools.pairwise(similarities))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MEASURE, RECALL = "nDCG@10", "R@100"
 DEFAULT, BEFORE = "rnn", "rnn-vectors"  # the default, and the one before it
+GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
 
 
 class Collection(NamedTuple):
@@ -39,14 +40,18 @@ class Stage(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a table looks for; conditions that a spec does not have leave no cell."""
+    """What a table looks for; conditions that a spec does not have leave no cell.
+
+    shown: the methods that are compared first, which every collection has over every first stage.
+    """
 
     collections: tuple[Collection, ...]
     stages: tuple[Stage, ...]
     methods: tuple[str, ...]
+    shown: tuple[str, ...] = (BEFORE, DEFAULT)
 
 
-METHODS = {  # end of a condition's id → what it is
+_FIRST = {  # end of a condition's id → what it is
     DEFAULT: "rNN, the default",
     BEFORE: "rNN, the default before (vectors alone)",
     "rnn-tas-b": "rNN, published for TAS-B, raw scores",
@@ -55,6 +60,17 @@ METHODS = {  # end of a condition's id → what it is
     "prf": "PRF that searches again",
     "expand-rnn": "neighbours join, then rNN",
 }
+_RIVALS = {  # that read the graph
+    ALONE: "rNN from the graph, no query encoded",
+    "lexboost": "LexBoost, no query encoded",
+    GRAPH: "rNN from the graph",
+    "expand": "neighbours join",
+    "expand-rnn": _FIRST["expand-rnn"],
+    "gar": "GAR",
+    "ladr": "LADR, proactive",
+    "ladr-adaptive": "LADR, adaptive",
+}
+METHODS = _FIRST | _RIVALS
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
     Collection("scifact", "scifact", "SciFact"),
@@ -68,19 +84,16 @@ _RUNS = (
     Collection("dl19-dl20-runs", "dl19-runs", "DL 2019"),
     Collection("dl19-dl20-runs", "dl20-runs", "DL 2020"),
 )
+_STAGES = (
+    Stage("dense", "dense"),
+    Stage("bm25", "BM25"),
+    Stage("hybrid", "RRF(BM25, dense)"),
+    Stage("splade", "SPLADE"),
+    Stage("splade-dense", "RRF(SPLADE, dense)"),
+    Stage("auto", "min-max(BM25, SPLADE, dense)"),
+)
 LAYOUTS = {
-    "first stages": Layout(
-        _COLLECTIONS,
-        (
-            Stage("dense", "dense"),
-            Stage("bm25", "BM25"),
-            Stage("hybrid", "RRF(BM25, dense)"),
-            Stage("splade", "SPLADE"),
-            Stage("splade-dense", "RRF(SPLADE, dense)"),
-            Stage("auto", "min-max(BM25, SPLADE, dense)"),
-        ),
-        tuple(METHODS),
-    ),
+    "first stages": Layout(_COLLECTIONS, _STAGES, tuple(_FIRST)),
     "e5": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "nq-utd", "xquad-en")),
         (
@@ -90,7 +103,14 @@ LAYOUTS = {
             Stage("splade", "SPLADE", "e5-splade"),
             Stage("e5-splade-dense", "RRF(SPLADE, dense)"),
         ),
-        tuple(METHODS),
+        tuple(_FIRST),
+    ),
+    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE)),
+    "graph rivals": Layout(
+        tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
+        (Stage("bm25", "BM25"),),
+        tuple(_RIVALS),
+        tuple(_RIVALS),
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
@@ -191,9 +211,9 @@ class Table:
 
     @property
     def complete(self) -> bool:
-        """Whether both defaults are on record over every first stage on every collection."""
-        wanted = 2 * len(self.layout.stages) * len(self.layout.collections)
-        return sum(cell.method in (DEFAULT, BEFORE) for cell in self.cells) == wanted
+        """Whether the methods shown are on record over every first stage on every collection."""
+        wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
+        return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
 
     def find(self, method: str, stage: str, collection: str) -> Cell:
         """One cell.

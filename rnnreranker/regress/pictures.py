@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.labels.plots import save_figure
-from rnnreranker.regress.first_stages import BEFORE, DEFAULT, LAYOUTS, Table, stage_table
+from rnnreranker.regress.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, Table, stage_table
 from rnnreranker.regress.study_table import picture
 from rnnreranker.study.text_arms import MODELS
 from rnnreranker.train.plots import new_figure
@@ -44,16 +44,22 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
             from rnnreranker.tune.plots import write_plots
 
             written += write_plots(docs / "tune" / "pictures", tuning.outcome["sweeps"], tuning.outcome["measure"])
-    for name in LAYOUTS:
+    for name, layout in LAYOUTS.items():
         table = stage_table(figures, name)
-        if table.with_methods(MARKS):
+        if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
             (docs / "first-stages").mkdir(exist_ok=True)
             written.append(save_figure(_forest(table), docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
 
 
 INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
-MARKS = {BEFORE: ("#c9730f", "s", "the default before: the vectors alone"), DEFAULT: ("#2f81f7", "o", "the default")}
+MARKS = {  # method → colour, shape and name of its mark
+    BEFORE: ("#c9730f", "s", "the default before: the vectors alone"),
+    DEFAULT: ("#2f81f7", "o", "the default"),
+    GRAPH: ("#1a9c86", "^", "from the graph"),
+    ALONE: ("#b65fcf", "v", "from the graph, no query encoded"),
+}
+APART = {2: 0.34, 3: 0.27}  # rows between the marks of so many methods
 
 
 def _forest(found: Table) -> Figure:
@@ -62,14 +68,18 @@ def _forest(found: Table) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     places = [one.title for one in found.layout.collections]
-    stages = found.with_methods(MARKS)
+    shown = found.layout.shown
+    stages = found.with_methods(shown)
     wide = min(3, len(stages))
     deep = -(-len(stages) // wide)
-    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + 0.27 * len(places))), layout="constrained")
+    row = 0.27 if len(shown) == 2 else 0.36
+    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + row * len(places))), layout="constrained")
     figure.patch.set_alpha(0)
     panels = figure.subplots(deep, wide, sharey=True, squeeze=False).ravel()
     for panel, stage in zip(panels, stages, strict=False):
-        for (method, (colour, shape, label)), off in zip(MARKS.items(), (-0.17, 0.17), strict=True):
+        for place, method in enumerate(shown):
+            colour, shape, label = MARKS[method]
+            off = APART[len(shown)] * (place - (len(shown) - 1) / 2)
             over = found.over(method, stage.id)
             rows = [places.index(cell.collection) + off for cell in over.cells]
             middle = [cell.difference for cell in over.cells]
@@ -96,7 +106,9 @@ def _forest(found: Table) -> Figure:
     for panel in panels[len(stages) :]:
         panel.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, labelcolor=INK, fontsize=9)
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=len(shown), frameon=False, labelcolor=INK, fontsize=9
+    )
     figure.supxlabel("difference in nDCG@10 to the first stage, 95% interval", color=INK, fontsize=9)
     return figure
 

@@ -91,8 +91,8 @@ def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore
 
     As `neighbours.neighbours` gives them; an element is the first of its own list, and fills it where it knows too few.
     """
-    lists, listed = np.empty((m, length), dtype=np.int64), np.empty((m, length), dtype=np.float32)
-    nearest = np.empty((m, top), dtype=np.int64)
+    lists, listed = np.empty((m, length), dtype=np.uint32), np.empty((m, length), dtype=np.float32)
+    nearest = np.empty((m, top), dtype=np.uint32)
     bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
     stop, short_stop = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     others = max(length, top) - 1
@@ -118,7 +118,7 @@ def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore
         else:
             short_bound[i], short_stop[i] = -np.inf, m
         for t in range(top):  # in element order
-            j, place = near[order[t - 1]] if 1 <= t <= n else i, t
+            j, place = np.int64(near[order[t - 1]]) if 1 <= t <= n else i, t
             while place > 0 and nearest[i, place - 1] > j:
                 nearest[i, place] = nearest[i, place - 1]
                 place -= 1
@@ -197,7 +197,7 @@ def _filed_under(stamp: int) -> Any:
         while places < 4 * widest:
             places *= 2
         table = np.empty(places, dtype=np.uint64)
-        found, held = np.empty(widest * k + 1, dtype=np.int64), np.empty(widest * k + 1, dtype=np.float32)
+        found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
         ends, query = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.float32)
         for c in range(len(sizes)):
             m = sizes[c]

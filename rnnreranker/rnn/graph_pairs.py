@@ -70,7 +70,7 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
     known = np.zeros((n + 1, (n + 64) // 64), dtype=np.uint64)
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
-            j = found[e]
+            j = np.int64(found[e])
             known[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
             known[j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
     starts, last = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
@@ -83,12 +83,12 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
             before[i, w] = at
             at += np.int64(ones(known[i, w]))
         last[i] = at
-    near, values = np.empty(at, dtype=np.int64), np.empty(at, dtype=np.float32)
+    near, values = np.empty(at, dtype=np.uint32), np.empty(at, dtype=np.float32)
     for e in range(at):
         values[e] = -np.inf
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
-            j, value = found[e], held[e]
+            j, value = np.int64(found[e]), held[e]
             for _ in range(2):
                 word, bit = j >> 6, np.uint64(1) << np.uint64(j & 63)
                 place = before[i, word] + np.int64(ones(known[i, word] & (bit - np.uint64(1))))

@@ -216,8 +216,7 @@ def _checked(
         raise InputError(f"edges has shape {edges.shape} and weights {weights.shape}: expected (D, K) both")
     if edges.dtype != np.uint32 or weights.dtype != np.float16:
         raise InputError(f"edges has type {edges.dtype} and weights {weights.dtype}: expected uint32 and float16")
-    if params.scale == "none" and params.normalize:
-        raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")
+    refusals.rows_of_graph(params)
     rows = refusals.integers(rows, "rows")
     if rows.ndim != 2 or not rows.shape[1]:
         raise InputError(f"rows has shape {rows.shape}: expected (B, N), at least one candidate per query")

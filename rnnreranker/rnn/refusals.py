@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.rnn.params import RnnParams
 
 
 def vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
@@ -97,3 +98,13 @@ def threads_of(threads: int | None) -> int | None:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
         raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
     return threads
+
+
+def rows_of_graph(params: RnnParams) -> None:
+    """Look that the parameters do without whole rows of similarities, which a graph does not have.
+
+    Raises:
+        InputError: they divide rows, of raw similarities.
+    """
+    if params.scale == "none" and params.normalize:
+        raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")

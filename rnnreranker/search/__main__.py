@@ -115,14 +115,13 @@ def _show(
     if args.explain is not None:
         from rnnreranker.search.explain import explain
 
-        params: Any = work.rerankers[0].params
+        reranker: Any = work.rerankers[0]
         explain(
             _explain_output(args),
             work.index,
             stages[-2],
             stages[-1],
-            work.inputs.query_vectors,
-            params,
+            reranker,
             qid=args.explain,
             text=topics[args.explain],
             source=f"{args.run or work.retrieved_by} · index {args.index}",

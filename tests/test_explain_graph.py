@@ -1,0 +1,207 @@
+"""The explanation of a query whose similarities come from a graph: its sums, its page, and what it must not show."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
+from rnnreranker.data.document import Document
+from rnnreranker.errors import InputError
+from rnnreranker.explain import graph_neighbourhood
+from rnnreranker.explain.page import explanation, summands
+from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.neighbours import NeighbourGraph
+from rnnreranker.neighbours.graph_files import write_graph
+from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.rnn import graph_reference
+from rnnreranker.rnn.graph_similarity import graph_similarity
+from rnnreranker.search.__main__ import main
+
+DOCUMENTS, K, CONTEXT = 40, 4, 15
+RNG = np.random.default_rng(5)
+VECTORS = RNG.normal(size=(DOCUMENTS, 8)).astype(np.float32)
+QUERY = RNG.normal(size=8).astype(np.float32)
+DOCIDS = [f"d{row:02d}" for row in range(DOCUMENTS)]
+SETTINGS = [
+    RnnParams(),
+    RnnParams(k=4, k_exp=1, tau=0.0, lam=0.0),
+    RnnParams(k=3, weight="binary", probes=4, rank_constant=60.0),
+    RnnParams(k=4, normalize="max"),
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of vectors with a graph of them, two topics and their vectors."""
+    folder = tmp_path_factory.mktemp("index")
+    np.save(folder / "vectors.npy", VECTORS)
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS))
+    with CorpusWriter(folder) as corpus:
+        for docid in DOCIDS:
+            corpus.add(Document(docid, f"text of {docid}"))
+    write_graph(DenseNeighbours(open_vectors(folder)), folder / "neighbours", K)
+    np.save(folder.parent / "queries.npy", np.stack([QUERY, -QUERY]))
+    (folder.parent / "queries.ids").write_text("q1\nq2\n")
+    (folder.parent / "topics.tsv").write_text("q1\triver boat\nq2\tbread oven\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graph(index: Path) -> NeighbourGraph:
+    return open_neighbours(index)
+
+
+def context() -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Candidates, their inner products with the query, and the scores of a run in another order."""
+    rows = np.random.default_rng(1).permutation(DOCUMENTS)[:CONTEXT]
+    return [DOCIDS[row] for row in rows], VECTORS[rows] @ QUERY, np.linspace(1, 0, CONTEXT) ** 2
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+def test_scores_are_those_of_loops_and_kernel(graph: NeighbourGraph, params: RnnParams, known: bool) -> None:
+    docids, products, base = context()
+    rows, query = graph.rows(docids), products if known else None
+    found = graph_neighbourhood(graph, docids, params, query=query, base=base)
+    loops = graph_reference.graph_similarity(graph.edges, graph.weights, rows, params, query, base)
+    given = None if query is None else query[None]
+    fast = graph_similarity(graph.edges, graph.weights, rows[None], params, query=given, base=base[None])[0]
+    for one in found.candidates:
+        assert one.score == pytest.approx(loops[one.element - 1], abs=1e-12)
+        assert one.score == pytest.approx(fast[one.element - 1], abs=1e-5)
+        assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
+        for part, value in zip(found.parts, one.values, strict=True):
+            if part.kind in ("jac", "near") and part.probe != one.element:
+                assert sum(line.amount for line in one.shared[part.probe]) == pytest.approx(value, abs=1e-9)
+    assert ("geo" in [part.kind for part in found.parts]) == (known and params.lam > 0)
+    assert [one.similarity is not None for one in found.candidates] == [known] * CONTEXT
+
+
+def test_what_is_known_is_counted(graph: NeighbourGraph) -> None:
+    docids, products, base = context()
+    rows = graph.rows(docids).tolist()
+    near = {(row, int(edge)) for row in rows for edge in graph.edges[row]}
+    pairs = [(i, j) for i in rows for j in rows if i < j and near & {(i, j), (j, i)}]
+    first = [j for j in rows[1:] if near & {(rows[0], j), (j, rows[0])}]
+    dealt = graph_neighbourhood(graph, docids, RnnParams(), base=base).known
+    assert dealt is not None
+    assert (dealt.k, dealt.pairs, dealt.of, dealt.query) == (K, len(pairs), CONTEXT * (CONTEXT - 1) // 2, "dealt")
+    assert dealt.dealt == len(first) > 0
+    weights = [
+        max(float(graph.weights[i][graph.edges[i] == j].max(initial=-9)) for i, j in (p, p[::-1])) for p in pairs
+    ]
+    assert dealt.lowest == pytest.approx(min(weights))
+    with_query = graph_neighbourhood(graph, docids, RnnParams(), query=products, of_run=True).known
+    assert with_query is not None
+    assert (with_query.query, with_query.dealt) == ("run", 0)
+    assert with_query.lowest == pytest.approx(min(*weights, *products.tolist()))
+
+
+def test_links_are_of_pairs_that_the_graph_names(graph: NeighbourGraph) -> None:
+    docids, _, base = context()
+    rows = graph.rows(docids).tolist()
+    found = graph_neighbourhood(graph, docids, RnnParams(), base=base)
+    between = [(i, j) for i, j, _ in found.links() if i]
+    assert between
+    for i, j in between:
+        one, other = rows[i - 1], rows[j - 1]
+        assert other in graph.edges[one] or one in graph.edges[other]
+
+
+def test_a_first_candidate_without_neighbours_leaves_the_query_without(graph: NeighbourGraph) -> None:
+    first = 0
+    far = [row for row in range(1, DOCUMENTS) if row not in graph.edges[first] and first not in graph.edges[row]][:5]
+    docids = [DOCIDS[row] for row in (first, *far)]
+    found = graph_neighbourhood(graph, docids, RnnParams(), base=[6, 5, 4, 3, 2, 1])
+    assert found.known is not None
+    assert found.known.dealt == 0
+    assert found.reciprocal[0] <= {0}
+    page = explanation(found, qid="q", query="text", texts={})
+    assert "whose similarities would stand for the query's: it has no neighbours" in page
+    assert "The query has no reciprocal neighbours among them" in page
+    assert "nan" not in page
+    alone = graph_neighbourhood(graph, docids[:1], RnnParams(), base=[1.0])
+    assert explanation(alone, qid="q", query="text", texts={}).count('<tr id="r') == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"docids": ["d01", "other"]}, "docids: other; expected one or more, all of them in"),
+        ({"docids": []}, "docids: none; expected one or more"),
+        ({"base": None}, "neither query nor base"),
+        ({"base": [1.0]}, "base has 1 entries for 2 candidates"),
+        ({"query": [1.0, float("nan")]}, "NaN or infinite scores in query"),
+        ({"params": RnnParams.preset("tas-b")}, "scale=none.*without query vectors"),
+        ({"params": RnnParams(scale="none", normalize="max"), "query": [1.0, 0.5]}, "no whole rows to divide"),
+    ],
+)
+def test_what_cannot_be_explained(graph: NeighbourGraph, change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"docids": ["d01", "d02"], "params": RnnParams(), "base": [2.0, 1.0], **change}
+    with pytest.raises(InputError, match=message):
+        graph_neighbourhood(graph, given.pop("docids"), given.pop("params"), **given)
+
+
+def run_of(index: Path) -> Run:
+    products = VECTORS.astype(np.float64) @ QUERY
+    order = np.argsort(-products)[: CONTEXT + 5]
+    return Run.from_dict(
+        {
+            "q1": {DOCIDS[row]: float(products[row]) for row in order},
+            "q2": {DOCIDS[row]: 1.0 / (3 + row) for row in range(9)},
+        }
+    )
+
+
+@pytest.mark.parametrize("queries", ["encoded", "run", "none"])
+def test_the_page_has_the_scores_of_the_run(index: Path, tmp_path: Path, queries: Any) -> None:
+    bare = tmp_path / "index"
+    shutil.copytree(index, bare)
+    if queries != "encoded":
+        (bare / "vectors.npy").write_bytes(b"not vectors")
+    run_of(index).write(tmp_path / "base.txt")
+    page, out = tmp_path / "why.html", tmp_path / "out.txt"
+    words = ["--index", str(bare), "--topics", str(index.parent / "topics.tsv"), "--run", str(tmp_path / "base.txt")]
+    words += ["--from", "neighbours", "--queries", queries, "--context", str(CONTEXT)]
+    words += ["--encoded-queries", str(index.parent / "queries.npy")] if queries == "encoded" else []
+    assert main([*words, "--explain", "q1", "--explain-output", str(page), "--output", str(out)]) == 0
+    reranker = RnnReranker(
+        open_neighbours(index), RnnParams(context=CONTEXT), queries=queries, vectors=open_vectors(index)
+    )
+    vectors = QueryVectors(("q1", "q2"), np.load(index.parent / "queries.npy"))
+    want = reranker.rerank(Run.read(tmp_path / "base.txt"), vectors)["q1"][:CONTEXT]
+    text = page.read_text()
+    scores = re.findall(r'<td class="n score">(.*?)</td>', text)
+    assert [float(score) for score in scores] == pytest.approx([score for _, score in want], abs=6e-5)
+    shown = re.findall(r'<tr id="r\d+">.*?<span class="docid">(.*?)</span><span class="text">(.*?)</span>', text)
+    assert shown == [(docid, f"text of {docid}") for docid, _ in want]
+    assert [docid for docid, _ in want] == Run.read(out).ranked("q1")[:CONTEXT]
+    said = {"encoded": "inner products of its vector", "run": "are the scores of the run", "none": "not known"}
+    assert [name for name, words in said.items() if words in text] == [queries]
+
+
+def test_without_queries_no_similarity_to_the_query_is_shown(graph: NeighbourGraph) -> None:
+    docids, products, base = context()
+    found = graph_neighbourhood(graph, docids, RnnParams(), base=base)
+    page = explanation(found, qid="q", query="text", texts={})
+    assert "similarity to the query" not in page
+    assert "by it alone" not in page
+    assert "order of their similarity" not in page
+    assert f"{found.known.pairs} of the {found.known.of} pairs" in page  # type: ignore[union-attr]
+    assert f'those of <span class="docid">{docids[0]}</span>, the first of the run, dealt out' in page
+    for one in found.candidates:
+        row = page.split(f'<tr id="r{one.element}">')[1].split("</tr>")[0]
+        shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
+        assert shown == summands(one)
+        assert len(shown) == 4
+    with_query = explanation(
+        graph_neighbourhood(graph, docids, RnnParams(), query=products, base=base), qid="q", query="text", texts={}
+    )
+    assert "by it alone" in with_query
+    assert "order of their similarity" in with_query
