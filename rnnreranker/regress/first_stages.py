@@ -43,12 +43,15 @@ class Layout(NamedTuple):
     """What a table looks for; conditions that a spec does not have leave no cell.
 
     shown: the methods that are compared first, which every collection has over every first stage.
+    together: a collection has cells over a first stage only where all shown methods are on record, so that their means
+        are of the same collections.
     """
 
     collections: tuple[Collection, ...]
     stages: tuple[Stage, ...]
     methods: tuple[str, ...]
     shown: tuple[str, ...] = (BEFORE, DEFAULT)
+    together: bool = False
 
 
 _FIRST = {  # end of a condition's id → what it is
@@ -105,12 +108,13 @@ LAYOUTS = {
         ),
         tuple(_FIRST),
     ),
-    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE)),
+    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), True),
     "graph rivals": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
         (Stage("bm25", "BM25"),),
         tuple(_RIVALS),
         tuple(_RIVALS),
+        True,
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
@@ -211,7 +215,9 @@ class Table:
 
     @property
     def complete(self) -> bool:
-        """Whether the methods shown are on record over every first stage on every collection."""
+        """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
+        if self.layout.together:
+            return all(self.methods(stage.id) for stage in self.layout.stages)
         wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
         return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
 
@@ -239,10 +245,13 @@ def stage_table(figures: Figures, name: str) -> Table:
     for stage in layout.stages:
         for where in layout.collections:
             base = runs.get((where.spec, where.query_set, stage.id))
+            mine = []
             for method in layout.methods:
                 run = runs.get((where.spec, where.query_set, stage.over(method)))
                 found = base and run and _cell(where.title, stage.id, method, base, run)
-                cells += [found] if found else []
+                mine += [found] if found else []
+            whole = {*layout.shown} <= {cell.method for cell in mine}
+            cells += mine if whole or not layout.together else []
     corrected = holm([cell.p for cell in cells])
     return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
 
