@@ -42,9 +42,8 @@ class Stage(NamedTuple):
 class Layout(NamedTuple):
     """What a table looks for; conditions that a spec does not have leave no cell.
 
-    shown: the methods that are compared first, which every collection has over every first stage.
-    together: a collection has cells over a first stage only where all shown methods are on record, so that their means
-        are of the same collections.
+    shown: the methods that are compared first, which every collection has over every first stage. together: cells of a
+    collection over a first stage count only where all of these are on record.
     """
 
     collections: tuple[Collection, ...]
@@ -108,13 +107,13 @@ LAYOUTS = {
         ),
         tuple(_FIRST),
     ),
-    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), True),
+    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
     "graph rivals": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
         (Stage("bm25", "BM25"),),
         tuple(_RIVALS),
         tuple(_RIVALS),
-        True,
+        together=True,
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
@@ -241,17 +240,17 @@ def stage_table(figures: Figures, name: str) -> Table:
     """A table of `LAYOUTS`; p is corrected by Holm over all its cells."""
     layout = LAYOUTS[name]
     runs = {(one.spec, one.outcome["query_set"], one.name): one for one in figures.records("run")}
-    cells = []
+    cells: list[Cell] = []
     for stage in layout.stages:
         for where in layout.collections:
             base = runs.get((where.spec, where.query_set, stage.id))
-            mine = []
+            found = []
             for method in layout.methods:
                 run = runs.get((where.spec, where.query_set, stage.over(method)))
-                found = base and run and _cell(where.title, stage.id, method, base, run)
-                mine += [found] if found else []
-            whole = {*layout.shown} <= {cell.method for cell in mine}
-            cells += mine if whole or not layout.together else []
+                cell = base and run and _cell(where.title, stage.id, method, base, run)
+                found += [cell] if cell else []
+            if not layout.together or {*layout.shown} <= {cell.method for cell in found}:
+                cells += found
     corrected = holm([cell.p for cell in cells])
     return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
 
