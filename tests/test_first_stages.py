@@ -153,6 +153,8 @@ def test_the_page_of_the_graph_has_sections_of_what_is_on_record(tmp_path: Path)
     whole = graph_page(tmp_path / "c", [costs, *rivals, *graph_records(GAINS)])
     assert [name for name in HEADINGS if name in headings(whole)] == HEADINGS
     assert "over every first stage in the mean, +.0200 to +.0200" in " ".join(whole.split())
+    assert "On Cranfield and SciFact, in the mean, LexBoost" in whole
+    assert "On Cranfield; SciFact; NQ-UTD; XQuAD, English; DL 2019 sample; DL 2020 sample; pydoc. Holm over" in whole
     assert "gains +.0300: more than rNN without the query, +.0200." in " ".join(whole.split())
     assert whole.count("| SciFact | first stage |") == 7
 
