@@ -13,7 +13,7 @@ INPUTS = setup.cfg pyproject.toml constraints.txt
 .PHONY: demo test test-slow lint docs clean
 
 demo: $(VENV)/demo.stamp
-	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn
+	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn --only bm25-rnn-graph-alone
 
 test: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'not slow'

@@ -42,13 +42,15 @@ class Stage(NamedTuple):
 class Layout(NamedTuple):
     """What a table looks for; conditions that a spec does not have leave no cell.
 
-    shown: the methods that are compared first, which every collection has over every first stage.
+    shown: the methods that are compared first, which every collection has over every first stage. together: cells of a
+    collection over a first stage count only where all of these are on record.
     """
 
     collections: tuple[Collection, ...]
     stages: tuple[Stage, ...]
     methods: tuple[str, ...]
     shown: tuple[str, ...] = (BEFORE, DEFAULT)
+    together: bool = False
 
 
 _FIRST = {  # end of a condition's id → what it is
@@ -105,12 +107,13 @@ LAYOUTS = {
         ),
         tuple(_FIRST),
     ),
-    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE)),
+    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
     "graph rivals": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
         (Stage("bm25", "BM25"),),
         tuple(_RIVALS),
         tuple(_RIVALS),
+        together=True,
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
@@ -211,7 +214,9 @@ class Table:
 
     @property
     def complete(self) -> bool:
-        """Whether the methods shown are on record over every first stage on every collection."""
+        """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
+        if self.layout.together:
+            return all(self.methods(stage.id) for stage in self.layout.stages)
         wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
         return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
 
@@ -235,14 +240,17 @@ def stage_table(figures: Figures, name: str) -> Table:
     """A table of `LAYOUTS`; p is corrected by Holm over all its cells."""
     layout = LAYOUTS[name]
     runs = {(one.spec, one.outcome["query_set"], one.name): one for one in figures.records("run")}
-    cells = []
+    cells: list[Cell] = []
     for stage in layout.stages:
         for where in layout.collections:
             base = runs.get((where.spec, where.query_set, stage.id))
+            found = []
             for method in layout.methods:
                 run = runs.get((where.spec, where.query_set, stage.over(method)))
-                found = base and run and _cell(where.title, stage.id, method, base, run)
-                cells += [found] if found else []
+                cell = base and run and _cell(where.title, stage.id, method, base, run)
+                found += [cell] if cell else []
+            if not layout.together or {*layout.shown} <= {cell.method for cell in found}:
+                cells += found
     corrected = holm([cell.p for cell in cells])
     return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones
 from rnnreranker.rnn.graph_pairs import both_ways, dealt, named, with_query
-from rnnreranker.rnn.kernel import clipped, jaccard_of, weighed
+from rnnreranker.rnn.kernel import clipped, weighed
 from rnnreranker.rnn.neighbours import extended, reciprocal
 
 if TYPE_CHECKING:
@@ -159,6 +159,58 @@ def _members(sets, starts, last, near, values, m, low, high):  # type: ignore[no
 
 
 @compiled()
+def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
+    """As `kernel._jaccard`, where rows have few members: minima are looked for among an element's, not a probe's."""
+    starts, ends, members, values, sums, signed = rows
+    top = nearest.shape[1]
+    chosen = len(probes)
+    probe_rows, row = np.zeros((m, chosen)), np.zeros(m)
+    totals, real, below = np.zeros(chosen), np.empty(chosen, dtype=np.bool_), np.empty(chosen)
+    for r in range(chosen):
+        real[r] = 0 <= probes[r] < m
+        for t in range(top if real[r] else 0):
+            near = nearest[probes[r], t]
+            totals[r] += sums[near]
+            for e in range(starts[near], ends[near]):
+                probe_rows[members[e], r] += values[e]
+    for i in range(m):
+        total = 0.0
+        for t in range(top):
+            near = nearest[i, t]
+            total += sums[near]
+            for e in range(starts[near], ends[near]):
+                row[members[e]] += values[e]
+        below[:] = 0.0
+        if signed:
+            for r in range(chosen):
+                above = 0.0
+                for j in range(m):
+                    a, b = row[j], probe_rows[j, r]
+                    below[r] += a if a < b else b
+                    above += a if a > b else b
+                if real[r]:
+                    jaccard[r, i] = _quotient(below[r], above)
+            row[:] = 0.0
+            continue
+        for t in range(top):
+            near = nearest[i, t]
+            for e in range(starts[near], ends[near]):
+                j = members[e]
+                a, row[j] = row[j], 0.0  # an element that stands in two of the rows adds nothing the second time
+                for r in range(chosen):
+                    b = probe_rows[j, r]
+                    below[r] += a if a < b else b
+        for r in range(chosen):
+            if real[r]:
+                jaccard[r, i] = _quotient(below[r], totals[r] + total - below[r])
+
+
+@compiled()
+def _quotient(below, above):  # type: ignore[no-untyped-def]
+    return below / above if above != 0.0 and abs(below) < abs(above) * 3e38 else 0.0
+
+
+@compiled()
 def _means(starts, last, values, m, low, span, divisor):  # type: ignore[no-untyped-def]
     """Set the divisors of rows to 1e-8 and their mean, itself included, where that can divide them."""
     for i in range(m if span > 0.0 else 0):
@@ -237,7 +289,7 @@ def _filed_under(stamp: int) -> Any:
                     continue
             span = high - low if minmax else 1.0
             sums, signed = weighed(firsts, stops, shares, low, span, minmax, divisor, weight, weight_scale, authors)
-            jaccard_of((firsts, stops, members, shares, sums, signed), nearest, m, probes[c], out[c])
+            _jaccard((firsts, stops, members, shares, sums, signed), nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 

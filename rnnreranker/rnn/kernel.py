@@ -155,24 +155,33 @@ def weighed(starts, ends, found, low, span, minmax, divisor, weight, weight_scal
 
 
 @compiled()
-def jaccard_of(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
+def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
     """Sum of minima over sum of maxima of expanded rows, for each probe that is an element against all.
 
-    Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside an
-    element's members and what the rows sum to gives the sum of maxima; else all columns are read.
+    Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside the
+    probe's support and what the rows sum to gives the sum of maxima; else all columns are read.
     """
     starts, ends, members, values, sums, signed = rows
     top = nearest.shape[1]
     chosen = len(probes)
-    probe_rows, row = np.zeros((m, chosen)), np.zeros(m)
-    totals, real, below = np.zeros(chosen), np.empty(chosen, dtype=np.bool_), np.empty(chosen)
+    probe_rows, row = np.empty((chosen, m)), np.empty(m)
+    supports = np.empty((chosen, m), dtype=np.uint32)
+    widths, totals, real = np.empty(chosen, dtype=np.int64), np.empty(chosen), np.empty(chosen, dtype=np.bool_)
+    for j in range(m):
+        row[j] = 0.0
     for r in range(chosen):
+        widths[r], totals[r] = 0, 0.0
+        for j in range(m):
+            probe_rows[r, j] = 0.0
         real[r] = 0 <= probes[r] < m
         for t in range(top if real[r] else 0):
             near = nearest[probes[r], t]
             totals[r] += sums[near]
             for e in range(starts[near], ends[near]):
-                probe_rows[members[e], r] += values[e]
+                probe_rows[r, members[e]] += values[e]
+        for j in range(m):
+            supports[r, widths[r]] = j
+            widths[r] += signed or probe_rows[r, j] != 0.0
     for i in range(m):
         total = 0.0
         for t in range(top):
@@ -180,34 +189,31 @@ def jaccard_of(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-de
             total += sums[near]
             for e in range(starts[near], ends[near]):
                 row[members[e]] += values[e]
-        below[:] = 0.0
-        if signed:
-            for r in range(chosen):
-                above = 0.0
-                for j in range(m):
-                    a, b = row[j], probe_rows[j, r]
-                    below[r] += a if a < b else b
-                    above += a if a > b else b
-                if real[r]:
-                    jaccard[r, i] = _quotient(below[r], above)
-            row[:] = 0.0
-            continue
-        for t in range(top):
-            near = nearest[i, t]
-            for e in range(starts[near], ends[near]):
-                j = members[e]
-                a, row[j] = row[j], 0.0  # an element that stands in two of the rows adds nothing the second time
-                for r in range(chosen):
-                    b = probe_rows[j, r]
-                    below[r] += a if a < b else b
         for r in range(chosen):
-            if real[r]:
-                jaccard[r, i] = _quotient(below[r], totals[r] + total - below[r])
-
-
-@compiled()
-def _quotient(below, above):  # type: ignore[no-untyped-def]
-    return below / above if above != 0.0 and abs(below) < abs(above) * 3e38 else 0.0
+            if not real[r]:
+                continue
+            below, above = 0.0, 0.0
+            if signed:
+                for j in range(m):
+                    a, b = row[j], probe_rows[r, j]
+                    below += a if a < b else b
+                    above += a if a > b else b
+            else:
+                for s in range(widths[r]):
+                    j = supports[r, s]
+                    a, b = row[j], probe_rows[r, j]
+                    below += a if a < b else b
+                above = totals[r] + total - below
+            usable = above != 0.0 and abs(below) < abs(above) * 3e38
+            jaccard[r, i] = below / above if usable else 0.0
+        if m <= 256:
+            for j in range(m):
+                row[j] = 0.0
+        else:
+            for t in range(top):
+                near = nearest[i, t]
+                for e in range(starts[near], ends[near]):
+                    row[members[e]] = 0.0
 
 
 def _filed_under(stamp: int) -> Any:
@@ -268,7 +274,7 @@ def _filed_under(stamp: int) -> Any:
                     problem[c] = weight_scale * largest
                     continue
             sums, signed = weighed(starts, ends, shares, low, span, minmax, divisor, weight, weight_scale, authors)
-            jaccard_of((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
+            _jaccard((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 
