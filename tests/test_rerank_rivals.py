@@ -14,6 +14,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.methods import with_sources
 from rnnreranker.regress.spec import specs_folder
 from rnnreranker.rerank import make_reranker
 from rnnreranker.rerank.base import Candidates, Query
@@ -264,6 +265,7 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
 def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
     conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
     uses = [use for entry in conditions if entry.base == "dense" for use in entry.rerank]
+    uses = [with_sources(use)[0] for use in uses]
     made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
     assert set(RIVALS) < set(made)
     assert {params.context for params in made.values()} == {RnnParams().context}
