@@ -16,7 +16,7 @@ from rnnreranker.rnn import chunks, mixing, reference, refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
-CHUNK = 1 << 14  # candidates that an engine is handed at once
+CHUNK = 1 << 13  # candidates that an engine is handed at once
 LARGEST = float(np.finfo(np.float32).max)
 
 
