@@ -1,4 +1,4 @@
-"""`index --add`: every part of an index with more documents, as if it had been made of all of them at once."""
+"""`index --add` and `--from-index`: the bytes are those of an index made at once, and what is there is not encoded."""
 
 from __future__ import annotations
 
@@ -207,3 +207,39 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InputError, match="its part dense was made by words as it was then, which is another enc"):
         added(tmp_path, index, range(20, 25))
     assert content(index) == before
+
+
+@pytest.mark.parametrize("flags", [ALL, ["--parts", "dense,neighbours", "--dtype", "float16"]])
+def test_another_index_takes_what_is_encoded(flags: list[str], tmp_path: Path) -> None:
+    """Of all documents, the last block of which is not whole; the graph is its own."""
+    wide = [*flags, "--neighbours", "9"]
+    index, whole = made(tmp_path, "index", range(37), flags), made(tmp_path, "whole", range(37), wide)
+    begun = WordEncoder.encoded
+    other = made(tmp_path, "other", range(37), [*wide, "--from-index", str(index)])
+    assert WordEncoder.encoded == begun
+    assert content(other) == content(whole)
+
+
+def test_a_part_that_the_other_index_lacks_is_encoded(tmp_path: Path) -> None:
+    index, begun = made(tmp_path, "index", range(20), ["--parts", "dense"]), WordEncoder.encoded
+    other = made(tmp_path, "other", range(20), ["--parts", "dense,impact", "--from-index", str(index)])
+    assert WordEncoder.encoded - begun == 20
+    assert open_index(str(other)).parts == ("dense", "impact")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--parts", "impact"], "--from-index {index}: has none of dense, impact that --parts names"),
+        (["--dtype", "float16"], r"--from-index {index}: holds an index of other vectors \(words, float32\)"),
+    ],
+)
+def test_what_cannot_be_taken(tmp_path: Path, flags: list[str], said: str) -> None:
+    index = made(tmp_path, "index", range(20), ["--parts", "dense"])
+    with pytest.raises(InputError, match=said.format(index=re.escape(str(index)))):
+        made(tmp_path, "other", range(20), [*flags, "--from-index", str(index)])
+    with pytest.raises(InputError, match=r"holds an index of other documents|has none of"):
+        made(tmp_path, "other", range(20, 30), [*flags, "--from-index", str(index)])
+    with pytest.raises(InputError, match=r"nowhere: has none of dense, impact that --parts names; give an index"):
+        made(tmp_path, "other", range(20), [*flags, "--from-index", str(tmp_path / "nowhere")])
+    assert not (tmp_path / "other").exists()

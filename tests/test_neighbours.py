@@ -78,6 +78,13 @@ def test_it_is_what_sorting_all_products_gives(tmp_path: Path) -> None:
     np.testing.assert_array_equal(graph.weights, weights)
 
 
+def test_its_first_columns_are_the_graph_of_fewer_neighbours(tmp_path: Path) -> None:
+    wide = open_neighbours(graph_in(tmp_path / "wide", random_vectors(), 32))
+    usual = open_neighbours(graph_in(tmp_path / "usual", random_vectors(), 16))
+    np.testing.assert_array_equal(wide.edges[:, :16], usual.edges)
+    np.testing.assert_array_equal(wide.weights[:, :16], usual.weights)
+
+
 @pytest.mark.parametrize(("threads", "rows", "columns"), [(1, 512, 8192), (3, 37, 8192), (2, 512, 20), (4, 1, 300)])
 def test_bytes_depend_neither_on_threads_nor_on_blocks(
     threads: int, rows: int, columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -36,6 +36,8 @@ that are there are not made again. An interrupted build goes on when the same co
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc-32 --from-index indexes/pydoc \\
+      --parts dense,neighbours --neighbours 32
   python -m rnnreranker.index --add more.jsonl --output indexes/mine"""
 
 
@@ -62,6 +64,7 @@ def main(argv: Sequence[str]) -> int:
         command.chosen(args, SparseEncoderParams),
         command.chosen(args, ImpactParams),
         _graph(args),
+        Path(args.from_index).expanduser() if args.from_index else None,
     )
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
@@ -143,6 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--add", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
+    text = "take vectors and weights of words from this index of the same documents in place of encoding them again"
+    parser.add_argument("--from-index", metavar="DIR", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
     parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here"

@@ -29,6 +29,7 @@ class Recipe:
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
         graph: the neighbours of every document.
+        taken: an index of the same documents, whose vectors and weights of words are taken in place of encoding.
 
     Raises:
         InputError: no parts, or unknown ones (with those there are).
@@ -43,6 +44,7 @@ class Recipe:
     impact_settings: SparseEncoderParams = field(default_factory=SparseEncoderParams)
     impacts: ImpactParams = field(default_factory=ImpactParams)
     graph: GraphParams = field(default_factory=GraphParams)
+    taken: Path | None = None
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
@@ -119,6 +121,7 @@ def _impact_seismic(recipe: Recipe) -> Part:
 
 # name → what makes the part of a recipe
 PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neighbours}
+TAKEN = ("dense", "impact")  # those that are encoded, so that one index may take them from another
 SEARCHERS = {"impact-lucene": _impact_lucene, "impact-seismic": _impact_seismic}  # other ways to search impacts
 # part → those that it can be made from, once one of them stands in the index
 MADE_FROM = {"neighbours": GRAPHS, **dict.fromkeys(SEARCHERS, ("impact",))}
@@ -137,11 +140,14 @@ def make_index(
         overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
-        InputError: as `build_index`; an index of other inputs in the folder, without `overwrite`.
+        InputError: as `build_index`; an index of other inputs in the folder, without `overwrite`, or one to be taken
+            from that has other inputs or none of the parts.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
     inputs, makers = recipe.inputs(), PARTS | SEARCHERS
     check_replaceable(output)
+    if recipe.taken is not None:
+        _check_taken(recipe.taken, recipe, inputs)
     there = [] if overwrite else _parts_there(output, recipe, inputs)
     missing = [part for part in recipe.parts if part not in there]
     after = [part for part in missing if part in MADE_FROM]
@@ -168,16 +174,26 @@ def _make(
     """An index that has these parts too, which are made while the documents stream by."""
     if exists:
         inputs = {key: value for key, value in inputs.items() if value is not None}
-        made = [PARTS[part](recipe) for part in missing]
+        made = _parts(recipe, missing)
         return add_parts(output, made, threads=threads, inputs=inputs)
 
     from rnnreranker.data.documents import load_documents
 
     documents = load_documents(recipe.documents)
     first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
-    made = [PARTS[part](recipe) for part in missing]
+    made = _parts(recipe, missing)
     whole = itertools.chain(first, documents)
     return build_index(whole, output, made, threads=threads, name=recipe.documents, inputs=inputs)
+
+
+def _parts(recipe: Recipe, names: Sequence[str]) -> list[Part]:
+    """What makes parts of a recipe; of those that the index that is taken from has, nothing is encoded."""
+    made = [PARTS[name](recipe) for name in names]
+    if recipe.taken is not None:
+        for part in made:
+            if part.name in TAKEN and part.name in describe(recipe.taken)["parts"]:
+                part.extend(recipe.taken)
+    return made
 
 
 def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[str]:
@@ -188,7 +204,32 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
     """
     if not output.is_dir() or not any(output.iterdir()):
         return []
-    described = describe(output)
+    if differing := _differing(output, recipe, inputs):
+        raise InputError(
+            f"{output}: holds an index of {differing}; give --overwrite to replace it, or another --output"
+        )
+    return [part for part in describe(output).get("parts", {}) if _stands(output, part, recipe)]
+
+
+def _check_taken(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> None:
+    """Look that an index has what can be taken of it.
+
+    Raises:
+        InputError: no index, one without such a part of the recipe, one of other inputs.
+    """
+    parts = [part for part in TAKEN if part in recipe.parts]
+    if not {*parts} & {*describe(index).get("parts", {})}:
+        raise InputError(
+            f"--from-index {index}: has none of {', '.join(TAKEN)} that --parts names; give an index made by "
+            "python -m rnnreranker.index, of the same documents"
+        )
+    if differing := _differing(index, recipe, inputs):
+        raise InputError(f"--from-index {index}: holds an index of {differing}; leave it out, and they are encoded")
+
+
+def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
+    """Which inputs of an index are not those of a recipe, where both have such a part, in the words of an error."""
+    described = describe(index)
     parts = described.get("parts", {})
     dense, impact = parts.get("dense", {}), parts.get("impact", {})
     named = described.get("documents", "unknown")
@@ -198,14 +239,9 @@ def _parts_there(output: Path, recipe: Recipe, inputs: dict[str, Any]) -> list[s
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
     }
-    compared = ["documents", *(part for part in ("dense", "impact") if part in recipe.parts and part in parts)]
+    compared = ["documents", *(part for part in TAKEN if part in recipe.parts and part in parts)]
     before = described.get("inputs", {})
-    if differing := [others[part] for part in compared if before.get(part) != inputs[part]]:
-        raise InputError(
-            f"{output}: holds an index of {' and '.join(differing)}; "
-            "give --overwrite to replace it, or another --output"
-        )
-    return [part for part in parts if _stands(output, part, recipe)]
+    return " and ".join(others[part] for part in compared if before.get(part) != inputs[part])
 
 
 def _stands(output: Path, part: str, recipe: Recipe) -> bool:
