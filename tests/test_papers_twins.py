@@ -179,6 +179,14 @@ class TestTwins:
         assert here.text("None", "RR@10") == here.text("Dense", "AP@10") == ""
         assert here.twins["Trained"].command == "python -m rnnreranker.regress here --only labels"
 
+    def test_leave_out_a_measure_that_none_was_measured_by(self, folder: Path) -> None:
+        path = folder / "small.yaml"
+        path.write_text(SPEC.replace("RR@10, R@100]", "RR@10, AP@10, R@100]"), encoding="utf-8")
+        assert twins(folder)[0].measures == ["RR@10", "nDCG@10"]
+        for kind in ("run", "study"):
+            records_file(folder, "small", kind).unlink()
+        assert [found.measures for found in twins(folder)] == [["RR@10", "nDCG@10", "AP@10"]] * 2
+
     def test_count_pairs_over_all_columns_of_a_measure(self, folder: Path) -> None:
         """RR@10 of A: BM25 < Dense < Trained, here BM25 .2 < Trained .4 < Dense .5: two of three pairs; of B: BM25 >
         Dense, here the opposite. nDCG@10 of A: .3 < .4 < .6 is the printed order."""

@@ -103,6 +103,15 @@ class TestPage:
         assert text.count("### all: ") == 2
         assert text.index("| dense | 0.8000") < text.index("| dense | 0.5000")  # the newest first
 
+    def test_a_measure_that_the_spec_has_had_since_stands_where_it_was_asked(self, tmp_path: Path) -> None:
+        spec = small(tmp_path, SMALL.replace("measures: [nDCG@10, RR@10]", "measures: [nDCG@10, RR@10, R@1000]"))
+        assert "| condition | nDCG@10 | RR@10 |\n" in spec_page(spec, [DENSE, RNN])
+        wide = {"nDCG@10": 0.6, "RR@10": 0.25, "R@1000": 0.9}
+        later = record("dense-rnn", 0.6, 0.25, values={"binary": wide}, differences={"R@1000": DIFFERENCE})
+        text = spec_page(spec, [DENSE, later])
+        assert "| dense | 0.5000 | 0.2500 | – |\n| dense + rNN | 0.6000 | 0.2500 | 0.9000 |\n" in text
+        assert "corrected by Holm over the 1 comparisons of this table" in text
+
     def test_without_records_it_says_so(self, tmp_path: Path) -> None:
         text = spec_page(small(tmp_path), [])
         assert "Nothing yet, here: `python -m rnnreranker.regress small --record`" in text

@@ -286,6 +286,16 @@ class TestPlan:
             *("cranfield.main", "dense.cranfield.txt")
         ]
 
+    @pytest.mark.parametrize(("name", "taken"), [("cranfield", ["cranfield.main"]), ("pydoc", [])])
+    def test_an_index_takes_the_vectors_that_one_before_it_has(self, name: str, taken: list[str]) -> None:
+        spec = read_spec(specs_folder() / f"{name}.yaml")
+        plan = make_plan(spec, Path("runs"), conditions=[spec.condition("dense-rnn-graph-32")])
+        steps = [step for step in plan.steps if step.value("--output") == f"runs/indexes/{name}.graph-32"]
+        assert [step.output.name for step in steps] == [f"{name}.graph-32", "neighbours"]
+        assert steps[0].value("--from-index") == "".join(f"runs/indexes/{one}" for one in taken)
+        assert [path.name for path in steps[0].inputs] == taken
+        assert steps[1].value("--neighbours") == "32"
+
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")
         plan = chosen_plan(spec, spec.query_sets, ["hybrid-rnn"], tmp_path)

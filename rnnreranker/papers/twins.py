@@ -41,7 +41,7 @@ class TwinSet:
     spec: str
     title: str
     model: str  # in the place of the paper's, several joined by commas
-    measures: list[str]  # those that the table prints too
+    measures: list[str]  # those that the table prints too; once there are records, those that one has
     twins: dict[str, Twin]  # row → its twin
     agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
 
@@ -69,6 +69,7 @@ def twin_sets(
         spec, query_set = sets[name]
         measures = [measure for measure in printed if measure in spec.measures_of(query_set)]
         twins = {row.row: twin for row in table.rows if (twin := _twin(row, spec, query_set, records)) is not None}
+        measures = [name for name in measures if any(name in twin.values for twin in twins.values())] or measures
         agreements = {}
         for measure in measures:
             columns: dict[str, dict[str, float]] = {}

@@ -21,8 +21,8 @@ from rnnreranker.regress.spec import Condition, Index, Model
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
 NOT_DENSE = (
-    *("documents", "output", "overwrite", "no_dense", "bm25", "parts", "neighbours", "threads", "help"),
-    *("lucene", "seismic"),
+    *("documents", "add", "output", "from_index", "overwrite", "no_dense", "bm25", "parts", "threads", "help"),
+    *("neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
 )
 OF_MODEL = {
     "dense": "query",

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from rnnreranker.record import Record
     from rnnreranker.regress.records import Figures, Row
 
-MEASURE, RECALL = "nDCG@10", "R@100"
+MEASURE, RECALL, DEEP = "nDCG@10", "R@100", "R@1000"
 DEFAULT, BEFORE = "rnn", "rnn-vectors"  # the default, and the one before it
 GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
+GRAPH_32 = "rnn-graph-32"  # from one with 32 neighbours in the place of 16
 
 
 class Collection(NamedTuple):
@@ -72,7 +73,7 @@ _RIVALS = {  # that read the graph
     "ladr": "LADR, proactive",
     "ladr-adaptive": "LADR, adaptive",
 }
-METHODS = _FIRST | _RIVALS
+METHODS = _FIRST | _RIVALS | {GRAPH_32: "rNN from the graph, 32 neighbours"}
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
     Collection("scifact", "scifact", "SciFact"),
@@ -108,6 +109,7 @@ LAYOUTS = {
         tuple(_FIRST),
     ),
     "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
+    "graph sizes": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, GRAPH_32), (DEFAULT, GRAPH, GRAPH_32), together=True),
     "graph rivals": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
         (Stage("bm25", "BM25"),),
@@ -138,6 +140,7 @@ class Cell:
     recall_base: float
     recall: float
     recall_gain: Row  # difference in R@100 with its interval
+    deep: Row | None = None  # R@1000: `base`, `value` and their difference with its interval, where it was measured
 
 
 @dataclass(frozen=True)
@@ -256,12 +259,13 @@ def stage_table(figures: Figures, name: str) -> Table:
 
 
 def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:
-    """None where the run was measured before it was compared with the first stage in both measures."""
+    """None where the run was measured before it was compared with the first stage in nDCG@10 and R@100."""
     differences = run.outcome.get("differences", {})
     found, recall = differences.get(MEASURE), differences.get(RECALL)
     if found is None or recall is None or found["baseline"] != base.name:
         return None
     before, after = (next(iter(one.outcome["values"].values())) for one in (base, run))
+    deep = differences.get(DEEP) if DEEP in before else None
     return Cell(
         collection=collection,
         stage=stage,
@@ -273,4 +277,5 @@ def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -
         recall_base=before[RECALL],
         recall=after[RECALL],
         recall_gain=recall,
+        deep=deep and {**deep, "base": before[DEEP], "value": after[DEEP]},
     )

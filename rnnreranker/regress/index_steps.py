@@ -59,12 +59,23 @@ class IndexSteps(ABC):
         first = next(own for own in ("dense", *ADDED) if own in index.parts)
         made = output
         flags, named = self._part(index, first)
+        if first == "dense" and (other := self._of_the_same_vectors(index)):
+            same, before = self.index(other)
+            flags, named = [*flags, "--from-index", same], [*named, *before]
         self.add("index", [*argv, *flags], output, named, index.needs)
         if part in ADDED and part != first:
             made = output / ADDED[part]
             flags, named = self._part(index, part)
             self.add("index", [*argv, *flags], made, [output, *named], {})
         return name, [made]
+
+    def _of_the_same_vectors(self, index: Index) -> Index | None:
+        """The first index before this one in the spec that has the same vectors of the same documents, as a folder."""
+        for one in self.spec.indexes[: self.spec.indexes.index(index)]:
+            same = one.documents == index.documents and one.parts.get("dense") == index.parts["dense"]
+            if same and not built_in(one):
+                return one
+        return None
 
     def _part(self, index: Index, part: str) -> tuple[list[str], list[Path]]:
         """A part as words of the command that makes it, and the models that this takes."""

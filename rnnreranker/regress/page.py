@@ -129,12 +129,12 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
     order = [name for entry in spec.conditions for name in entry.run_names]
     mine = [record for record in layer.values() if protocol in record.outcome["values"]]
     mine.sort(key=lambda record: order.index(record.name) if record.name in order else len(order))
-    measures = spec.measures_of(query_set)
+    measures = [one for one in spec.measures_of(query_set) if any(one in _values(record, protocol) for record in mine)]
     files = any("file" in record.outcome for record in mine)
     lines, differences = [], []
     compared = [name for name in measures if name in (spec.compare or measures)]
     for record in mine:
-        values = record.outcome["values"][protocol]
+        values = _values(record, protocol)
         cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
         lines.append(
             [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
@@ -150,12 +150,19 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
         "measures": measures,
         "lines": lines,  # condition, a text for each measure, and the file of a published run
         "compared": compared,
+        "comparisons": sum(bool(p) for line in differences for p in line[2::3]),
         "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost
         "tested": _tested(mine, protocol),
         "made": list(dict.fromkeys(map(_made, mine))),
         "judged": f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else "",
         "files": files,
     }
+
+
+def _values(record: Record, protocol: str) -> dict[str, float]:
+    """Measure → what a run scored; a measure that the spec has had only since is not there."""
+    found: dict[str, float] = record.outcome["values"][protocol]
+    return found
 
 
 def _difference(found: dict[str, Any] | None) -> list[str]:

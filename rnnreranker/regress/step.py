@@ -46,8 +46,8 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
 
 
 def built_in(index: Index) -> bool:
-    """Whether an index is the one that searches make of a built-in collection; one of other models is a folder."""
-    return index.documents in BUILT_IN and not list(models_in(index.parts))
+    """Whether an index is the one that searches make of a built-in collection; of other models or graphs: a folder."""
+    return index.documents in BUILT_IN and not list(models_in(index.parts)) and not index.parts.get("neighbours")
 
 
 def index_name(index: Index, folder: Path) -> str:
