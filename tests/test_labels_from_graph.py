@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, open_vectors
+from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.errors import InputError
-from rnnreranker.labels import from_graph
 from rnnreranker.labels.__main__ import main
+from rnnreranker.labels.from_graph import GraphLikeness
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
+from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.shards import make_labels
 from rnnreranker.method import Inputs
 from rnnreranker.negatives.__main__ import main as mine
@@ -23,11 +26,17 @@ from rnnreranker.negatives.filters import pools_from_graph
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rnn import graph_reference, reference
+from rnnreranker.rnn import graph_probes, graph_reference, reference
+from rnnreranker.vectors.queries import load_encoded_queries
 
 QUERIES, DOCUMENTS = 12, 90
 PARAMS = RnnParams(k=4, k_exp=2, context=25, lam=0.4, rank_weight=0.0, run_weight=0.0, probes=1)
-METHODS = ("evidence", "geometric", "jaccard", "uniform")
+METHODS = ("evidence", "geometric", "jaccard", "joint", "uniform")
+JOINT = JointParams(**PARAMS.to_dict(), positive_weight=0.7)
+
+
+def params_of(method: str) -> RnnParams:
+    return JOINT if method == "joint" else PARAMS
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 6)
     asked = centres[np.arange(QUERIES) % 8] + 0.7 * rng.normal(size=(QUERIES, 12))
     best = np.argsort(-(asked @ vectors.T), axis=1)[:, :35]
+    np.save(made / "q.npy", asked.astype(np.float32))
+    (made / "q.ids").write_text("".join(f"q{n}\n" for n in range(QUERIES)))
     run = {
         f"q{n}": {f"d{row}": float(asked[n] @ vectors[row]) for row in best[n, : 35 - 3 * n]} for n in range(QUERIES)
     }
@@ -80,13 +91,21 @@ def by_hand(graph: NeighbourGraph, rows: list[int], positives: int, params: RnnP
     ],
     ids=["default", "geometric", "jaccard", "raw"],
 )
-def test_similarities_are_those_of_loops(graph: NeighbourGraph, params: RnnParams) -> None:
+def test_similarities_are_those_of_loops(
+    graph: NeighbourGraph, params: RnnParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(7)
     lengths = np.array([20, 3, 1, 20, 11])
     rows = np.stack([rng.permutation(DOCUMENTS)[:20] for _ in lengths])
     rows[1, :3] = [0, *graph.edges[0, :2]]
-    mixed = from_graph.mixed(graph, rows, 2, params, lengths, threads=1)
-    assert np.array_equal(mixed, from_graph.mixed(graph, rows, 2, params, lengths, threads=3))
+    probes = np.array([1, 2])
+    mixed = GraphLikeness(lengths, params, 1, graph, rows).mixed(probes)
+    assert np.array_equal(mixed, GraphLikeness(lengths, params, 3, graph, rows).mixed(probes))
+    alone = [GraphLikeness(lengths[b : b + 1], params, 1, graph, rows[b : b + 1]).mixed(probes)[0] for b in range(5)]
+    assert np.array_equal(mixed, alone)
+    near = GraphLikeness(lengths, params, 1, graph, rows).geometric(probes)
+    monkeypatch.setattr(graph_probes.chunks, "compiles", lambda: False)
+    assert np.array_equal(near, GraphLikeness(lengths, params, 1, graph, rows).geometric(probes))
     for b, length in enumerate(lengths.tolist()):
         taken = min(2, length)
         near, alike = by_hand(graph, rows[b, :length].tolist(), taken, params)
@@ -119,7 +138,7 @@ def test_shards_and_workers_leave_no_trace(
     folder: Path, graph: NeighbourGraph, tmp_path: Path, method: str, backend: str, size: int
 ) -> None:
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    job = Job(method, graph.path, PARAMS, LabelParams(), 1, source="neighbours")
+    job = Job(method, None, params_of(method), LabelParams(), 1, source="neighbours", graph=graph.path)
     make_labels(tmp_path / "whole.parquet", job, run, judged, None)
     parts = tmp_path / "parts.parquet"
     make_labels(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
@@ -145,6 +164,71 @@ def test_the_command_opens_no_vectors_and_no_encoder(
     assert (tmp_path / "l.tsv").is_file()
 
 
+@pytest.mark.parametrize("queries", ["encoded", "run", "none"])
+@pytest.mark.parametrize("lam", [0.4, 0.0, 1.0])
+def test_joint_similarity_is_that_of_loops(
+    folder: Path, graph: NeighbourGraph, queries: Literal["encoded", "run", "none"], lam: float
+) -> None:
+    """Both ends of every candidate by hand: the run orders the context, its first candidate stands for the query."""
+    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
+    judged = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
+    params = dataclasses.replace(JOINT, lam=lam, queries=queries)
+    vectors, asked = open_vectors(folder / "index"), load_encoded_queries(folder / "q.npy")
+    inputs = Inputs(neighbours=graph, vectors=vectors, query_vectors=asked)
+    labels, _ = make_labeler("joint", inputs, params, source="neighbours").infer_from(run, judged)
+    for one in labels:
+        known = [docid for docid, _ in judged[one.qid] if docid != "elsewhere"]
+        context = [*known, *(docid for docid in run.ranked(one.qid) if docid not in known)][:25]
+        assert one.docids[:25] == context
+        ranked = run.ranked(one.qid)
+        ordered = sorted(context, key=lambda docid: ranked.index(docid) if docid in ranked else len(ranked))
+        query = asked.vectors[asked.qids.index(one.qid)].astype(np.float64)
+        expected = joint_by_hand(graph, vectors, query, dict(run[one.qid]), ordered, known, params)
+        np.testing.assert_allclose(one.scores[:25], [expected[docid] for docid in context], rtol=1e-5, atol=2e-6)
+
+
+def joint_by_hand(
+    graph: NeighbourGraph,
+    vectors: VectorSource,
+    asked: np.ndarray,
+    scores: dict[str, float],
+    ordered: list[str],
+    positives: list[str],
+    params: JointParams,
+) -> dict[str, float]:
+    """The joint similarity of every candidate, in the order of the run, with grades of 1; by loops."""
+    rows = graph.rows(ordered).tolist()
+    of_run = [scores.get(docid, min(scores[one] for one in ordered if one in scores)) for docid in ordered]
+    products = [float(vectors.fetch(np.array([row]))[0].astype(np.float64) @ asked) for row in rows]
+    query = {"encoded": products, "run": of_run, "none": None}[params.queries]
+    known = graph_reference.known_similarities(graph.edges, graph.weights, rows, query)
+    done = graph_reference.steps(known, params)
+    by_graph = graph_reference.known_similarities(graph.edges, graph.weights, rows)[1:, 1:]
+    if query is None:
+        n = len(ordered)
+        ranks = [(n - rank) / (n - 1) * 11 / (10 + rank) for rank in range(1, n + 1)]
+        near_query = (np.array(ranks) + spread(of_run)) / 2
+    else:
+        near_query = spread(query)
+    alike_query = reference.jaccard(done.expanded, 0)[1:]
+    found = []
+    for positive in positives:
+        place = ordered.index(positive)
+        known_pairs = by_graph[np.isfinite(by_graph)]
+        own = np.where(np.isfinite(by_graph[place]), by_graph[place], known_pairs.min())
+        own[place] = known_pairs.max()
+        ends = [(spread(own), reference.jaccard(done.expanded, place + 1)[1:]), (near_query, alike_query)]
+        mixed = [params.lam * near + (1 - params.lam) * np.array(alike) for near, alike in ends]
+        found.append(params.positive_weight * mixed[0] + (1 - params.positive_weight) * mixed[1])
+    return dict(zip(ordered, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def spread(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Min-max."""
+    own = np.array(values, dtype=np.float64)
+    return (own - own.min()) / (np.ptp(own) or 1.0)
+
+
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "l.parquet")]
@@ -154,6 +238,11 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
         with pytest.raises(InputError, match=f"method {method}: not from neighbours"):
             main([*argv, "--index", str(folder / "index"), "--method", method])
     assert needs_of("evidence", PARAMS, "neighbours") == {"neighbours"}
+    assert needs_of("joint", JOINT, "neighbours") == {"neighbours"}
+    encoded = dataclasses.replace(JOINT, queries="encoded")
+    assert needs_of("joint", encoded, "neighbours") == {"neighbours", "query vectors", "vectors"}
+    with pytest.raises(InputError, match="queries=encoded: of labels from neighbours; with vectors the query has one"):
+        needs_of("joint", encoded)
     with pytest.raises(InputError, match="method evidence: needs neighbours, which were not given"):
         make_labeler("evidence", Inputs(), source="neighbours")
     with pytest.raises(InputError, match=r"from graph: .*neighbours"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas
@@ -14,15 +14,17 @@ from rnnreranker.errors import InputError
 from rnnreranker.labels import judged as judged_module
 from rnnreranker.labels.methods.base import Labeler, needs_of
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
+from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.methods.query import QueryLabeler
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
 from rnnreranker.method import Inputs, names
 from rnnreranker.rerank.base import make_reranker
 from rnnreranker.rerank.encoder import EncoderReranker
+from rnnreranker.rnn import reference
 
 PARAMS = RnnParams(k=4, context=12)
-METHODS = ("evidence", "geometric", "hard", "jaccard", "query", "uniform")
+METHODS = ("evidence", "geometric", "hard", "jaccard", "joint", "query", "uniform")
 
 
 def make_labeler(
@@ -206,6 +208,43 @@ def test_lambda_at_its_ends_is_geometric_and_jaccard(tmp_path: Path) -> None:
         end = make_labeler("evidence", source, queries, RnnParams(k=4, context=12, lam=lam)).infer(run, some(run))
         alone = make_labeler(method, source, queries, PARAMS).infer(run, some(run))
         assert end.targets.tobytes() == alone.targets.tobytes()
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "max"])
+def test_joint_similarity_is_that_of_loops(tmp_path: Path, aggregate: Literal["mean", "max"]) -> None:
+    """Both ends of every candidate by hand; several positives, each times its grade."""
+    source, queries, run = collection(tmp_path)
+    params = JointParams(**PARAMS.to_dict(), positive_weight=0.7)
+    labels = make_labeler("joint", source, queries, params, LabelParams(aggregate=aggregate)).infer(run, some(run))
+    grades = {"q1": [1, 3]}
+    for one in labels:
+        query = queries.vectors[queries.qids.index(one.qid)]
+        context = np.concatenate([query[None], source.fetch(source.rows(one.docids[:12]))])
+        expanded = reference.steps(context, params).expanded
+        products = (context @ context.T)[:, 1:]
+        low, high = products.min(axis=1, keepdims=True), products.max(axis=1, keepdims=True)
+        near = (products - low) / (high - low)
+        ends = [0.6 * near[end] + 0.4 * np.array(reference.jaccard(expanded, end)[1:]) for end in range(3)]
+        each = [
+            grade * (0.7 * ends[place] + 0.3 * ends[0]) for place, grade in enumerate(grades.get(one.qid, [1]), start=1)
+        ]
+        expected = np.mean(each, axis=0) if aggregate == "mean" else np.max(each, axis=0)
+        np.testing.assert_allclose(one.scores[:12], expected, rtol=1e-4, atol=1e-5)
+    assert labels.metadata["rnn"]["positive_weight"] == 0.7
+
+
+def test_joint_labels_at_their_ends(tmp_path: Path) -> None:
+    """The positive alone is evidence; the settings that others lack are completed."""
+    source, queries, run = collection(tmp_path)
+    params = JointParams(**PARAMS.to_dict(), positive_weight=1.0)
+    end = make_labeler("joint", source, queries, params).infer(run, some(run))
+    evidence = make_labeler("evidence", source, queries, PARAMS).infer(run, some(run))
+    for one, other in zip(end, evidence, strict=True):
+        np.testing.assert_allclose(one.targets, other.targets, atol=1e-6)
+    assert make_labeler("joint", source, queries, PARAMS).params == JointParams(**PARAMS.to_dict())
+    usual: Any = make_labeler("joint", source, queries).params
+    assert (usual.lam, usual.positive_weight, usual.k, usual.tau, usual.k_exp) == (0.6, 0.5, 10, 0.5, 2)
+    assert JointParams.preset("tas-b").k == 21
 
 
 def test_a_positive_that_is_no_candidate_displaces_the_last(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.errors import InputError
-from rnnreranker.labels import from_graph
+from rnnreranker.labels.from_graph import GraphLikeness
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
@@ -123,8 +123,8 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         places, rows = [order.index(docid) for docid in case.docids], graph.rows(order)[None]
         for name in ("geometric", "jaccard", "mixed"):
             np.testing.assert_array_equal(case.scores[name], without.scores[name])
-        alike = from_graph.jaccard(graph, rows, 1, PARAMS, np.array([10]))[0, 0, places]
-        near = from_graph.geometric(graph, rows, 1, PARAMS, np.array([10]))[0, 0, places]
+        likeness, first = GraphLikeness(np.array([10]), PARAMS, None, graph, rows), np.ones(1, dtype=np.int64)
+        alike, near = likeness.jaccard(first)[0, 0, places], likeness.geometric(first)[0, 0, places]
         np.testing.assert_array_equal(case.scores["graph-jaccard"], alike)
         np.testing.assert_array_equal(case.scores["graph-geometric"], near)
         np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)

@@ -60,17 +60,17 @@ def main(argv: Sequence[str]) -> int:
     if index is not None and "query vectors" in needs:
         queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.jobs)
     encoded = time.perf_counter()
-    of_index = None
-    if index is not None and "neighbours" in needs:
-        of_index = index.graph.path
-    elif index is not None and needs & {"vectors", "texts"}:
+    of_index = graph = None
+    if index is not None and needs & {"vectors", "texts"}:
         of_index = index.dense if "vectors" in needs else index.texts
+    if index is not None and "neighbours" in needs:
+        graph = index.graph.path
     documents = args.documents if "texts" in needs else None
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
     metadata = make_labels(
         args.output,
-        Job(args.method, of_index, params, label_params, args.relevant, documents, args.source),
+        Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph),
         run,
         judged,
         queries,
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
     parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
     parser.add_argument("--method", choices=names("labeler"), default="evidence", help="default: evidence")
-    text = "similarities of documents: vectors, or the part neighbours of the index, without vectors and queries"
+    text = "similarities of documents: vectors, or the part neighbours of the index"
     parser.add_argument(
         "--from", dest="source", choices=get_args(Source), default="vectors", help=f"{text} (default: vectors)"
     )

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Job:
     """What all shards of one job share.
 
-    index: the folder or file of vectors and texts, or of a graph, opened by whoever makes a shard; None for a method
-        without.
-    documents: where texts come from in place of it.
-    source: where similarities of documents come from, vectors or a graph.
+    index, graph: the folder or file of vectors and texts, and that of a graph, opened by whoever makes a shard; None
+        for a method without.
+    documents: where texts come from in place of the index.
+    source: where similarities of documents come from, vectors or the graph.
     """
 
     method: str
@@ -36,6 +36,7 @@ class Job:
     relevant: int
     documents: str | None = None
     source: Source = "vectors"
+    graph: Path | None = None
 
 
 def labeler_of(
@@ -46,12 +47,12 @@ def labeler_of(
     threads: int | None = 1,
 ) -> Labeler:
     """The labeler of a job, with what its method needs of these queries and documents."""
-    index = job.index
+    index, graph = job.index, job.graph
     inputs: Inputs = Inputs(
         query_vectors=queries,
         topics=topics,
-        vectors=None if index is None or job.source != "vectors" else lambda: _opened(index),
-        neighbours=None if index is None or job.source != "neighbours" else lambda: _graph(index),
+        vectors=None if index is None else lambda: _opened(index),
+        neighbours=None if graph is None else lambda: _graph(graph),
         texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
         teacher=lambda: with_teacher(inputs, job.params, threads),
     )

@@ -55,7 +55,9 @@ class JudgedContext:
     """One query's candidates: positives in the order of the judgements, then the rest in the order of the run.
 
     docids: all candidates, the first `size` of them are the context; rows: (size,) int64 vector rows;
-    grades: (R,) float64, of the first R candidates; positive: (n,) bool, over all candidates.
+    grades: (R,) float64, of the first R candidates; positive: (n,) bool, over all candidates. ranks: (size,) int64,
+    places in the run from 0, distinct, those put in behind its end; scores: (size,) float64 of the run, those put in
+    with the lowest of the context.
     """
 
     qid: str
@@ -63,6 +65,8 @@ class JudgedContext:
     rows: np.ndarray
     grades: np.ndarray
     positive: np.ndarray
+    ranks: np.ndarray
+    scores: np.ndarray
 
     @property
     def size(self) -> int:
@@ -74,9 +78,9 @@ class JudgedContext:
 class JudgedBatch:
     """Contexts with equally many positives R, stacked.
 
-    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows: (B, N) int64, those of the contexts, 0
-    behind their ends. vectors: (B, N + 1, d) float32, row 0 = query, rows 1..R = positives; what stands behind a
-    context's end is arbitrary; None where none were asked for.
+    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), those of the
+    contexts; behind their ends rows and scores are 0, ranks beyond every other. vectors: (B, N + 1, d) float32, row 0 =
+    query, rows 1..R = positives; what stands behind a context's end is arbitrary; None where none were asked for.
     """
 
     places: list[int]  # of its contexts in the list they came from
@@ -84,7 +88,14 @@ class JudgedBatch:
     grades: np.ndarray
     real: np.ndarray
     rows: np.ndarray
+    ranks: np.ndarray
+    scores: np.ndarray
     vectors: Any = None
+
+    @property
+    def positives(self) -> np.ndarray:
+        """(R,) int64: the positives as elements of their contexts, of which 0 is the query."""
+        return np.arange(1, self.grades.shape[1] + 1)
 
     @property
     def positive(self) -> np.ndarray:
@@ -111,11 +122,18 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: HasRows | None) ->
         without += len(judged.get(qid, ())) - len(pairs)
         if not pairs:
             continue
-        entries = run.rows[run.offsets[place] : run.offsets[place + 1]]
+        part = slice(run.offsets[place], run.offsets[place + 1])
+        entries = run.rows[part]
         candidates, rows = run.docids[entries].tolist(), of_run[entries]
-        names = {docid for docid, _ in pairs}
-        others = [index for index, docid in enumerate(candidates) if docid not in names]
+        places = dict.fromkeys((docid for docid, _ in pairs), -1)
+        others = []
+        for index, docid in enumerate(candidates):
+            if docid in places:
+                places[docid] = index
+            else:
+                others.append(index)
         docids = [docid for docid, _ in pairs] + [candidates[index] for index in others]
+        ranks, scores = _of_run([places[docid] for docid, _ in pairs], others, run.scores[part], size)
         first = np.array([of_positives[docid] for docid, _ in pairs], dtype=np.int64)
         inside = min(len(pairs), size)
         found.append(
@@ -125,9 +143,22 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: HasRows | None) ->
                 np.concatenate([first, rows[others]])[:size],
                 np.array([grade for _, grade in pairs[:inside]], dtype=np.float64),
                 np.arange(len(docids)) < len(pairs),
+                ranks,
+                scores,
             )
         )
     return found, without
+
+
+def _of_run(positives: list[int], others: list[int], scores: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """`JudgedContext.ranks` and `.scores`, from places in a run, -1 of positives that it lacks, and its (n,) scores."""
+    ranks = np.array(positives + others, dtype=np.int64)[:size]
+    inside = ranks >= 0
+    known = np.where(inside, scores[ranks], np.inf) if len(scores) else np.full(len(ranks), np.inf)
+    lowest = known.min(initial=np.inf)
+    known[~inside] = lowest if np.isfinite(lowest) else 0.0
+    ranks[~inside] = len(scores) + np.arange(np.count_nonzero(~inside))
+    return ranks, known
 
 
 def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[JudgedBatch]:
@@ -144,11 +175,13 @@ def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[Judg
         for first in range(0, len(members), at_once):
             chosen = members[first : first + at_once]
             lengths = np.array([contexts[place].size for place in chosen])
-            rows = np.zeros((len(chosen), widest), dtype=np.int64)
-            for into, place in zip(rows, chosen, strict=True):
-                into[: contexts[place].size] = contexts[place].rows
+            rows, scores = np.zeros((len(chosen), widest), dtype=np.int64), np.zeros((len(chosen), widest))
+            ranks = np.full(rows.shape, np.iinfo(np.int64).max)
+            for line, one in enumerate(contexts[place] for place in chosen):
+                rows[line, : one.size], ranks[line, : one.size] = one.rows, one.ranks
+                scores[line, : one.size] = one.scores
             grades = np.stack([contexts[place].grades for place in chosen])
-            yield JudgedBatch(chosen, lengths, grades, np.arange(widest) < lengths[:, None], rows)
+            yield JudgedBatch(chosen, lengths, grades, np.arange(widest) < lengths[:, None], rows, ranks, scores)
 
 
 def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:

@@ -200,6 +200,7 @@ def _contents(
     yield [list(run.qids), run.docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
     yield run.offsets.tobytes()
     yield run.rows.tobytes()
+    yield run.scores.tobytes()
     if queries is not None:
         yield list(queries.qids)
         yield queries.vectors.tobytes()

@@ -1,18 +1,16 @@
-"""Similarity of candidates to the positives of their query, and the label distribution of one query from it."""
+"""From similarities of candidates and positives to label distributions, of one query or a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.labels import targets
+from rnnreranker.labels.likeness import VectorLikeness
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.rnn import RnnParams, jaccard_similarity
-
-OUTWEIGHED = 8.0  # times the range of a row: beyond that float32 products lose the differences, float64 is taken
+from rnnreranker.rnn import RnnParams
 
 
 def smooth_labels(
@@ -55,7 +53,8 @@ def smooth_labels(
     order = np.concatenate([chosen, others])
     vectors = np.concatenate([query[None], candidates[order]]).astype(np.float32)[None]
     real = np.ones((1, len(candidates)), dtype=bool)
-    scores = mixed(vectors, len(chosen), params, np.array([len(candidates)]))
+    likeness = VectorLikeness(np.array([len(candidates)]), params, None, vectors)
+    scores = likeness.mixed(np.arange(1, len(chosen) + 1))
     _, found = from_scores(scores, weights[None], real, params_of_labels)
     out = np.empty(len(candidates), dtype=np.float32)
     out[order] = found[0]
@@ -82,73 +81,6 @@ def of_candidates(
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")
     found = targets.targets(labels, by_candidate > 0, real, params)
     return np.where(real, labels, -np.inf).astype(np.float32), found
-
-
-def mixed(
-    vectors: np.ndarray, positives: int, params: RnnParams, lengths: np.ndarray, threads: int | None = None
-) -> np.ndarray:
-    """s*(l, c) of the first candidates, the positives, and every candidate: (B, R, N) float32; 0 for padding.
-
-    vectors: (B, N + 1, d) float32, row 0 = query, then R positives, then the others; lengths: (B,) real candidates.
-    """
-    probes = np.arange(1, positives + 1)
-    return mixture(
-        params,
-        lambda: geometric(vectors, probes, params, lengths),
-        lambda: jaccard(vectors, probes, params, lengths, threads),
-    )
-
-
-def mixture(params: RnnParams, near: Callable[[], np.ndarray], alike: Callable[[], np.ndarray]) -> np.ndarray:
-    """lambda s + (1 - lambda) J, float32; s is `near()` and J `alike()`, each computed where it has a weight."""
-    if params.lam == 1.0:
-        return near()
-    found = alike()
-    if params.lam == 0.0:
-        return found
-    return (params.lam * near().astype(np.float64) + (1.0 - params.lam) * found).astype(np.float32)
-
-
-def jaccard(
-    vectors: np.ndarray, probes: np.ndarray, params: RnnParams, lengths: np.ndarray, threads: int | None = None
-) -> np.ndarray:
-    """J(p, c): (B, R, N) float32 without the query's column; 0 for padding."""
-    found = jaccard_similarity(vectors, params, probes=probes.tolist(), lengths=lengths, threads=threads)[:, :, 1:]
-    return np.where(np.isfinite(found), found, np.float32(0.0))
-
-
-def geometric(vectors: np.ndarray, probes: np.ndarray, params: RnnParams, lengths: np.ndarray) -> np.ndarray:
-    """s(p, c): (B, R, N) float32, mapped over the candidates or divided as `params` says; 0 for padding.
-
-    probes: row numbers of `vectors` (0 = the query).
-
-    Raises:
-        InputError: inner products beyond the range of float32.
-    """
-    out = np.zeros((len(vectors), len(probes), vectors.shape[1] - 1), dtype=np.float32)
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # what overflows is looked for in the result
-        for b, length in enumerate(lengths.tolist()):
-            context = vectors[b, : length + 1]
-            rows = context[probes] @ context.T  # (R, m)
-            low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
-            if params.scale == "minmax":
-                if (np.abs(low + high) / 2 > OUTWEIGHED * (high - low)).any():
-                    rows = context[probes].astype(np.float64) @ context.T.astype(np.float64)
-                    low, high = rows[:, 1:].min(axis=1, keepdims=True), rows[:, 1:].max(axis=1, keepdims=True)
-                rows = (rows - low) / np.where(high > low, high - low, 1.0)
-            elif params.normalize is not None:
-                rows = rows / _divisor(rows, params.normalize)
-            out[b, :, :length] = rows[:, 1:]
-            if not np.isfinite(out[b, :, :length]).all():
-                raise InputError("inner products beyond the range of float32; scale the vectors down")
-    return out
-
-
-def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
-    """(R, 1): the maximum of each row, or 1e-8 + its mean, the query's column included; 1 where it is 0."""
-    wide = rows.astype(np.float64)
-    found = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
-    return np.where(found == 0.0, 1.0, found)
 
 
 def _positives(positives: Sequence[int], candidates: int) -> np.ndarray:

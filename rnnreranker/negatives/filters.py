@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import from_graph, smooth
+from rnnreranker.labels import from_graph
 from rnnreranker.labels.judged import Judged, JudgedContext, batches, check_queries, contexts_of, stacked
+from rnnreranker.labels.likeness import VectorLikeness
 from rnnreranker.negatives.params import NegativeParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import choices, hints_of
@@ -69,7 +70,8 @@ def pools(
     contexts, _ = contexts_of(run, judged, params.context, vectors)
     found: list[Pool | None] = [None] * len(contexts)
     for batch in batches(contexts, vectors, queries):
-        alike = smooth.mixed(batch.vectors, batch.grades.shape[1], params, batch.lengths, threads)
+        likeness = VectorLikeness(batch.lengths, params, threads, batch.vectors)
+        alike = likeness.mixed(batch.positives)
         for row, place in enumerate(batch.places):
             size = int(batch.lengths[row])
             scores = batch.vectors[row, 1 : size + 1] @ batch.vectors[row, 0]
@@ -88,7 +90,8 @@ def pools_from_graph(
     contexts, _ = contexts_of(run, judged, params.context, graph)
     found: list[Pool | None] = [None] * len(contexts)
     for batch in stacked(contexts, from_graph.BYTES * graph.k):
-        alike = from_graph.mixed(graph, batch.rows, batch.grades.shape[1], params, batch.lengths, threads)
+        likeness = from_graph.GraphLikeness(batch.lengths, params, threads, graph, batch.rows)
+        alike = likeness.mixed(batch.positives)
         for row, place in enumerate(batch.places):
             found[place] = _pool(contexts[place], np.zeros(contexts[place].size), alike[row])
     return [pool for pool in found if pool is not None]

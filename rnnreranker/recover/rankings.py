@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import from_graph
-from rnnreranker.labels.smooth import geometric, jaccard
+from rnnreranker.labels.from_graph import GraphLikeness
+from rnnreranker.labels.likeness import VectorLikeness
 from rnnreranker.process.phases import phase
 from rnnreranker.rnn import RnnParams
 
@@ -142,9 +142,10 @@ def _of_query(
     context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
     lengths = np.array([len(docids)])
     probes = np.flatnonzero(positive) + 1
-    alike = jaccard(context, probes, params, lengths, threads)[0].astype(np.float64)
-    near = geometric(context, probes, params, lengths)[0].astype(np.float64)
-    to_query = geometric(context, np.zeros(1, dtype=np.int64), params, lengths)[0, 0].astype(np.float64)
+    likeness = VectorLikeness(lengths, params, threads, context)
+    alike = likeness.jaccard(probes)[0].astype(np.float64)
+    near = likeness.geometric(probes)[0].astype(np.float64)
+    to_query = likeness.geometric(np.zeros(1, dtype=np.int64))[0, 0].astype(np.float64)
     raw = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
     scores = {"geometric": near, "jaccard": alike, "mixed": params.lam * near + (1.0 - params.lam) * alike}
     if graph is not None:
@@ -172,12 +173,10 @@ def _from_graph(
         raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the graph; use the run's own index")
     order = np.array([[place, *np.delete(np.arange(len(rows)), place)] for place in places.tolist()])
     lengths, back = np.full(len(order), len(rows)), np.argsort(order, axis=1)
+    likeness, first = GraphLikeness(lengths, params, threads, graph, rows[order]), np.ones(1, dtype=np.int64)
     near, alike = (
         np.take_along_axis(found[:, 0].astype(np.float64), back, axis=1)
-        for found in (
-            from_graph.geometric(graph, rows[order], 1, params, lengths),
-            from_graph.jaccard(graph, rows[order], 1, params, lengths, threads),
-        )
+        for found in (likeness.geometric(first), likeness.jaccard(first))
     )
     found = {"geometric": near, "jaccard": alike, "mixed": params.lam * near + (1.0 - params.lam) * alike}
     return {OF_GRAPH + name: values for name, values in found.items()}

@@ -145,7 +145,7 @@ def check_labels(use: Use) -> None:
     use = use_with_folders(use)
     labeler = find("labeler", use.name)
     params, rest = labeler.Params, dict(use.params)
-    labeler.needs_from(rest.pop("from", "vectors"))
+    source = rest.pop("from", "vectors")
     for name, value in LABEL_OPTIONS.items():
         value = rest.pop(name, value)
         if type(value) is not int or value < 1:
@@ -154,7 +154,7 @@ def check_labels(use: Use) -> None:
         LabelParams.preset(rest.pop("label_preset"))
     own = {name: rest.pop(name) for name in list(rest) if name in hints_of(params)}
     _check_fields("labels", rest, LabelParams)
-    make_params("labeler", use.name, own, use.preset or None)
+    labeler.needs_from(source, make_params("labeler", use.name, own, use.preset or None))
 
 
 def check_negatives(use: Use) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from rnnreranker import settings
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import from_graph, smooth, targets
+from rnnreranker.labels import smooth, targets
+from rnnreranker.labels.from_graph import BYTES, GraphLikeness
 from rnnreranker.labels.judged import (
     Judged,
     JudgedBatch,
@@ -23,6 +24,7 @@ from rnnreranker.labels.judged import (
     positives_of,
     stacked,
 )
+from rnnreranker.labels.likeness import Likeness, VectorLikeness
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.method import Inputs, defaults_of, find
@@ -73,10 +75,10 @@ class Labeler(ABC):
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
-        if lost := sorted(need for need in self.needs_from(source) if not inputs.has(need)):
+        self.params = params if params is not None else defaults_of(type(self))
+        if lost := sorted(need for need in self.needs_from(source, self.params) if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
-        self.params = params if params is not None else defaults_of(type(self))
         self.label_params = label_params if label_params is not None else LabelParams()
         self.relevant = relevant
         self.threads = threads
@@ -87,11 +89,11 @@ class Labeler(ABC):
             )
 
     @classmethod
-    def needs_from(cls, source: Source) -> frozenset[str]:
-        """What the method needs where similarities of documents come from a source.
+    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
+        """What the method needs with these parameters where similarities of documents come from a source.
 
         Raises:
-            InputError: no such source, or not for this method.
+            InputError: no such source, or not for this method or these parameters.
         """
         if source not in get_args(Source):
             raise InputError(f"from {source}: {nearest(str(source), get_args(Source))}")
@@ -174,11 +176,11 @@ class VectorLabeler(Labeler):
     params: RnnParams
 
     @classmethod
-    def needs_from(cls, source: Source) -> frozenset[str]:
+    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
         """See `Labeler.needs_from`."""
         if source == "neighbours" and cls.of_documents:
             return frozenset({"neighbours"})
-        return super().needs_from(source)
+        return super().needs_from(source, params)
 
     @property
     def takes_mass(self) -> bool:
@@ -189,26 +191,11 @@ class VectorLabeler(Labeler):
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
 
-    def mixed(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32: lambda s + (1 - lambda) J of every candidate and every positive."""
-        count = batch.grades.shape[1]
+    def likeness(self, batch: JudgedBatch) -> Likeness:
+        """Of the candidates of a batch to its elements."""
         if self.source == "neighbours":
-            return from_graph.mixed(self._source(), batch.rows, count, self.params, batch.lengths, self.threads)
-        return smooth.mixed(batch.vectors, count, self.params, batch.lengths, self.threads)
-
-    def jaccard(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32: J."""
-        count = batch.grades.shape[1]
-        if self.source == "neighbours":
-            return from_graph.jaccard(self._source(), batch.rows, count, self.params, batch.lengths, self.threads)
-        return smooth.jaccard(batch.vectors, np.arange(1, count + 1), self.params, batch.lengths, self.threads)
-
-    def geometric(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32: s."""
-        count = batch.grades.shape[1]
-        if self.source == "neighbours":
-            return from_graph.geometric(self._source(), batch.rows, count, self.params, batch.lengths)
-        return smooth.geometric(batch.vectors, np.arange(1, count + 1), self.params, batch.lengths)
+            return GraphLikeness(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
+        return VectorLikeness(batch.lengths, self.params, self.threads, batch.vectors)
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector.
@@ -216,7 +203,7 @@ class VectorLabeler(Labeler):
         Raises:
             InputError: queries or candidates without a vector, vectors of another dimension.
         """
-        if self.source == "vectors":
+        if "query vectors" in self.needs_from(self.source, self.params):
             check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
         return super().infer_from(run, judged)
 
@@ -230,7 +217,8 @@ class VectorLabeler(Labeler):
         """Scores and targets of a batch: (B, N) float32 each."""
         raw, found = self.own_targets(batch)
         if self.takes_mass:
-            _, evidence = smooth.from_scores(self.mixed(batch), batch.grades, batch.real, self.label_params)
+            mixed = self.likeness(batch).mixed(batch.positives)
+            _, evidence = smooth.from_scores(mixed, batch.grades, batch.real, self.label_params)
             found = targets.with_mass_of(found, evidence, batch.positive & batch.real)
         return raw, found
 
@@ -246,9 +234,9 @@ class VectorLabeler(Labeler):
                 yield place, raw[row, :length], given[row, :length]
 
     def _batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
-        if self.source == "vectors":
+        if "vectors" in self.needs_from(self.source, self.params):
             return batches(contexts, self.inputs.vectors, self.inputs.query_vectors)
-        return stacked(contexts, from_graph.BYTES * self._source().k)
+        return stacked(contexts, BYTES * self._source().k)
 
     def _source(self) -> Any:
         return self.inputs.vectors if self.source == "vectors" else self.inputs.neighbours
@@ -266,13 +254,16 @@ def make_labeler(
 ) -> Labeler:
     """The labeler of a name, of this package or of another one; the arguments are those of `Labeler`.
 
-    Parameters of another class are left out: so the rNN parameters of a study go to all labelers that have such.
+    Parameters of another class are left out: so the rNN parameters of a study go to all labelers that have such, and
+    those of a labeler that has more settings are completed by its defaults.
 
     Raises:
         InputError: no such method, and what its constructor raises.
     """
     kind = find("labeler", name)
     own = params if isinstance(params, kind.Params) else None
+    if own is None and params is not None and issubclass(kind.Params, type(params)):
+        own = dataclasses.replace(defaults_of(kind), **params.to_dict())
     made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads, source=source)
     return made
 
@@ -283,7 +274,7 @@ def needs_of(name: str, params: Any, source: Source = "vectors") -> frozenset[st
     Raises:
         InputError: no such teacher, a model for one that has none, as `Labeler.needs_from`.
     """
-    needs: frozenset[str] = find("labeler", name).needs_from(source)
+    needs: frozenset[str] = find("labeler", name).needs_from(source, params)
     if "teacher" not in needs:
         return needs
     teacher = find("reranker", params.teacher)

@@ -15,4 +15,4 @@ class GeometricLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: s."""
-        return self.geometric(batch)
+        return self.likeness(batch).geometric(batch.positives)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import VectorLabeler
 
@@ -17,5 +16,5 @@ class QueryLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N): the same for every positive; grades weigh it as they weigh evidence."""
-        near = smooth.geometric(batch.vectors, np.zeros(1, dtype=np.int64), self.params, batch.lengths)
+        near = self.likeness(batch).geometric(np.zeros(1, dtype=np.int64))
         return np.broadcast_to(near, (len(near), batch.grades.shape[1], near.shape[2]))

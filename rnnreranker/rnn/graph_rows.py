@@ -1,0 +1,62 @@
+"""Rows of the known similarities of a context, compiled: those of a few documents to all of its documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.rnn.compiled import checksum, compiled, kept
+from rnnreranker.rnn.graph_pairs import named
+
+
+@compiled()
+def _larger(row, at, value):  # type: ignore[no-untyped-def]
+    row[at] = max(row[at], value)
+
+
+def _filed_under(stamp: int) -> Any:
+    """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
+
+    def fill_rows(edges, weights, rows, lengths, probes, out, problem):  # type: ignore[no-untyped-def]
+        """Fill the rows of real probes; the contract is in `graph_probes.probe_similarities`."""
+        k, widest = edges.shape[1], rows.shape[1] + 1
+        places = 4 if stamp >= 0 else 0
+        while places < 4 * widest:
+            places *= 2
+        table = np.empty(places, dtype=np.uint64)
+        found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
+        ends, line = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.int64)
+        for c in range(len(rows)):
+            n = lengths[c]
+            if not named(edges, weights, rows[c], n, table, found, held, ends):
+                problem[c] = True
+                continue
+            line[:] = -1
+            for r in range(probes.shape[1]):
+                if 1 <= probes[c, r] <= n:
+                    line[probes[c, r]] = r
+                    out[c, r, :n] = -np.inf
+            low, high = np.float32(np.inf), np.float32(-np.inf)
+            for i in range(1, n + 1):
+                for e in range((i - 1) * k, ends[i]):
+                    j, value = np.int64(found[e]), held[e]
+                    low, high = min(low, value), max(high, value)
+                    if line[i] >= 0:
+                        _larger(out[c, line[i]], j - 1, value)
+                    if line[j] >= 0:
+                        _larger(out[c, line[j]], i - 1, value)
+            if low > high:  # nothing is known
+                low, high = np.float32(0.0), np.float32(0.0)
+            for i in range(1, n + 1):
+                if line[i] >= 0:
+                    row = out[c, line[i]]
+                    row[i - 1] = high
+                    for j in range(n):
+                        if row[j] == -np.inf:
+                            row[j] = low
+
+    return kept(fill_rows)
+
+
+fill_rows = _filed_under(checksum())
