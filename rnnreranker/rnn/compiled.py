@@ -1,4 +1,4 @@
-"""What the compiled engine is made with: numba, its cache, and two machine instructions it does not offer."""
+"""What the compiled engines are made with: numba, its cache, and machine instructions that it does not offer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numba
 from llvmlite import ir
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 SOURCES = (  # everything that ends up in the machine code
-    *("compiled.py", "kernel.py", "neighbours.py", "selection.py"),
+    *("compiled.py", "expansion.py", "kernel.py", "neighbours.py", "selection.py"),
     *("graph_kernel.py", "graph_pairs.py", "graph_rows.py"),
 )
 
@@ -114,3 +115,95 @@ def raise_sixteen(typingctx: Any, maxima: Any, at: Any, row: Any, start: Any) ->
         return context.get_dummy_value()
 
     return numba.types.void(maxima, numba.types.int64, row, numba.types.int64), generate
+
+
+@intrinsic
+def rank_sixteen(typingctx: Any, values: Any, first: Any, count: Any, block: Any, ranks: Any) -> Any:
+    """Set ranks[block : block + 16], int32, to the ranks of those of values[first : first + count], from the highest.
+
+    Equal ones rank as they stand. There is room for sixteen values and ranks more than are counted.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector, lane = ir.VectorType(ir.FloatType(), 16), ir.IntType(32)
+        lanes, empty = ir.VectorType(lane, 16), ir.Constant(vector, ir.Undefined)
+        held, out = (context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 4))
+        start = builder.gep(held, [args[1]])
+        own = builder.load(builder.bitcast(builder.gep(start, [args[3]]), vector.as_pointer()))
+        own.align = 4
+        counted = cgutils.alloca_once_value(builder, ir.Constant(lanes, [0] * 16))
+        spread = ir.Constant(lanes, [0] * 16)
+        places = builder.add(
+            ir.Constant(lanes, list(range(16))),
+            builder.shuffle_vector(
+                builder.insert_element(ir.Constant(lanes, ir.Undefined), builder.trunc(args[3], lane), lane(0)),
+                ir.Constant(lanes, ir.Undefined),
+                spread,
+            ),
+        )
+        with cgutils.for_range(builder, args[2]) as loop:
+            one = builder.insert_element(empty, builder.load(builder.gep(start, [loop.index])), lane(0))
+            other = builder.shuffle_vector(one, empty, spread)
+            place = builder.insert_element(ir.Constant(lanes, ir.Undefined), builder.trunc(loop.index, lane), lane(0))
+            before = builder.icmp_signed(
+                "<", builder.shuffle_vector(place, ir.Constant(lanes, ir.Undefined), spread), places
+            )
+            above = builder.fcmp_ordered(">", other, own)
+            equal = builder.and_(builder.fcmp_ordered("==", other, own), before)
+            ahead = builder.zext(builder.or_(above, equal), lanes)
+            builder.store(builder.add(builder.load(counted), ahead), counted)
+        target = builder.bitcast(builder.gep(out, [args[3]]), lanes.as_pointer())
+        builder.store(builder.load(counted), target).align = 4
+        return context.get_dummy_value()
+
+    return numba.types.void(values, numba.types.int64, numba.types.int64, numba.types.int64, ranks), generate
+
+
+@intrinsic
+def sum_of_minima(typingctx: Any, one: Any, other: Any, start: Any, blocks: Any) -> Any:
+    """The sum of the smaller of one[j] and other[start + j], contiguous float64, for j in so many blocks of eight.
+
+    Eight sums, of every eighth j, are added up in halves, whatever the machine.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.DoubleType(), 8)
+        first, second = (context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 1))
+        first = builder.bitcast(first, vector.as_pointer())
+        second = builder.bitcast(builder.gep(second, [args[2]]), vector.as_pointer())
+        sums = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * 8))
+        with cgutils.for_range(builder, args[3]) as loop:
+            a, b = (builder.load(builder.gep(data, [loop.index])) for data in (first, second))
+            a.align = b.align = 8
+            smaller = builder.select(builder.fcmp_ordered("<", a, b), a, b)
+            builder.store(builder.fadd(builder.load(sums), smaller), sums)
+        found, width = builder.load(sums), 8
+        while width > 1:
+            width //= 2
+            low, high = (
+                builder.shuffle_vector(
+                    found, found, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width)))
+                )
+                for at in (0, width)
+            )
+            found = builder.fadd(low, high)
+        return builder.extract_element(found, ir.IntType(32)(0))
+
+    return numba.types.float64(one, other, numba.types.int64, numba.types.int64), generate
+
+
+@intrinsic
+def fetch_ahead(typingctx: Any, matrix: Any, row: Any) -> Any:
+    """Have the memory bring matrix[row], whose rows are contiguous, while something else is computed."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        stride = cgutils.unpack_tuple(builder, array.strides)[0]
+        byte, flag = ir.IntType(8), ir.IntType(32)
+        place = builder.gep(builder.bitcast(array.data, byte.as_pointer()), [builder.mul(stride, args[1])])
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), flag, flag, flag])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(fetch, [place, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return numba.types.void(matrix, numba.types.int64), generate

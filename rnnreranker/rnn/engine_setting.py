@@ -46,3 +46,10 @@ class EngineSetting:
             exponent_limit=reference.EXPONENT_LIMIT,
             largest_square=1e38,
         )
+
+    def lengths(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(C,) int64 each, of contexts of these sizes: lists, columns, nearest."""
+        of = sizes.tolist()
+        lists, columns = [self.lists.get(m, 0) for m in of], [self.columns.get(m, -1) for m in of]
+        nearest = [self.nearest.get(m, 0) for m in of]
+        return np.array(lists, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(nearest, dtype=np.int64)

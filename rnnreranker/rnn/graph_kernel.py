@@ -10,39 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones
-from rnnreranker.rnn.graph_pairs import both_ways, dealt, named, with_query
-from rnnreranker.rnn.kernel import clipped, weighed
-from rnnreranker.rnn.neighbours import extended, reciprocal
+from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones, rank_sixteen
+from rnnreranker.rnn.expansion import clipped, jaccard, weighed
+from rnnreranker.rnn.graph_pairs import SPARE, both_ways, bounds, dealt, named, room, with_query
+from rnnreranker.rnn.neighbours import extended
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
+    from rnnreranker.rnn.graph_contexts import GraphContexts
+
+
+COUNTED = 64  # known pairs of an element that are put in order by counting those above each
 
 
 def score_contexts(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    query: np.ndarray | None,
-    sizes: np.ndarray,
-    setting: EngineSetting,
-    probes: np.ndarray,
-    out: np.ndarray,
-    problem: np.ndarray,
+    contexts: GraphContexts, setting: EngineSetting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `graph_similarity.GraphEngine`."""
-    lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
-    columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
-    tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
+    """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
+    query = np.empty((0, 0), dtype=np.float32) if contexts.query is None else contexts.query
     _score_chunk(
-        _read_only(edges),
-        _read_only(weights.view(np.uint16)),
-        np.ascontiguousarray(rows),
-        np.empty((0, 0), dtype=np.float32) if query is None else np.ascontiguousarray(query),
-        sizes,
-        lengths,
-        columns,
-        tops,
+        _read_only(contexts.edges),
+        _read_only(contexts.weights.view(np.uint16)),
+        np.ascontiguousarray(contexts.rows),
+        np.ascontiguousarray(query),
+        contexts.sizes,
+        *setting.lengths(contexts.sizes),
         setting.authors,
         setting.weight,
         setting.weight_scale,
@@ -87,43 +79,58 @@ def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore[no-untyped-def]
-    """Neighbour lists with their similarities, the `top` nearest in element order, the bounds of (short) lists.
+    """Bits of the elements that have each other in their lists, of those in each other's short list, the `top` nearest.
 
-    As `neighbours.neighbours` gives them; an element is the first of its own list, and fills it where it knows too few.
+    Lists hold known elements alone, the most similar first, after the element itself; of equal ones the earlier. The
+    nearest are in element order, and the element itself where it knows too few.
     """
-    lists, listed = np.empty((m, length), dtype=np.uint32), np.empty((m, length), dtype=np.float32)
+    words, wide = (m + 63) // 64, columns >= 0
+    listed, lists_me = np.zeros((m, words), dtype=np.uint64), np.zeros((m, words), dtype=np.uint64)
+    short = np.zeros((m if wide else 0, words), dtype=np.uint64)
+    shorts_me = np.zeros(short.shape, dtype=np.uint64)
     nearest = np.empty((m, top), dtype=np.uint32)
-    bound, short_bound = np.empty(m, dtype=np.float32), np.empty(m, dtype=np.float32)
-    stop, short_stop = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     others = max(length, top) - 1
-    keys, order = np.empty(others + 1, dtype=np.int64), np.empty(others + 1, dtype=np.int64)
+    keys, order = np.empty(others + 1, dtype=np.int64), np.empty(max(others, COUNTED) + SPARE, dtype=np.int64)
+    ranks = np.empty(COUNTED + SPARE, dtype=np.int32)
     for i in range(m):
-        n = min(last[i] - starts[i], others)
-        _highest(values, starts[i], last[i], n, keys)
-        for e in range(n):
-            order[e] = last[i] - (keys[e] & 0xFFFFFFFF)
-        lists[i, 0], listed[i, 0] = i, np.inf
-        for e in range(1, length):
-            if e <= n:
-                lists[i, e], listed[i, e] = near[order[e - 1]], values[order[e - 1]]
-            else:
-                lists[i, e], listed[i, e] = i, np.inf
-        bound[i], stop[i] = (listed[i, length - 1], lists[i, length - 1]) if n >= length - 1 else (-np.inf, m)
-        if length == 1:
-            bound[i], stop[i] = np.inf, m
-        if columns <= 1:
-            short_bound[i], short_stop[i] = np.inf, (m if columns == 1 else -1)
-        elif n >= columns - 1:
-            short_bound[i], short_stop[i] = listed[i, columns - 1], lists[i, columns - 1]
+        first, known = starts[i], last[i] - starts[i]
+        n = min(known, others)
+        if known <= COUNTED:
+            for block in range(0, known, 16):
+                rank_sixteen(values, first, known, block, ranks)
+            for e in range(known):
+                order[ranks[e]] = first + e
         else:
-            short_bound[i], short_stop[i] = -np.inf, m
+            _highest(values, first, last[i], n, keys)
+            for e in range(n):
+                order[e] = last[i] - (keys[e] & 0xFFFFFFFF)
+        word, bit = i >> 6, np.uint64(1) << np.uint64(i & 63)
+        if length > 0:
+            listed[i, word] |= bit
+            lists_me[i, word] |= bit
+        for e in range(min(n, length - 1)):
+            j = np.int64(near[order[e]])
+            listed[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+            lists_me[j, word] |= bit
+        if columns > 0:
+            short[i, word] |= bit
+            shorts_me[i, word] |= bit
+        for e in range(min(n, columns - 1)):
+            j = np.int64(near[order[e]])
+            short[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+            shorts_me[j, word] |= bit
         for t in range(top):  # in element order
             j, place = np.int64(near[order[t - 1]]) if 1 <= t <= n else i, t
             while place > 0 and nearest[i, place - 1] > j:
                 nearest[i, place] = nearest[i, place - 1]
                 place -= 1
             nearest[i, place] = j
-    return lists, listed, nearest, (bound, stop), (short_bound, short_stop)
+    for i in range(m):
+        for w in range(words):
+            listed[i, w] &= lists_me[i, w]
+            if wide:
+                short[i, w] &= shorts_me[i, w]
+    return listed, short, nearest
 
 
 @compiled()
@@ -156,58 +163,6 @@ def _members(sets, starts, last, near, values, m, low, high):  # type: ignore[no
         for e in range(starts[i], last[i]):
             row[near[e]] = low
     return firsts, ends, members, found
-
-
-@compiled()
-def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
-    """As `kernel._jaccard`, where rows have few members: minima are looked for among an element's, not a probe's."""
-    starts, ends, members, values, sums, signed = rows
-    top = nearest.shape[1]
-    chosen = len(probes)
-    probe_rows, row = np.zeros((m, chosen)), np.zeros(m)
-    totals, real, below = np.zeros(chosen), np.empty(chosen, dtype=np.bool_), np.empty(chosen)
-    for r in range(chosen):
-        real[r] = 0 <= probes[r] < m
-        for t in range(top if real[r] else 0):
-            near = nearest[probes[r], t]
-            totals[r] += sums[near]
-            for e in range(starts[near], ends[near]):
-                probe_rows[members[e], r] += values[e]
-    for i in range(m):
-        total = 0.0
-        for t in range(top):
-            near = nearest[i, t]
-            total += sums[near]
-            for e in range(starts[near], ends[near]):
-                row[members[e]] += values[e]
-        below[:] = 0.0
-        if signed:
-            for r in range(chosen):
-                above = 0.0
-                for j in range(m):
-                    a, b = row[j], probe_rows[j, r]
-                    below[r] += a if a < b else b
-                    above += a if a > b else b
-                if real[r]:
-                    jaccard[r, i] = _quotient(below[r], above)
-            row[:] = 0.0
-            continue
-        for t in range(top):
-            near = nearest[i, t]
-            for e in range(starts[near], ends[near]):
-                j = members[e]
-                a, row[j] = row[j], 0.0  # an element that stands in two of the rows adds nothing the second time
-                for r in range(chosen):
-                    b = probe_rows[j, r]
-                    below[r] += a if a < b else b
-        for r in range(chosen):
-            if real[r]:
-                jaccard[r, i] = _quotient(below[r], totals[r] + total - below[r])
-
-
-@compiled()
-def _quotient(below, above):  # type: ignore[no-untyped-def]
-    return below / above if above != 0.0 and abs(below) < abs(above) * 3e38 else 0.0
 
 
 @compiled()
@@ -245,18 +200,15 @@ def _filed_under(stamp: int) -> Any:
         k, widest = edges.shape[1], 1
         for c in range(len(sizes) if stamp >= 0 else 0):
             widest = max(widest, sizes[c])
-        places = 4
-        while places < 4 * widest:
-            places *= 2
-        table = np.empty(places, dtype=np.uint64)
-        found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
-        ends, query = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.float32)
+        given = room(widest, k)
+        found, held, ends = given[2:]
+        query = np.empty(widest, dtype=np.float32)
         for c in range(len(sizes)):
             m = sizes[c]
             n = m - 1
             if m < 2:
                 continue
-            if not named(edges, weights, rows[c], n, table, found, held, ends):
+            if not named(edges, weights, rows[c], n, given):
                 problem[c] = np.nan
                 continue
             starts, last, near, values = both_ways(n, k, found, held, ends)
@@ -265,21 +217,11 @@ def _filed_under(stamp: int) -> Any:
             else:
                 dealt(starts[1], last[1], values, n, query)
             with_query(query, n, starts, last, near, values)
-            low, high = np.inf, -np.inf
-            for i in range(m):
-                for e in range(starts[i], last[i]):
-                    low, high = min(low, values[e]), max(high, values[e])
-            if low > high:  # nothing is known
-                low, high = 0.0, 0.0
+            low, high = bounds(values, last[n])
             divisor = np.ones(m)
             if normalize == 2:
                 _means(starts, last, values, m, low, high - low, divisor)
-            lists, listed, nearest, bounds, short_bounds = _lists(
-                starts, last, near, values, m, lengths[c], columns[c], tops[c]
-            )
-            own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
-            short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
-            reciprocal(listed, lists, listed, bounds, short_bounds, True, own, short)
+            own, short, nearest = _lists(starts, last, near, values, m, lengths[c], columns[c], tops[c])
             sets = extended(own, short, m, authors) if columns[c] >= 0 else own
             firsts, stops, members, shares = _members(sets, starts, last, near, values, m, low, high)
             if weight == 1:
@@ -289,7 +231,7 @@ def _filed_under(stamp: int) -> Any:
                     continue
             span = high - low if minmax else 1.0
             sums, signed = weighed(firsts, stops, shares, low, span, minmax, divisor, weight, weight_scale, authors)
-            _jaccard((firsts, stops, members, shares, sums, signed), nearest, m, probes[c], out[c])
+            jaccard((firsts, stops, members, shares, sums, signed), nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 

@@ -10,20 +10,14 @@ from rnnreranker.rnn import fallback
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
+    from rnnreranker.rnn.graph_contexts import GraphContexts
 
 
 def score_contexts(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    query: np.ndarray | None,
-    sizes: np.ndarray,
-    setting: EngineSetting,
-    probes: np.ndarray,
-    out: np.ndarray,
-    problem: np.ndarray,
+    contexts: GraphContexts, setting: EngineSetting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
 ) -> None:
-    """Fill `out` for a chunk of contexts; the contract is in `graph_similarity.GraphEngine`."""
+    """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
+    edges, weights, rows, query, sizes = contexts
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue

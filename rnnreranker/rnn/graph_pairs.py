@@ -4,60 +4,85 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of, ones
+from rnnreranker.rnn.compiled import compiled, fetch_ahead, float_of, ones
 
 SCALE = np.float32(2.0**112)  # of a float16 whose bits stand in those of a float32
-ELEMENT = np.uint64(24)  # bits of an element's number beside a row's in one word
-LARGEST, EMPTY = np.uint64((1 << 24) - 1), np.uint64(2**64 - 1)
-MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring row numbers over the table
+EMPTY = np.uint32(2**32 - 1)  # no row of a graph
+MIX = np.uint32(0x9E3779B9)  # spreads neighbouring row numbers over the table
+SPARE = 16  # similarities that are read beyond a row, and do not count
 
 
 @compiled()
 def _half(bits):  # type: ignore[no-untyped-def]
-    """The float32 of the bits of a float16; NaN where that is NaN or infinite."""
-    if bits & np.uint16(0x7C00) == np.uint16(0x7C00):
-        return np.float32(np.nan)
-    value = np.float32(float_of(np.int32(np.int32(bits & np.uint16(0x7FFF)) << np.int32(13))) * SCALE)
-    return np.float32(-value) if bits & np.uint16(0x8000) else value
+    """The float32 of the bits of a float16 that is finite."""
+    word = np.int32(bits)
+    high = (word & np.int32(0x8000)) << np.int32(16)
+    return np.float32(float_of(np.int32(high | (word & np.int32(0x7FFF)) << np.int32(13))) * SCALE)
 
 
 @compiled()
-def _place(table, row):  # type: ignore[no-untyped-def]
-    """Where a row stands in the table, or the free place where it would; entries are row << ELEMENT | element."""
-    last = np.uint64(len(table) - 1)
-    at = ((row * MIX) >> np.uint64(40)) & last
-    while table[at] != EMPTY and table[at] >> ELEMENT != row:
-        at = (at + np.uint64(1)) & last
+def _place(table, shift, row):  # type: ignore[no-untyped-def]
+    """Where a row stands in the table, or the free place where it would."""
+    at = np.uint32(np.uint32(row * MIX) >> shift)
+    while (table[at] != EMPTY) & (table[at] != row):
+        at = np.uint32(np.uint32(at + np.uint32(1)) & np.uint32(len(table) - 1))
     return at
 
 
 @compiled()
-def named(edges, weights, rows, n, table, found, held, ends):  # type: ignore[no-untyped-def]
+def room(widest, k):  # type: ignore[no-untyped-def]
+    """What `named` works in, for contexts of up to so many elements: table, elements, found, held, ends.
+
+    table, elements: a power of two of places, few of them taken; found, held: of all documents' rows; ends: of each.
+    """
+    places = 4
+    while places < 16 * widest:
+        places *= 2
+    table, elements = np.empty(places, dtype=np.uint32), np.empty(places, dtype=np.uint32)
+    found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
+    return table, elements, found, held, np.empty(widest, dtype=np.int64)
+
+
+@compiled()
+def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
     """The elements of the context that each document's row names, and their similarities, as the row has them.
 
-    Those of element i stand from (i - 1) K to ends[i]. False where a similarity is NaN or infinite. table: a power of
-    two of places, more than twice n; found, held: n K + 1.
+    Those of element i stand from (i - 1) K to ends[i] of the room's found and held. False where a similarity is NaN or
+    infinite.
+
+    A row is read twice: first for what may be in the table, then for what is, which is mostly the same. Entries are
+    stored first and kept if they belong: there is no branch that cannot be foreseen.
     """
-    k = edges.shape[1]
+    table, elements, found, held, ends = room
+    k, bits = edges.shape[1], 0
+    while 1 << bits < len(table):
+        bits += 1
+    shift = np.uint32(32 - bits)
     table[:] = EMPTY
     for i in range(1, n + 1):
-        row = np.uint64(rows[i - 1])
-        at = _place(table, row)
+        fetch_ahead(edges, rows[i - 1])
+        fetch_ahead(weights, rows[i - 1])
+        at = _place(table, shift, np.uint32(rows[i - 1]))
         if table[at] == EMPTY:
-            table[at] = row << ELEMENT | np.uint64(i)
-    sound, end = True, 0
+            table[at], elements[at] = np.uint32(rows[i - 1]), i
+    largest = np.int64(0)
     for i in range(1, n + 1):
-        row, end = rows[i - 1], (i - 1) * k
-        near, similar = edges[row], weights[row]
+        near, similar = edges[rows[i - 1]], weights[rows[i - 1]]
+        first = (i - 1) * k
+        last = first
         for t in range(k):
-            entry = table[_place(table, np.uint64(near[t]))]
-            j = np.int64(entry & LARGEST)
-            hit = (entry != EMPTY) & (j != i)
-            found[end], held[end] = j, _half(similar[t])  # kept if it belongs: no branch that cannot be foreseen
-            sound &= not (hit & np.isnan(held[end]))
+            found[last] = t
+            last += table[np.uint32(near[t] * MIX) >> shift] != EMPTY
+        end = first
+        for e in range(first, last):
+            t = found[e]
+            at = _place(table, shift, near[t])
+            found[end], held[end] = elements[at], _half(similar[t])
+            hit = np.int64((table[at] == near[t]) & (elements[at] != i))
+            largest = max(largest, hit * np.int64(similar[t] & np.uint16(0x7FFF)))
             end += hit
         ends[i] = end
-    return sound
+    return largest < 0x7C00  # the bits of infinity
 
 
 @compiled()
@@ -83,7 +108,7 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
             before[i, w] = at
             at += np.int64(ones(known[i, w]))
         last[i] = at
-    near, values = np.empty(at, dtype=np.uint32), np.empty(at, dtype=np.float32)
+    near, values = np.empty(at, dtype=np.uint32), np.empty(at + SPARE, dtype=np.float32)
     for e in range(at):
         values[e] = -np.inf
     for i in range(1, n + 1):
@@ -96,6 +121,27 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
                 values[place] = max(values[place], value)
                 i, j = j, i
     return starts, last, near, values
+
+
+@compiled()
+def bounds(values, n):  # type: ignore[no-untyped-def]
+    """The lowest and highest of values[:n] but -inf, which stands for none, as float64; 0 and 0 where all are none.
+
+    Compared as integers in the order of the floats: only those are vectorised.
+    """
+    words, none = values.view(np.int32), np.int32(-2139095041)
+    low, high = np.int32(2147483647), none
+    for e in range(n):
+        word = words[e]
+        word = np.int32(word ^ np.int32(np.int32(word >> np.int32(31)) & np.int32(2147483647)))
+        high = word if word > high else high
+        word = np.int32(2147483647) if word == none else word
+        low = word if word < low else low
+    if high == none:
+        return 0.0, 0.0
+    low = np.int32(low ^ np.int32(np.int32(low >> np.int32(31)) & np.int32(2147483647)))
+    high = np.int32(high ^ np.int32(np.int32(high >> np.int32(31)) & np.int32(2147483647)))
+    return np.float64(float_of(low)), np.float64(float_of(high))
 
 
 @compiled()

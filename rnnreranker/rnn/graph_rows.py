@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, kept
-from rnnreranker.rnn.graph_pairs import named
+from rnnreranker.rnn.graph_pairs import named, room
 
 
 @compiled()
@@ -21,15 +21,12 @@ def _filed_under(stamp: int) -> Any:
     def fill_rows(edges, weights, rows, lengths, probes, out, problem):  # type: ignore[no-untyped-def]
         """Fill the rows of real probes; the contract is in `graph_probes.probe_similarities`."""
         k, widest = edges.shape[1], rows.shape[1] + 1
-        places = 4 if stamp >= 0 else 0
-        while places < 4 * widest:
-            places *= 2
-        table = np.empty(places, dtype=np.uint64)
-        found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
-        ends, line = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.int64)
+        given = room(widest if stamp >= 0 else 0, k)
+        found, held, ends = given[2:]
+        line = np.empty(widest, dtype=np.int64)
         for c in range(len(rows)):
             n = lengths[c]
-            if not named(edges, weights, rows[c], n, table, found, held, ends):
+            if not named(edges, weights, rows[c], n, given):
                 problem[c] = True
                 continue
             line[:] = -1

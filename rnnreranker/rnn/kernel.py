@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
+from rnnreranker.rnn.expansion import clipped, jaccard, weighed
 from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
 
 if TYPE_CHECKING:
@@ -28,16 +29,11 @@ def score_contexts(
     problem: np.ndarray,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
-    lengths = np.array([setting.lists.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
-    columns = np.array([setting.columns.get(m, -1) for m in sizes.tolist()], dtype=np.int64)
-    tops = np.array([setting.nearest.get(m, 0) for m in sizes.tolist()], dtype=np.int64)
     _score_chunk(
         gram.reshape(-1),
         gram.shape[1],
         sizes,
-        lengths,
-        columns,
-        tops,
+        *setting.lengths(sizes),
         setting.authors,
         setting.weight,
         setting.weight_scale,
@@ -49,11 +45,6 @@ def score_contexts(
         out,
         problem,
     )
-
-
-@compiled()
-def clipped(value):  # type: ignore[no-untyped-def]
-    return (value if value < 1.0 else 1.0) if value > 0.0 else 0.0
 
 
 @compiled()
@@ -120,102 +111,6 @@ def _largest(values, low, span, minmax, divisor):  # type: ignore[no-untyped-def
     return largest
 
 
-@compiled()
-def weighed(starts, ends, found, low, span, minmax, divisor, weight, weight_scale, authors):  # type: ignore[no-untyped-def]
-    """Similarities of members made their weights, in place; what each row sums to, and whether any is negative.
-
-    The authors' rows sum to 1 or become empty.
-    """
-    m = len(starts)
-    sums, signed = np.empty(m), False
-    inverse = 1.0 / span if span > 0.0 else 0.0
-    for i in range(m):
-        total, factor = 0.0, 1.0 / divisor[i]
-        for e in range(starts[i], ends[i]):
-            value = 1.0
-            if weight != 2:
-                value = found[e]
-                if minmax:
-                    value = clipped((value - low) * inverse)
-                value *= factor
-                if weight == 1:
-                    value = np.exp(weight_scale * value) - (1.0 if authors else 0.0)
-            signed |= value < 0.0
-            found[e] = value
-            total += value
-        sums[i] = total
-        if authors:
-            if total == 0.0 or not np.isfinite(total):
-                ends[i] = starts[i]
-            factor = 1.0 / total
-            for e in range(starts[i], ends[i]):
-                found[e] *= factor
-            sums[i] = ends[i] > starts[i]
-    return sums, signed
-
-
-@compiled()
-def _jaccard(rows, nearest, m, probes, jaccard):  # type: ignore[no-untyped-def]
-    """Sum of minima over sum of maxima of expanded rows, for each probe that is an element against all.
-
-    Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 the minima are 0 outside the
-    probe's support and what the rows sum to gives the sum of maxima; else all columns are read.
-    """
-    starts, ends, members, values, sums, signed = rows
-    top = nearest.shape[1]
-    chosen = len(probes)
-    probe_rows, row = np.empty((chosen, m)), np.empty(m)
-    supports = np.empty((chosen, m), dtype=np.uint32)
-    widths, totals, real = np.empty(chosen, dtype=np.int64), np.empty(chosen), np.empty(chosen, dtype=np.bool_)
-    for j in range(m):
-        row[j] = 0.0
-    for r in range(chosen):
-        widths[r], totals[r] = 0, 0.0
-        for j in range(m):
-            probe_rows[r, j] = 0.0
-        real[r] = 0 <= probes[r] < m
-        for t in range(top if real[r] else 0):
-            near = nearest[probes[r], t]
-            totals[r] += sums[near]
-            for e in range(starts[near], ends[near]):
-                probe_rows[r, members[e]] += values[e]
-        for j in range(m):
-            supports[r, widths[r]] = j
-            widths[r] += signed or probe_rows[r, j] != 0.0
-    for i in range(m):
-        total = 0.0
-        for t in range(top):
-            near = nearest[i, t]
-            total += sums[near]
-            for e in range(starts[near], ends[near]):
-                row[members[e]] += values[e]
-        for r in range(chosen):
-            if not real[r]:
-                continue
-            below, above = 0.0, 0.0
-            if signed:
-                for j in range(m):
-                    a, b = row[j], probe_rows[r, j]
-                    below += a if a < b else b
-                    above += a if a > b else b
-            else:
-                for s in range(widths[r]):
-                    j = supports[r, s]
-                    a, b = row[j], probe_rows[r, j]
-                    below += a if a < b else b
-                above = totals[r] + total - below
-            usable = above != 0.0 and abs(below) < abs(above) * 3e38
-            jaccard[r, i] = below / above if usable else 0.0
-        if m <= 256:
-            for j in range(m):
-                row[j] = 0.0
-        else:
-            for t in range(top):
-                near = nearest[i, t]
-                for e in range(starts[near], ends[near]):
-                    row[members[e]] = 0.0
-
-
 def _filed_under(stamp: int) -> Any:
     """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
 
@@ -274,7 +169,7 @@ def _filed_under(stamp: int) -> Any:
                     problem[c] = weight_scale * largest
                     continue
             sums, signed = weighed(starts, ends, shares, low, span, minmax, divisor, weight, weight_scale, authors)
-            _jaccard((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
+            jaccard((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
 
     return kept(score_chunk)
 
