@@ -5,7 +5,7 @@ Document r has the words terms[offsets[r]:offsets[r + 1]], ascending, with the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,3 +86,28 @@ def check_postings(terms: np.ndarray, weights: np.ndarray, vocabulary: int, fold
         raise InputError(f"{folder / TERMS}: has word {terms.max()} of {vocabulary}; {REPAIR}")
     if not np.isfinite(weights).all():
         raise InputError(f"{folder / WEIGHTS}: has NaN or infinite weights; {REPAIR}")
+
+
+def places_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the words of some documents are, (p,) int64, one document after the other, and (n+1,) int64 their offsets.
+
+    >>> places_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
+    """
+    starts, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths), ends
+
+
+def document_blocks(offsets: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """First row, and the one after the last, of blocks with `most` words at most, or of one document that has more.
+
+    >>> list(document_blocks(np.array([0, 2, 3, 9, 10]), 3))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last

@@ -13,7 +13,7 @@ from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
-from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, map_impacts
+from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, places_of
 from rnnreranker.impacts.whole import whole
 from rnnreranker.vectors.ids import read_ids
 
@@ -103,9 +103,7 @@ class ImpactSource:
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and (rows.min() < 0 or rows.max() >= len(self.docids)):
             raise InputError(f"rows {rows.min()} to {rows.max()}: expected 0..{len(self.docids) - 1}")
-        starts, lengths = self._offsets[rows], self._offsets[rows + 1] - self._offsets[rows]
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
+        places, ends = places_of(self._offsets, rows)
         terms, weights = self._terms[places].astype(np.int32), self._weights[places].astype(np.float32)
         check_postings(terms, weights, self.vocabulary, self._folder)
         return csr_matrix((weights, terms, ends), (len(rows), self.vocabulary))
@@ -159,10 +157,7 @@ class ImpactSource:
     def _read(self) -> Iterator[tuple[int, csr_matrix]]:
         from scipy.sparse import csr_matrix
 
-        first = 0
-        while first < len(self.docids):
-            last = int(np.searchsorted(self._offsets, self._offsets[first] + BLOCK, side="right")) - 1
-            last = min(max(last, first + 1), len(self.docids))
+        for first, last in document_blocks(self._offsets, BLOCK):
             own = slice(self._offsets[first], self._offsets[last])
             terms = self._terms[own].astype(np.int32)
             offsets = (self._offsets[first : last + 1] - self._offsets[first]).astype(np.int32)
@@ -170,7 +165,6 @@ class ImpactSource:
             check_postings(terms, weights, self.vocabulary, self._folder)
             block = csr_matrix((weights, terms, offsets), (last - first, self.vocabulary))
             yield first, block.T.tocsr()
-            first = last
 
     @cached_property
     def places(self) -> np.ndarray:

@@ -1,28 +1,23 @@
-"""Vectors of documents in blocks that survive a kill, and the layouts they end up in."""
+"""Vectors of documents, and the layouts they end up in."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.data.document import Document
 from rnnreranker.encode.encoder import Encoder
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import fingerprint, write_atomically
-from rnnreranker.index.part import Part, check_encoder
+from rnnreranker.index.encoded_part import EncodedPart
+from rnnreranker.index.part import check_encoder
 from rnnreranker.vectors import VectorSource, open_vectors
 
 DTYPES = ("float32", "float16")
 
 
-class DensePart(Part):
-    """One vector a document: encodes blocks of documents and keeps each as a file, named by what it was made from.
-
-    Blocks of an earlier, interrupted build are used again where encoder and documents agree.
+class DensePart(EncodedPart):
+    """One vector a document.
 
     Args:
         encoder: turns texts into vectors.
@@ -34,18 +29,17 @@ class DensePart(Part):
 
     name: ClassVar[str] = "dense"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "faiss-cpu")
+    folder, ending = "vectors", ".npy"
+    _old: VectorSource | None
 
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
         if dtype not in DTYPES:
             raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
+        super().__init__(encoder.fingerprint)
         self._encoder = encoder
         self._dtype = dtype
-        self._files: list[Path] = []
-        self._old: VectorSource | None = None
-        self._count = 0
         self.dimension = encoder.dimension
         self.marks = (encoder.fingerprint, dtype)
-        self.reused = 0
 
     def extend(self, index: Path) -> None:
         """Take the vectors of blocks of documents that the index has; a block that is new in part is encoded whole.
@@ -56,32 +50,18 @@ class DensePart(Part):
         check_encoder(index, "dense", self._encoder.fingerprint)
         self._old = open_vectors(index)
 
-    def start(self, work: Path, threads: int | None) -> None:
-        """Keep the blocks in a folder `vectors`; the vectors do not depend on the number of threads."""
-        self._folder = work / "vectors"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._threads = threads
+    def encoded(self, texts: list[str]) -> np.ndarray:
+        """(n, d) float32."""
+        return self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
 
-    def add(self, documents: Sequence[Document]) -> None:
-        """Encode the next block, or find it finished."""
-        texts = [document.text for document in documents]
-        name = fingerprint(self._encoder.fingerprint, [document.docid for document in documents], texts)
-        file = self._folder / f"{len(self._files):06d}-{name}.npy"
-        rows = np.arange(self._count, self._count + len(documents))
-        self._count += len(documents)
-        taken = self._old is not None and self._count <= len(self._old.docids)
-        if taken or file.is_file():
-            self.reused += len(documents)
-        if not file.is_file():
-            if taken and self._old is not None:
-                vectors = self._old.fetch(rows)
-            else:
-                vectors = self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
-            with write_atomically(file) as stream:
-                np.save(stream, vectors)
-                stream.flush()
-                os.fsync(stream.fileno())
-        self._files.append(file)
+    def taken(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
+        """(n, d) float32."""
+        assert self._old is not None
+        return self._old.fetch(rows)
+
+    def save(self, stream: IO[bytes], block: np.ndarray) -> None:
+        """As `.npy`."""
+        np.save(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write `index` or `vectors.npy`; dimension, dtype and encoder."""

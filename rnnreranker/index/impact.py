@@ -1,33 +1,30 @@
-"""The weights of words in documents, encoded in blocks that survive a kill, as the impacts of an index."""
+"""The weights of words in documents, as the impacts of an index."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.command import counted, say
 from rnnreranker.data.document import Document
-from rnnreranker.encode.sparse import SparseEncoder
-from rnnreranker.files import fingerprint, write_atomically
+from rnnreranker.encode.sparse import Encoded, SparseEncoder
 from rnnreranker.files.json_files import read_json
 from rnnreranker.impacts import ImpactSource
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.impacts.whole import whole
-from rnnreranker.index.part import Part, check_encoder
+from rnnreranker.index.encoded_part import EncodedPart
+from rnnreranker.index.part import check_encoder
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class ImpactPart(Part):
-    """Encodes blocks of documents and keeps each as a file, named by what it was made from.
-
-    Blocks of an earlier, interrupted build are used again where encoder and documents agree.
+class ImpactPart(EncodedPart):
+    """The weights of words in documents.
 
     Args:
         encoder: gives texts the weights of words.
@@ -36,17 +33,16 @@ class ImpactPart(Part):
 
     name: ClassVar[str] = "impact"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "scipy")
+    folder, ending = FOLDER, ".npz"
+    _old: ImpactSource | None
 
     def __init__(self, encoder: SparseEncoder, params: ImpactParams) -> None:
+        super().__init__(encoder.fingerprint)
         self._encoder = encoder
         self._params = params
-        self._files: list[Path] = []
         self.marks = (encoder.fingerprint, params.to_dict())
-        self.reused = 0
         self._cut = 0
         self._empty = 0
-        self._old: ImpactSource | None = None
-        self._count = 0
 
     def extend(self, index: Path) -> None:
         """Take the weights of blocks of documents that the index has; a block that is new in part is encoded whole.
@@ -58,36 +54,28 @@ class ImpactPart(Part):
         described = read_json(index / "rnnreranker.json", repair="make the index again")
         self._old = ImpactSource(index, described["parts"]["impact"])
 
-    def start(self, work: Path, threads: int | None) -> None:
-        """Keep the blocks in a folder `impacts`; the weights do not depend on the number of threads."""
-        self._folder = work / FOLDER
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._threads = threads
+    def encoded(self, texts: list[str]) -> Encoded:
+        """Weights (n, V) CSR, and how many texts were cut."""
+        return self._encoder.encode(texts, "document", threads=self._threads)
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
+        """The same, weights as they were before they were rounded to what the index has."""
+        assert self._old is not None
+        found = self._old.fetch(rows)
+        found.data = found.data.astype(np.float64) / (self._old.factor or 1.0)  # rounded again as they were
+        return Encoded(found, self._encoder.count_cut(texts, "document"))
+
+    def save(self, stream: IO[bytes], block: Encoded) -> None:
+        """As `.npz`."""
+        found, cut = block
+        np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
 
     def add(self, documents: Sequence[Document]) -> None:
-        """Encode the next block, or find it finished."""
-        texts = [document.text for document in documents]
-        name = fingerprint(self._encoder.fingerprint, [document.docid for document in documents], texts)
-        file = self._folder / f"{len(self._files):06d}-{name}.npz"
-        rows = np.arange(self._count, self._count + len(documents))
-        self._count += len(documents)
-        taken = self._old is not None and self._count <= len(self._old.docids)
-        if taken or file.is_file():
-            self.reused += len(documents)
-        if not file.is_file():
-            if taken and self._old is not None:
-                found, cut = self._old.fetch(rows), self._encoder.count_cut(texts, "document")
-                found.data = found.data.astype(np.float64) / (self._old.factor or 1.0)  # rounded again as they were
-            else:
-                found, cut = self._encoder.encode(texts, "document", threads=self._threads)
-            with write_atomically(file) as stream:
-                np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
-                stream.flush()
-                os.fsync(stream.fileno())
-        with np.load(file, allow_pickle=False) as block:
+        """As `EncodedPart`; texts that were cut or are empty are counted."""
+        super().add(documents)
+        with np.load(self._files[-1], allow_pickle=False) as block:
             self._cut += int(block["cut"])
-        self._empty += sum(not text.strip() for text in texts)
-        self._files.append(file)
+        self._empty += sum(not document.text.strip() for document in documents)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.

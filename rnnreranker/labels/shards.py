@@ -25,8 +25,7 @@ from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.soft import described, write_joined
 from rnnreranker.locks import alone
-from rnnreranker.process.backends import ONE_BY_ONE, check_backend, joblib_backend
-from rnnreranker.process.interrupts import left_to_this_process
+from rnnreranker.process.backends import check_backend, do_parts
 from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
@@ -134,22 +133,14 @@ def make_shard(job: Job, shard: Shard) -> int:
 
 
 def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
-    if not shards:
-        return
-    import joblib
-
-    with (
-        left_to_this_process(),
-        joblib_backend(backend, cluster) as name,
-        joblib.parallel_config(backend=name, n_jobs=jobs),
-    ):
-        calls = (joblib.delayed(make_shard)(job, shard) for shard in shards)
-        if backend in ONE_BY_ONE:
-            done = joblib.Parallel(return_as="generator_unordered")(calls)
-            for _ in progress(done, unit="shards", total=len(shards), what="labels"):
-                pass
-        else:
-            joblib.Parallel()(calls)
+    do_parts(
+        make_shard,
+        [(job, shard) for shard in shards],
+        workers=jobs,
+        backend=backend,
+        cluster=cluster,
+        shown=lambda done: progress(done, unit="shards", total=len(shards), what="labels"),
+    )
 
 
 def _shard(

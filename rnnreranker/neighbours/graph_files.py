@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,9 +22,8 @@ from rnnreranker.neighbours.description import DOCNOS, EDGES, VERSION, WEIGHTS, 
 from rnnreranker.neighbours.docnos import write_docnos
 from rnnreranker.neighbours.graph import NeighbourGraph, map_graph
 from rnnreranker.neighbours.graph_source import ENTRY, Earlier, GraphSource, entries_of
-from rnnreranker.process.backends import ONE_BY_ONE, check_backend, joblib_backend
+from rnnreranker.process.backends import check_backend, do_parts
 from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.process.interrupts import left_to_this_process
 from rnnreranker.vectors.ids import Ids
 
 K = 16
@@ -82,7 +79,14 @@ def write_graph(
         make_block(source, rows_of[missing[0]], k, missing[0], earlier)
         _foretell(source, k, len(missing) - 1, time.perf_counter() - begun, threads or cores())
         blocks = [(source, rows_of[file], k, file, earlier) for file in missing[1:]]
-        _make(blocks, threads or cores(), backend, cluster)
+        do_parts(
+            make_block,
+            blocks,
+            workers=threads or cores(),
+            backend=backend,
+            cluster=cluster,
+            shown=lambda made: progress(made, unit="blocks", total=len(blocks), what="neighbours"),
+        )
     with folder_written_whole(output) as folder:
         _write(folder, list(rows_of), source, k, work)
     shutil.rmtree(work)
@@ -118,26 +122,6 @@ def _foretell(source: GraphSource, k: int, blocks: int, seconds: float, workers:
             f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB; "
             f"{counted(blocks, 'block')} to come, about {took / unit:.1f} {name} at the pace of the first"
         )
-
-
-def _make(blocks: Sequence[tuple[Any, ...]], workers: int, backend: str, cluster: str | None) -> None:
-    """Make blocks, each from the arguments of `make_block`."""
-    if not blocks:
-        return
-    import joblib
-
-    with (
-        left_to_this_process(),
-        joblib_backend(backend, cluster) as name,
-        joblib.parallel_config(backend=name, n_jobs=workers),
-    ):
-        calls = (joblib.delayed(make_block)(*block) for block in blocks)
-        if backend in ONE_BY_ONE:
-            made = joblib.Parallel(return_as="generator_unordered")(calls)
-            for _ in progress(made, unit="blocks", total=len(blocks), what="neighbours"):
-                pass
-        else:
-            joblib.Parallel()(calls)
 
 
 def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.impacts.impact_files import check_postings, map_impacts
+from rnnreranker.impacts.impact_files import check_postings, document_blocks, map_impacts, places_of
 from rnnreranker.impacts.impact_source import BLOCK, KEPT
 from rnnreranker.vectors.ids import read_ids
 
@@ -105,9 +105,7 @@ class WordNeighbours:
 
     def _unit(self, rows: np.ndarray) -> csr_matrix:
         """(n, V) float64 CSR: the weights of rows, each of length 1 or without words."""
-        starts, lengths = self._offsets[rows], self._offsets[rows + 1] - self._offsets[rows]
-        ends = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
+        places, ends = places_of(self._offsets, rows)
         return self._scaled(self._terms[places], self._weights[places], ends)
 
     def _scaled(self, terms: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> csr_matrix:
@@ -128,12 +126,8 @@ class WordNeighbours:
         return list(self._read())
 
     def _read(self) -> Iterator[tuple[int, csr_matrix]]:
-        first = 0
-        while first < len(self.docids):
-            last = int(np.searchsorted(self._offsets, self._offsets[first] + BLOCK, side="right")) - 1
-            last = min(max(last, first + 1), len(self.docids))
+        for first, last in document_blocks(self._offsets, BLOCK):
             yield first, self._unit(np.arange(first, last)).T.tocsr()
-            first = last
 
 
 @lru_cache(maxsize=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from rnnreranker.errors import InputError, require
+from rnnreranker.process.interrupts import left_to_this_process
 
 BACKENDS = ("threads", "loky", "dask", "ray")
 ONE_BY_ONE = ("threads", "loky")  # whose parts are told as they are done
@@ -43,3 +45,37 @@ def joblib_backend(backend: str, cluster: str | None) -> Iterator[str]:
         yield "ray"
     else:
         yield "threading" if backend == "threads" else backend
+
+
+def do_parts(
+    do: Callable[..., Any],
+    parts: Sequence[tuple[Any, ...]],
+    *,
+    workers: int,
+    backend: str,
+    cluster: str | None,
+    shown: Callable[[Iterable[Any]], Iterable[Any]],
+) -> None:
+    """Do the parts of a job, several at a time; without parts nothing is started.
+
+    Args:
+        do: called with the arguments of each part.
+        workers: how many at a time.
+        backend, cluster: as `joblib_backend`.
+        shown: goes through the parts as they are done, to show progress; of a cluster's parts nothing is shown.
+    """
+    if not parts:
+        return
+    import joblib
+
+    with (
+        left_to_this_process(),
+        joblib_backend(backend, cluster) as name,
+        joblib.parallel_config(backend=name, n_jobs=workers),
+    ):
+        calls = (joblib.delayed(do)(*part) for part in parts)
+        if backend in ONE_BY_ONE:
+            for _ in shown(joblib.Parallel(return_as="generator_unordered")(calls)):
+                pass
+        else:
+            joblib.Parallel()(calls)

@@ -1,0 +1,72 @@
+"""A part that encodes texts: blocks of documents, each kept as a file that survives a kill."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.data.document import Document
+from rnnreranker.files import fingerprint, write_atomically
+from rnnreranker.index.part import Part
+
+
+class EncodedPart(Part):
+    """Encodes blocks of documents and keeps each as a file, named by what it was made from.
+
+    Blocks of an earlier, interrupted build are used again where encoder and documents agree; what `extend` has set as
+    `_old` is not encoded again.
+
+    Args:
+        mark: fingerprint of the encoder.
+    """
+
+    folder: ClassVar[str]  # of the blocks
+    ending: ClassVar[str]  # of their files
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._files: list[Path] = []
+        self._old: Any = None  # with docids: what an index has
+        self._count = 0
+        self.reused = 0
+
+    @abstractmethod
+    def encoded(self, texts: list[str]) -> Any:
+        """The block of some texts."""
+
+    @abstractmethod
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Any:
+        """The same from `_old`; rows: (n,) int64."""
+
+    @abstractmethod
+    def save(self, stream: IO[bytes], block: Any) -> None:
+        """Write a block."""
+
+    def start(self, work: Path, threads: int | None) -> None:
+        """Keep the blocks in a folder of `work`; they do not depend on the number of threads."""
+        self._folder = work / self.folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._threads = threads
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """Encode the next block, or find it finished."""
+        texts = [document.text for document in documents]
+        name = fingerprint(self._mark, [document.docid for document in documents], texts)
+        file = self._folder / f"{len(self._files):06d}-{name}{self.ending}"
+        rows = np.arange(self._count, self._count + len(documents))
+        self._count += len(documents)
+        old = self._old is not None and self._count <= len(self._old.docids)
+        if old or file.is_file():
+            self.reused += len(documents)
+        if not file.is_file():
+            block = self.taken(rows, texts) if old else self.encoded(texts)
+            with write_atomically(file) as stream:
+                self.save(stream, block)
+                stream.flush()
+                os.fsync(stream.fileno())
+        self._files.append(file)
