@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from lost_worker import cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.errors import InputError, MissingDependencyError
@@ -162,30 +163,10 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rnnreranker[cluster]'")
     work, run, judged, queries = job(folder)
     out = tmp_path / "dask.parquet"
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = next(iter(cluster.workers.values())).pid
-        import threading
-
-        def kill_when_started() -> None:
-            while count(tmp_path) < 3:
-                time.sleep(0.002)
-            os.kill(victim, signal.SIGKILL)
-
-        killer = threading.Thread(target=kill_when_started)
-        killer.start()
-        make_labels(
-            out, work, run, judged, queries, backend="dask", jobs=2, cluster=client.scheduler.address, shard_size=1
-        )
-        killer.join(timeout=30)
-        assert not killer.is_alive()
+    with cluster_that_loses_a_worker(lambda: count(tmp_path) >= 3) as address:
+        make_labels(out, work, run, judged, queries, backend="dask", jobs=2, cluster=address, shard_size=1)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 

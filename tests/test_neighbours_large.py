@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pickle
 import re
 import shutil
-import signal
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from lost_worker import cluster_that_loses_a_worker
 from scipy.sparse import csr_matrix
 
 from rnnreranker.errors import InputError
@@ -163,27 +160,10 @@ def test_flags_that_do_not_go_together(flags: list[str], said: str, tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rnnreranker[cluster]'")
     monkeypatch.setattr(graph_files, "ROWS", 3)
     source = DenseNeighbours(open_vectors(index), index)
     write_graph(source, tmp_path / "plain", 8)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = next(iter(cluster.workers.values())).pid
-
-        def kill_when_started() -> None:
-            while len(list((tmp_path / "work").glob("0*.npy"))) < 5:
-                time.sleep(0.002)
-            os.kill(victim, signal.SIGKILL)
-
-        killer = threading.Thread(target=kill_when_started)
-        killer.start()
-        address = client.scheduler.address
-        write_graph(source, tmp_path / "dask", 8, backend="dask", cluster=address, work=tmp_path / "work")
-        killer.join(timeout=30)
-        assert not killer.is_alive()
+    work = tmp_path / "work"
+    with cluster_that_loses_a_worker(lambda: len(list(work.glob("0*.npy"))) >= 5) as address:
+        write_graph(source, tmp_path / "dask", 8, backend="dask", cluster=address, work=work)
     assert content(tmp_path / "dask") == content(tmp_path / "plain")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
@@ -664,15 +665,9 @@ def test_output_of_a_step_is_shown_and_its_last_line_kept(place: Path, capsys: p
     assert shown.out == ""
 
 
-WORDS = [f"w{number}" for number in range(40)]
-
-
 @pytest.fixture
 def tiny(place: Path) -> Path:
     """A made-up collection in 40 words, with a BERT of two layers for it; the folder of everything."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
-
     rng = np.random.default_rng(5)
     texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(4, 9)))) for _ in range(48)]
     lines = (json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(texts))
@@ -680,16 +675,7 @@ def tiny(place: Path) -> Path:
     topics = {f"q{number}": " ".join(texts[number].split()[:3]) for number in range(24)}
     (place / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
     (place / "qrels.txt").write_text("".join(f"q{number} 0 d{number} 1\n" for number in range(24)))
-    folder = place / "encoder"
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=45, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    make_encoder(place / "encoder")
     return place
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from tiny_encoder import make_encoder
 
 from rnnreranker import LabelParams, RnnParams, Run
 from rnnreranker.errors import InputError
@@ -162,20 +163,8 @@ def test_curves_and_positives_are_means_over_trainings() -> None:
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """An index of made-up vectors, topics with two positives each, and a two-layer encoder that says how it pools."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
-
     words = [f"w{number}" for number in range(30)]
-    encoder = tmp_path / "encoder"
-    encoder.mkdir()
-    (encoder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=35, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=32,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(encoder)
-    BertTokenizer.from_pretrained(encoder, model_max_length=32).save_pretrained(encoder)
+    encoder = make_encoder(tmp_path / "encoder", words, 16, 32)
     modules = [
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.encode.encoder import load_encoder
@@ -25,8 +26,7 @@ from rnnreranker.tune.joint_space import NARROW_NAME, Joint, JointSpace, LabelSp
 from rnnreranker.tune.preset import write_preset
 from rnnreranker.tune.space import Between
 
-WORDS = [f"w{number}" for number in range(40)]
-QUERIES, DOCUMENTS, DIMENSION = 40, 60, 32
+QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
 SMALL = JointSpace(
     Space({"k": Between(3, 8), "lam": Between(0.0, 1.0)}, FIXED.rnn),
@@ -40,21 +40,7 @@ SMALL = JointSpace(
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of two layers with a vocabulary of 40 words, as a plain transformers folder."""
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    folder = tmp_path_factory.mktemp("tiny")
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    tokenizer = BertTokenizer.from_pretrained(folder, model_max_length=64)
-    assert tokenizer("w3")["input_ids"] == [2, 8, 3]
-    tokenizer.save_pretrained(folder)
-    return folder
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")

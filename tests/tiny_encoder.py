@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +18,21 @@ WORDS = [f"w{number}" for number in range(40)]
 QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
 
 
-def make_encoder(folder: Path) -> Path:
-    """A plain transformers folder with a vocabulary of 40 words."""
+def make_encoder(folder: Path, words: Sequence[str] = WORDS, size: int = DIMENSION, length: int = 64) -> Path:
+    """A BERT of two layers with a vocabulary of these words, in vectors of `size` numbers, as a transformers folder."""
     from transformers import BertConfig, BertModel, BertTokenizer
 
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=45, hidden_size=DIMENSION, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=64,
+        vocab_size=5 + len(words), hidden_size=size, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=2 * size, max_position_embeddings=length,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
-    BertTokenizer.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    tokenizer = BertTokenizer.from_pretrained(folder, model_max_length=length)
+    assert tokenizer("w3")["input_ids"] == [2, 8, 3]
+    tokenizer.save_pretrained(folder)
     return folder
 
 
