@@ -149,8 +149,9 @@ def add_reranking(group: Any) -> None:
     )
     group.add_argument("--from", dest="source", choices=("vectors", "neighbours"), default="vectors", help=text)
     text = (
-        "with --from neighbours, similarities to the query: encoded, the run's scores, or none, for which no query is "
-        "encoded (default: run after --retriever dense, else encoded, or none without vectors)"
+        "with --from neighbours, similarities to the query: encoded, the run's scores, or none, for which rnn needs no "
+        "query vector (--retriever dense, and auto with vectors, still do, to search; default: run after --retriever "
+        "dense, else encoded, or none without vectors)"
     )
     group.add_argument("--queries", choices=("encoded", "run", "none"), help=text)
     text = "candidates without what is needed of them (default: error)"

@@ -102,9 +102,12 @@ def open_pipeline(
             say(line)
     if args.prf:
         check_feedback(args.prf, retrieving)
+    none_wanted = args.queries == "none"
     args.queries = sources.choose_queries(args, index, retrieving)
     found = _methods(args, retrieving, expanding, rerankers)
     kinds, needs = [kind for kind, _ in found], _together(found)
+    if none_wanted and (others := [kind.name for kind, own in found if "query vectors" in own]):
+        say(f"--queries none is of rnn alone: query vectors are needed all the same, for {' and '.join(others)}")
     for kind, own in found:
         if lacking := sorted(need for need in own - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
