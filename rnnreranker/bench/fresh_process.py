@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,20 @@ def in_fresh_process(module: str, function: str, environment: dict[str, str] | N
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
         raise UnavailableError(f"{module}.{function} failed in a process of its own (exit {done.returncode}): {said}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many other processes multiply matrices, one thread each, until the block ends."""
+    work = "import numpy\none = numpy.ones((600, 600), dtype=numpy.float32)\nwhile True:\n    one @ one"
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    others = [subprocess.Popen([sys.executable, "-c", work], env=alone) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def first_call() -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.bench.fresh_process import busy, in_fresh_process
 from rnnreranker.bench.kernel_ratios import a_query, gram
 from rnnreranker.bench.summaries import cells, judged
 from rnnreranker.bench.synthetic import collection
@@ -18,6 +20,7 @@ from rnnreranker.rnn.graph_similarity import graph_similarity
 
 K = 16
 ELEMENTS = 16_000  # candidates of a batch
+QUERIES = ("run", "none")
 BOUNDS = {60: 0.5, 1000: 0.1}  # N: times the Gram product
 
 
@@ -58,16 +61,43 @@ def _nearest(documents: np.ndarray, queries: np.ndarray, count: int) -> tuple[np
     return rows.astype(np.int64), products.astype(np.float32)
 
 
-def graph(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
-    """The default from a graph, with and without inner products of the query, against the Gram product; one thread."""
+def graph(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int, times: int) -> list[dict[str, Any]]:
+    """The default from a graph, with and without inner products of the query, against the Gram product; one thread.
+
+    Each in so many fresh processes, with nothing else to do and with another process at work: the median of their
+    ratios, the lowest and the highest.
+    """
     rows = []
     for n in sizes:
-        made = batch(n, dimension, documents)
-        for queries in ("run", "none"):
-            found = a_query((gram(made.vectors), _similarity(made, queries)), len(made.rows), pairs)
-            row = {"N": n, "d": dimension, "documents": documents, "K": K, "known": made.known, "queries": queries}
-            rows.append(judged(row | cells(found, "gram_us", "graph_us"), "ratio", BOUNDS.get(n)))
+        for others in (0, 1):
+            with busy(others):
+                found = [
+                    in_fresh_process(
+                        __name__, "ratios", candidates=n, documents=documents, dimension=dimension, pairs=pairs
+                    )
+                    for _ in range(times)
+                ]
+            for queries in QUERIES:
+                seen = [one[queries] for one in found]
+                row = {"N": n, "d": dimension, "documents": documents, "K": K, "known": found[0]["known"]}
+                row |= {"queries": queries, "others": others, "processes": times}
+                row |= {
+                    f"{name}_us": statistics.median(one[f"{name}_us"] for one in seen) for name in ("gram", "graph")
+                }
+                each = sorted(one["ratio"] for one in seen)
+                row |= {"ratio": statistics.median(each), "lowest": each[0], "highest": each[-1], "pairs": pairs}
+                rows.append(judged(row, "ratio", BOUNDS.get(n)))
     return rows
+
+
+def ratios(candidates: int, documents: int, dimension: int, pairs: int) -> dict[str, Any]:
+    """In this process: `known` of a batch, and for both kinds of `queries` what the graph takes beside the product."""
+    made = batch(candidates, dimension, documents)
+    found: dict[str, Any] = {"known": made.known}
+    for queries in QUERIES:
+        measured = a_query((gram(made.vectors), _similarity(made, queries)), len(made.rows), pairs)
+        found[queries] = cells(measured, "gram_us", "graph_us")
+    return found
 
 
 def threads(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) -> list[dict[str, Any]]:

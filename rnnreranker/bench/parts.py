@@ -120,9 +120,10 @@ PARTS = {
         "From a graph of neighbours",
         "`graph_similarity` of the first N documents of a made-up collection with the 16 nearest of each, "
         "beside the product X Xᵀ of their vectors and the query's; `known`: of these 16, those that are candidates. "
-        'queries "run": their inner products are those of the run; "none": they are not known.',
+        'queries "run": their inner products are those of the run; "none": they are not known. The median, lowest and '
+        "highest ratio of fresh processes; `others`: processes that multiply matrices beside it.",
         "graph_ratios.graph",
-        _graph,
+        lambda sizes: (*_graph(sizes), sizes.times),
     ),
     "graph-threads": Part(
         "Threads, from a graph",
