@@ -106,8 +106,7 @@ def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.Capture
     make = ["--documents", "pydoc", "--output", str(built_in_index), "--parts", "dense,bm25"]  # as the README's reader
     assert index(make) == 0
     capsys.readouterr()
-    fused = ["--retriever", "bm25+dense", "--fuse", "minmax"]  # what the default takes there, whatever else this has
-    assert search([*words, *fused, "--index", str(built_in_index), "--show", str(len(shown))]) == 0
+    assert search([*words, "--index", str(built_in_index), "--show", str(len(shown))]) == 0
     found = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
     for line, (rank, moved, docid, score, text) in zip(shown, found, strict=True):
         arrow = "=" if moved == "0" else moved.replace("+", "↑").replace("-", "↓")

@@ -73,4 +73,4 @@ def _difference(found: Mapping[str, float] | None) -> str:
     if found is None:
         return "-"
     text = f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
-    return f"{text}, p {found['p_holm']:.3f}"
+    return f"{text}, p {'<.001' if found['p_holm'] < 0.001 else format(found['p_holm'], '.3f')}"
