@@ -30,8 +30,16 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
     for n in sizes:
         vectors = contexts("clustered", max(1, min(QUERIES, 16_000 // n)), n, dimension)
         count = len(vectors)
-        real, nowhere = np.ones((count, n), dtype=bool), np.zeros((count, n), dtype=np.int64)
-        batch = JudgedBatch(list(range(count)), np.full(count, n), np.ones((count, 1)), real, nowhere, vectors)
+        batch = JudgedBatch(
+            places=list(range(count)),
+            lengths=np.full(count, n),
+            grades=np.ones((count, 1)),
+            real=np.ones((count, n), dtype=bool),
+            rows=np.zeros((count, n), dtype=np.int64),
+            ranks=np.tile(np.arange(1, n + 1), (count, 1)),
+            scores=np.zeros((count, n)),
+            vectors=vectors,
+        )
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
         labeler = EvidenceLabeler(Inputs(vectors=_Nothing(), query_vectors=queries), RnnParams(context=n), threads=1)
         found = a_query((gram(vectors), partial(labeler.label, batch)), count, pairs)
