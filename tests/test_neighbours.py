@@ -15,6 +15,7 @@ from array_vectors import ArrayVectors
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import write_json
+from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.neighbours import NeighboursPart, has_graph
@@ -311,3 +312,48 @@ def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> 
     assert list(describe(other)["parts"]) == ["dense"]
     with pytest.raises(InputError, match=r"a graph that rnnreranker\.json does not describe; make it again with index"):
         _ = open_index(str(other)).graph
+
+
+def test_a_folder_that_this_package_did_not_make_gets_a_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faiss = pytest.importorskip("faiss")
+    whole, folder = graph_in(tmp_path / "whole", random_vectors(), 16), tmp_path / "faiss"
+    folder.mkdir()
+    flat = faiss.IndexFlatIP(12)
+    flat.add(random_vectors())
+    faiss.write_index(flat, str(folder / "index"))
+    shutil.copy(tmp_path / "whole" / "docid", folder / "docid")
+    words = ["--output", str(folder), "--parts", "neighbours"]
+    assert index([*words, "--threads", "2"]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["docid", "index", "neighbours"]
+    for name in ("edges.u32.np", "weights.f16.np"):
+        assert (folder / "neighbours" / name).read_bytes() == (whole / name).read_bytes()
+    assert open_index(str(folder)).graph.k == 16
+    capsys.readouterr()
+    assert index(words) == 0
+    assert "already complete, 300 documents" in capsys.readouterr().err
+    assert index([*words, "--neighbours", "5"]) == 0
+    assert open_index(str(folder)).graph.k == 5
+
+
+def test_an_index_gets_a_graph_without_its_documents_being_named(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    build_index([Document(f"d{row}", f"text {row}") for row in range(40)], folder, [LetterPart()], name="letters")
+    assert index(["--output", str(folder), "--parts", "neighbours", "--neighbours", "4"]) == 0
+    assert describe(folder)["parts"]["neighbours"]["k"] == 4
+    assert open_index(str(folder)).graph.k == 4
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "nowhere: no index of dense or impact or bm25 with docids, of which a graph could be made"),
+        (["--neighbours-of", "bm25"], "nowhere: no index of bm25 with docids"),
+        (["--encoder", "e5"], "--encoder without --documents, where a graph alone is made; leave it out"),
+    ],
+)
+def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        index(["--output", str(tmp_path / "nowhere"), "--parts", "neighbours", *flags])
+    assert not (tmp_path / "nowhere").exists()

@@ -20,6 +20,7 @@ from rnnreranker.index.possible import AUTO, obstacles, said
 from rnnreranker.method import names
 from rnnreranker.neighbours.approximate import EXACT
 from rnnreranker.process.backends import BACKENDS
+from rnnreranker.settings import flag
 
 GRAPH_FLAGS = ("neighbours", "neighbours_of", "graph_search", "backend", "cluster")
 
@@ -38,6 +39,7 @@ that are there are not made again. An interrupted build goes on when the same co
   python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc-32 --from-index indexes/pydoc \\
       --parts dense,neighbours --neighbours 32
+  python -m rnnreranker.index --output a-faiss-folder-of-pyserini --parts neighbours
   python -m rnnreranker.index --add more.jsonl --output indexes/mine"""
 
 
@@ -52,8 +54,19 @@ def main(argv: Sequence[str]) -> int:
         built, made = extend_index(output, args.add, threads=args.threads, backend=backend, cluster=args.cluster)
         _tell(args, built, made, started)
         return 0
+    if args.documents is None and args.parts == "neighbours":
+        from rnnreranker.index.neighbours import make_graph
+
+        free = ("output", "parts", "overwrite", "threads", *GRAPH_FLAGS)
+        _check_typed(args, free, "without --documents, where a graph alone is made; leave it out")
+        built, new = make_graph(output, _graph(args), args.threads, args.overwrite)
+        _tell(args, built, ["neighbours"] if new else [], started)
+        return 0
     if args.documents is None:
-        raise InputError("give --documents, what to make an index of, or --add, what to add to the one in --output")
+        raise InputError(
+            "give --documents, what to make an index of, --add, what to add to the one in --output, or --parts "
+            "neighbours alone, for the graph of that one"
+        )
     recipe = Recipe(
         args.documents,
         _parts(args),
@@ -69,10 +82,6 @@ def main(argv: Sequence[str]) -> int:
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
     built, made = make_index(recipe, output, threads=args.threads, overwrite=args.overwrite)
-    if not made:
-        documents = command.counted(built.documents, "document")
-        command.say(f"{output}: already complete, {documents}; --overwrite makes it again")
-        return 0
     _tell(args, built, made, started)
     return 0
 
@@ -80,6 +89,9 @@ def main(argv: Sequence[str]) -> int:
 def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
     """One line on what was made."""
     documents = command.counted(built.documents, "document")
+    if not made:
+        command.say(f"{built.path}: already complete, {documents}; --overwrite makes it again")
+        return
     seconds = time.perf_counter() - started
     reused = f", {built.reused} of them encoded before" if built.reused else ""
     command.say(
@@ -116,14 +128,21 @@ def _parts(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else []), *(f"impact-{one}" for one in asked)]))
 
 
-def _check_add(args: argparse.Namespace) -> None:
-    """Refuse what an index that documents are added to has already decided."""
+def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> None:
+    """Refuse every flag but those that are free."""
     usual = vars(_parser().parse_args(["--output", args.output]))
-    free = ("add", "output", "threads", "backend", "cluster")
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
     if typed:
-        shown = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
-        raise InputError(f"{shown} beside --add, which makes every part as it is there; leave out the one or the other")
+        raise InputError(f"{' and '.join(map(flag, typed))} {why}")
+
+
+def _check_add(args: argparse.Namespace) -> None:
+    """Refuse what an index that documents are added to has already decided."""
+    _check_typed(
+        args,
+        ("add", "output", "threads", "backend", "cluster"),
+        "beside --add, which makes every part as it is there; leave out the one or the other",
+    )
     if args.cluster and args.backend not in ("dask", "ray"):
         raise InputError("--cluster goes with --backend dask or ray")
 
@@ -142,7 +161,8 @@ def _graph(args: argparse.Namespace) -> GraphParams:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index: dense vectors or words' weights by any encoder, BM25.", EPILOG)
-    parser.add_argument("--documents", metavar="NAME|FILE", help="ir_datasets id, .jsonl/.tsv file, pydoc")
+    text = "ir_datasets id, .jsonl/.tsv file, pydoc; without it, --parts neighbours is of what stands in --output"
+    parser.add_argument("--documents", metavar="NAME|FILE", help=text)
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--add", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts import ImpactSource
-from rnnreranker.index.build import BLOCK, describe
+from rnnreranker.index.build import BLOCK, Built, add_parts, describe
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.neighbours import open_neighbours
@@ -81,6 +82,42 @@ class NeighboursPart(Part):
         )
         _, k, origin = read_description(folder / PART)
         return {"k": k, "wanted": wanted, **asdict(origin)}
+
+
+def make_graph(
+    index: Path, params: GraphParams, threads: int | None = None, overwrite: bool = False
+) -> tuple[Built, bool]:
+    """The graph of an index that stands there, whoever made it, and whether it was made now.
+
+    An index of this package says of it what it was made from. Of another folder, as Pyserini's Faiss folders, vectors
+    and docids are read, and a folder `neighbours` is all that is written.
+
+    Args:
+        index: the folder; an interrupted work goes on.
+        params: of the graph; a graph that is not as it says is replaced, with `overwrite` any. threads: as in
+            `write_graph`.
+
+    Raises:
+        InputError: no index, one without docids or a part that a graph is of; as `write_graph`.
+        UnavailableError: as `write_bm25_words`.
+    """
+    described = describe(index)
+    parts = described["parts"] if described else {"dense": {}}
+    possible = [params.of] if params.of else GRAPHS
+    of = next((one for one in possible if one in parts), "")
+    if not of or not any((index / name).is_file() for name in ("docid", "ids")):
+        raise InputError(f"{index}: no index of {' or '.join(possible)} with docids, of which a graph could be made")
+    if not overwrite and has_graph(index, params):
+        count = len(open_neighbours(index))
+        return Built(index, count, count), False
+    part = NeighboursPart(replace(params, of=of))
+    if described:
+        return add_parts(index, [part], threads=threads), True
+    work, count = index / f"{PART}.partial", len(open_vectors(index).docids)
+    part.start(work, threads)
+    part.write(index, index / "corpus", count)
+    shutil.rmtree(work)
+    return Built(index, count, part.reused), True
 
 
 def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
