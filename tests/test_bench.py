@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import corpus, fresh_process, tensors
+from rnnreranker.bench import corpus, fresh_process, graph_size, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
@@ -80,7 +80,7 @@ CELLS = {
         *JUDGED,
     ],
     "graph-size": [
-        *("documents", "d", "K", "threads", "search", "make_s", "recall", "graph_MB", "resident_MB"),
+        *("documents", "d", "K", "threads", "search", "make_s", "processor_s", "recall", "graph_MB", "resident_MB"),
         *("open_ms", "candidates", "cold_us", "warm_us"),
     ],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
@@ -331,11 +331,19 @@ def test_made_up_documents_stand_in_topics() -> None:
 def test_a_graph_is_measured_at_the_sizes_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "record.json"
     monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(graph_size, "APPROXIMATE", 300)
     assert main(["--quick", "--only", "graph-size", "--documents", "300", "--output", str(path)]) == 0
     (made,) = read_records(path)
     assert made.name == "performance-quick-graph-size"
-    (row,) = made.outcome["parts"]["graph-size"]["rows"]
+    row, other = made.outcome["parts"]["graph-size"]["rows"]
     assert (row["documents"], row["K"], row["search"], row["recall"], row["candidates"]) == (300, 16, "exact", 1.0, 60)
+    assert (other["documents"], other["search"], other["graph_MB"]) == (
+        300,
+        "ivf",
+        pytest.approx(row["graph_MB"], rel=0.1),
+    )
+    assert 0.95 <= other["recall"] <= 1
+    assert other["processor_s"] > 0
     assert row["graph_MB"] > 300 * 16 * 6 / 1e6
     assert row["resident_MB"] > 1
 

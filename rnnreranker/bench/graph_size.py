@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -14,8 +15,10 @@ import numpy as np
 
 from rnnreranker.bench.fresh_process import in_fresh_process
 from rnnreranker.bench.synthetic import documents
+from rnnreranker.neighbours.approximate import EXACT
 
 BLOCK = 8192  # vectors made together
+APPROXIMATE = 100_000  # documents from which an approximate search is measured
 
 
 def write_vectors(folder: Path, rows: int, dimension: int) -> None:
@@ -28,20 +31,20 @@ def write_vectors(folder: Path, rows: int, dimension: int) -> None:
     (folder / "docid").write_text("".join(f"d{row}\n" for row in range(rows)), encoding="ascii")
 
 
-def make_graph(folder: str, k: int, threads: int) -> dict[str, Any]:
+def make_graph(folder: str, search: str, k: int, threads: int) -> dict[str, Any]:
     """Make the graph beside the vectors in a folder: seconds, recall, and the most resident MB of this process."""
     from rnnreranker.index.neighbours import graph_source
     from rnnreranker.neighbours.description import read_description
     from rnnreranker.neighbours.graph_files import write_graph
 
     index = Path(folder)
-    begun = time.perf_counter()
-    source = graph_source(index, "dense", index / "work", None, k)
+    begun, used = time.perf_counter(), time.process_time()
+    source = graph_source(index, "dense", index / "work", search, k)
     write_graph(source, index / "neighbours", k, threads=threads, work=index / "work")
-    seconds = time.perf_counter() - begun
+    seconds, used = time.perf_counter() - begun, time.process_time() - used
     origin = read_description(index / "neighbours")[2]
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
-    return {"seconds": seconds, "search": origin.search, "recall": origin.recall, "most": most}
+    return {"seconds": seconds, "processor": used, "recall": origin.recall, "most": most}
 
 
 def read_graph(folder: str, queries: int, candidates: int) -> dict[str, float]:
@@ -70,18 +73,30 @@ def read_graph(folder: str, queries: int, candidates: int) -> dict[str, float]:
 def graph_size(
     sizes: tuple[int, ...], dimension: int, k: int, candidates: int, queries: int, threads: int
 ) -> list[dict[str, Any]]:
-    """The cost of graphs of so many documents, each made in one fresh process and read in another."""
+    """The cost of graphs of so many documents, each made in one fresh process and read in another.
+
+    Search is exact where it is by default, and approximate ("ivf") from `APPROXIMATE` documents on: a size may be
+    measured both ways, and sizes beyond all measured have something to be computed from.
+    """
     rows = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
             write_vectors(Path(name), size, dimension)
-            made = in_fresh_process(__name__, "make_graph", folder=name, k=k, threads=threads)
-            size_of = sum(file.stat().st_size for file in (Path(name) / "neighbours").iterdir())
-            read = in_fresh_process(__name__, "read_graph", folder=name, queries=queries, candidates=candidates)
-        row = {"documents": size, "d": dimension, "K": k, "threads": threads, "search": made["search"]}
-        row |= {"make_s": made["seconds"], "recall": made["recall"], "graph_MB": size_of / 1e6}
-        row |= {"resident_MB": made["most"], "open_ms": 1e3 * read["open"], "candidates": min(candidates, size)}
-        rows.append(row | {"cold_us": 1e6 * read["cold"], "warm_us": 1e6 * read["warm"]})
+            ways = [*(["exact"] if size <= EXACT else []), *(["ivf"] if size >= APPROXIMATE else [])]
+            for search in ways:
+                shutil.rmtree(Path(name) / "neighbours", ignore_errors=True)
+                made = in_fresh_process(__name__, "make_graph", folder=name, search=search, k=k, threads=threads)
+                size_of = sum(file.stat().st_size for file in (Path(name) / "neighbours").iterdir())
+                read = in_fresh_process(__name__, "read_graph", folder=name, queries=queries, candidates=candidates)
+                row = {"documents": size, "d": dimension, "K": k, "threads": threads, "search": search}
+                row |= {"make_s": made["seconds"], "processor_s": made["processor"], "recall": made["recall"]}
+                row |= {"graph_MB": size_of / 1e6, "resident_MB": made["most"], "open_ms": 1e3 * read["open"]}
+                row |= {
+                    "candidates": min(candidates, size),
+                    "cold_us": 1e6 * read["cold"],
+                    "warm_us": 1e6 * read["warm"],
+                }
+                rows.append(row)
     return rows
 
 

@@ -216,9 +216,10 @@ PARTS = {
     "graph-size": Part(
         "Size of the graph",
         "A graph of made-up documents, each the direction of its topic and noise in equal parts, made by one process: "
-        "elapsed seconds, recall (of a sample where search is not exact), bytes, and the most resident memory, mapped "
-        "files included. In another process: elapsed milliseconds to open it, and microseconds a query to read the "
-        "rows of its candidates, drawn from all documents, from files that the system was asked to forget and again.",
+        "elapsed and processor seconds, recall (of a sample where search is not exact), bytes, and the most resident "
+        "memory, mapped files included. In another process: elapsed milliseconds to open it, and microseconds a query "
+        "to read the rows of its candidates, drawn from all documents, from files that the system was asked to forget "
+        "and again.",
         "graph_size.graph_size",
         lambda sizes: (sizes.graphs, 384, 16, 60, sizes.corpus_queries, cores()),
     ),

@@ -99,6 +99,17 @@ def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return above / sum((a - middle_x) ** 2 for a in x)
 
 
+def at_size(sizes: Sequence[float], costs: Sequence[float], size: float) -> float:
+    """The cost at another size, on the line of `slope`.
+
+    >>> round(at_size([10, 100, 1000], [2, 200, 20000], 1e4), 3)
+    2000000.0
+    """
+    middle = statistics.fmean(math.log(cost) for cost in costs)
+    distance = math.log(size) - statistics.fmean(math.log(size) for size in sizes)
+    return math.exp(middle + slope(sizes, costs) * distance)
+
+
 def judged(row: dict[str, Any], name: str, bound: float | None, aim: float | None = None) -> dict[str, Any]:
     """The row with its bound, its aim, and what its value `name` says of them: "aim", "ok", "over", or "" without one.
 

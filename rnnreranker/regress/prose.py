@@ -59,6 +59,7 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
     from rnnreranker.bench.parts import cell, missed
+    from rnnreranker.bench.summaries import at_size, slope
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
     from rnnreranker.regress.study_table import KINDS, against, arms_table, differences, picture, rises, study_table
@@ -72,7 +73,7 @@ def _names(figures: Figures) -> dict[str, Any]:
         return stage_table(figures, name)
 
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
-    own += [pick, each, less, apart, claim, cell, over, method_tables, first_stages]
+    own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages]
     own += [judged_twice, study_table, arms_table, against, differences, rises, picture]
     return {function.__name__: function for function in own} | {"study_kinds": KINDS, "stage_methods": METHODS}
 
