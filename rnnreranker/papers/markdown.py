@@ -116,6 +116,11 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         head = [text for place, text in enumerate(head) if place not in same]
         lines = [[text for place, text in enumerate(line) if place not in same] for line in lines]
     measures = list(dict.fromkeys(name for found in twins for name in found.measures))
+    measures = [
+        name
+        for name in measures
+        if any(interval_text(found.agreements[name]) for found in twins if name in found.measures)
+    ] or measures
     return {
         "name": table.table,
         "caption": caption,
