@@ -12,16 +12,20 @@ import pandas
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import LabelParams, RnnParams, Run
+from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.data.qrels import load_qrels
 from rnnreranker.errors import InputError
-from rnnreranker.method import methods
+from rnnreranker.labels.learnt_mass import LearntMass
+from rnnreranker.method import Inputs, methods
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.pictures import write_pictures
 from rnnreranker.regress.records import Figures
 from rnnreranker.regress.study_table import study_table
+from rnnreranker.retrieve.dense import dense_run
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
-from rnnreranker.study.comparisons import by_query, curves, positives, study_rows
+from rnnreranker.study.comparisons import by_query, curves, masses, positives, study_rows
+from rnnreranker.study.task_labels import training_labels
 from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
 from rnnreranker.study.trainings import choose_rates
 from rnnreranker.train.params import TrainParams
@@ -93,6 +97,65 @@ def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
     task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())
     assert one.params_of(task) == TrainParams(learning_rate=1e-4, seed=5)
     assert Side(one.params, {"fold 2 of 3": 1e-2}).params_of(task) == TrainParams(learning_rate=1e-2, seed=5)
+
+
+def test_arms_with_a_learnt_mass() -> None:
+    side = Side(TrainParams())
+    arms = label_arms(side, side, ["joint", "joint:share", "evidence:confident"])
+    assert [(arm.name, arm.method, arm.mass) for arm in arms[1:]] == [
+        ("CODER + joint", "joint", None),
+        ("CODER + joint, share learnt", "joint", "share"),
+        ("CODER + mixed, threshold learnt", "evidence", "confident"),
+    ]
+    both = label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:share"])
+    assert [arm.name for arm in both][2:] == ["CODER, hparam", "CODER + joint, share learnt, hparam"]
+    task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
+    assert arms[1].described(task) == ["joint", side.params_of(task).to_dict()]
+    assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]
+    with pytest.raises(InputError, match="joint:shar: did you mean share"):
+        label_arms(side, side, ["joint:shar"])
+    with pytest.raises(InputError, match="labeler joind: no such labeler"):
+        label_arms(side, side, ["joind:share"])
+
+
+def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All positives of validation queries, one of every other; of test queries none."""
+    vectors = open_vectors(collection / "index")
+    rng = np.random.default_rng(1)
+    topics = {f"q{n}": f"w{n}" for n in range(18)}
+    queries = QueryVectors(tuple(topics), rng.standard_normal((18, 16)).astype(np.float32))
+    run = dense_run(vectors, queries, 20, threads=1)
+    qrels = load_qrels(collection / "qrels.txt")
+    [first, *_] = fold_tasks(topics, qrels, 3, 0, share=0.3)
+    seen: list[Any] = []
+
+    def learn(labeler: Any, mass: str, run: Run, validation: Any, training: Any) -> LearntMass:
+        seen.append((mass, validation, training))
+        return LearntMass(replace(labeler.label_params, mass=mass, share=0.2), "judgements", 3, 3, {})
+
+    monkeypatch.setattr("rnnreranker.study.task_labels.learn_mass", learn)
+    inputs = Inputs(vectors=vectors, query_vectors=queries)
+    rnn = RnnParams.preset("vectors")
+    arm = Arm("CODER + joint, share learnt", "joint", Side(TrainParams()), "share")
+    labels, mass = training_labels(first, arm, inputs, run, replace(rnn, context=9), LabelParams())
+    [(asked, validation, training)] = seen
+    assert (asked, mass["mass"]["share"]) == ("share", 0.2)
+    assert set(validation) == first.validation
+    assert all(len(found) == 2 for found in validation.values())
+    assert set(training) == set(first.positives["query_id"])
+    assert all(len(found) == 1 for found in training.values())
+    assert set(training).isdisjoint(first.test)
+    assert set(labels.qids) == set(training) - first.validation
+    for one in labels:
+        assert one.targets[one.positive].sum() == pytest.approx(0.8)
+    assert (labels.metadata["rnn"]["context"], labels.metadata["rnn"]["k_exp"]) == (9, 2)
+    plain, nothing = training_labels(first, replace(arm, mass=None), inputs, run, rnn, LabelParams())
+    assert (nothing, plain.metadata["labels"]["mass"]) == ({}, "own")
+    records = [
+        record("CODER + joint, share learnt", seed, {}, task="fold 1 of 3", mass={"share": 0.1 * seed})
+        for seed in range(2)
+    ]
+    assert masses([*records, record("CODER", 0, {})]) == {"CODER + joint, share learnt": {"fold 1 of 3": [0.0, 0.1]}}
 
 
 def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(

@@ -103,11 +103,14 @@ class JudgedBatch:
         return np.broadcast_to(np.arange(self.real.shape[1]) < self.grades.shape[1], self.real.shape)
 
 
-def contexts_of(run: Run, judged: Judged, size: int, vectors: HasRows | None) -> tuple[list[JudgedContext], int]:
+def contexts_of(
+    run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False
+) -> tuple[list[JudgedContext], int]:
     """The contexts of the queries of a run that have positives, and how many positives have no vector.
 
     A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
     is left out. `vectors` may be a graph. Without them the rows are -1, and positives are taken as they are.
+    apart: a context for every positive, of which it alone is known.
 
     Raises:
         InputError: a candidate of the run that has no vector.
@@ -124,30 +127,41 @@ def contexts_of(run: Run, judged: Judged, size: int, vectors: HasRows | None) ->
             continue
         part = slice(run.offsets[place], run.offsets[place + 1])
         entries = run.rows[part]
-        candidates, rows = run.docids[entries].tolist(), of_run[entries]
-        places = dict.fromkeys((docid for docid, _ in pairs), -1)
-        others = []
-        for index, docid in enumerate(candidates):
-            if docid in places:
-                places[docid] = index
-            else:
-                others.append(index)
-        docids = [docid for docid, _ in pairs] + [candidates[index] for index in others]
-        ranks, scores = _of_run([places[docid] for docid, _ in pairs], others, run.scores[part], size)
-        first = np.array([of_positives[docid] for docid, _ in pairs], dtype=np.int64)
-        inside = min(len(pairs), size)
-        found.append(
-            JudgedContext(
-                qid,
-                docids,
-                np.concatenate([first, rows[others]])[:size],
-                np.array([grade for _, grade in pairs[:inside]], dtype=np.float64),
-                np.arange(len(docids)) < len(pairs),
-                ranks,
-                scores,
-            )
-        )
+        candidates, rows, scores = run.docids[entries].tolist(), of_run[entries], run.scores[part]
+        for visible in [[pair] for pair in pairs] if apart else [pairs]:
+            first = np.array([of_positives[docid] for docid, _ in visible], dtype=np.int64)
+            found.append(_context(qid, visible, first, candidates, rows, scores, size))
     return found, without
+
+
+def _context(
+    qid: str,
+    pairs: Sequence[tuple[str, int]],
+    first: np.ndarray,
+    candidates: list[str],
+    rows: np.ndarray,
+    scores: np.ndarray,
+    size: int,
+) -> JudgedContext:
+    """The context of a query: pairs and first, its R positives with their rows; the others as the run has them."""
+    places = dict.fromkeys((docid for docid, _ in pairs), -1)
+    others = []
+    for index, docid in enumerate(candidates):
+        if docid in places:
+            places[docid] = index
+        else:
+            others.append(index)
+    docids = [docid for docid, _ in pairs] + [candidates[index] for index in others]
+    ranks, known = _of_run([places[docid] for docid, _ in pairs], others, scores, size)
+    return JudgedContext(
+        qid,
+        docids,
+        np.concatenate([first, rows[others]])[:size],
+        np.array([grade for _, grade in pairs[:size]], dtype=np.float64),
+        np.arange(len(docids)) < len(pairs),
+        ranks,
+        known,
+    )
 
 
 def _of_run(positives: list[int], others: list[int], scores: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

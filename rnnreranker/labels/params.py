@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 
 from rnnreranker.settings import Params, setting
 
+SHARED = ("share", "confident")  # values of `mass` that say themselves what leaves the positives
+
 
 @dataclass(frozen=True)
 class LabelParams(Params):
@@ -19,6 +21,10 @@ class LabelParams(Params):
     - "coder": what the published models were trained with: drop what is below `include_level`, keep the `n_max`
       highest, normalise over these, round to float16, multiply as many labels as there are positives, from the highest
       on, by `boost` whether they are positives or not, drop what is below `include_level` again, softmax.
+
+    `mass` "share" and "confident" keep what the method gives the other candidates only in proportion to each other:
+    targets are (1 - share) times hard labels, plus share times that; with "confident" only candidates whose similarity
+    to the positives reaches `threshold` take any. Where no other candidate takes any, labels are hard.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -44,8 +50,19 @@ class LabelParams(Params):
     n_max: int | None = setting(4, "candidates that get probability, from the highest on", at_least=1)
     include_level: float | None = setting(None, "values below it get no probability")
     temperature: float = setting(1.0, "of the softmax: values are divided by it", above=0)
-    mass: Literal["own", "evidence"] | None = setting(
-        None, "probability that positives keep: by the method itself, or as evidence gives (default of uniform alone)"
+    mass: Literal["own", "evidence", "share", "confident"] | None = setting(
+        None,
+        "probability that leaves the positives: by the method itself, as of evidence (default of uniform alone), a "
+        "share, or a share to candidates above a threshold alone",
+    )
+    share: float | None = setting(
+        None,
+        "with --mass share or confident, what leaves the positives; none: learnt from judgements",
+        at_least=0,
+        at_most=1,
+    )
+    threshold: float | None = setting(
+        None, "with --mass confident, the similarity from which on a candidate takes probability; none: learnt"
     )
     compat: Literal["paper", "coder"] = setting("paper", "the paper's order of steps, or that of the published models")
 
@@ -54,3 +71,9 @@ LabelParams.presets = {  # paper 000, Table 6, b with the digits of the publishe
     "coder-tas-b": LabelParams(boost=1.2217071730607665, n_max=4, include_level=0.1, compat="coder"),
     "coder-cocondenser": LabelParams(normalization="std", boost=1.525, n_max=32, include_level=0.1, compat="coder"),
 }
+
+
+def unlearnt(params: LabelParams) -> list[str]:
+    """What labels with these parameters lack of `share` and `threshold`, which is to be learnt."""
+    wanted = {"share": ("share",), "confident": ("share", "threshold")}.get(params.mass or "", ())
+    return [name for name in wanted if getattr(params, name) is None]

@@ -151,6 +151,18 @@ def with_mass_of(control: np.ndarray, evidence: np.ndarray, positive: np.ndarray
     return (out / np.where(sums > 0.0, sums, 1.0)[:, None]).astype(np.float32)
 
 
+def with_share(own: np.ndarray, hard: np.ndarray, takers: np.ndarray, share: float) -> np.ndarray:
+    """(B, N) float32: (1 - share) hard + share times what `own` gives the takers; hard where it gives them nothing.
+
+    own, hard: (B, N), rows sum to 1; takers: (B, N) bool, none of them positive.
+    """
+    given = np.where(takers, own, 0.0).astype(np.float64)
+    sums = _total(given)[:, None]
+    shares = np.where(sums > 0.0, share, 0.0)
+    found: np.ndarray = (1.0 - shares) * hard + shares * given / np.where(sums > 0.0, sums, 1.0)
+    return found.astype(np.float32)
+
+
 def _places(labels: np.ndarray) -> np.ndarray:
     """(B, N) int64: the place of each label in its row by descending value, from 0; ties from left to right."""
     order = np.argsort(-labels, axis=1, kind="stable")

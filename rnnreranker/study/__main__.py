@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.method import fields_of, find, names
 from rnnreranker.settings import Params, flag
-from rnnreranker.study.arms import SMOOTHING
+from rnnreranker.study.arms import LEARNT, SMOOTHING
 from rnnreranker.study.text_arms import MODELS
 from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, settings_for
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
 def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of query encoders found, and what it read."""
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
-    from rnnreranker.study.comparisons import positives
+    from rnnreranker.study.comparisons import masses, positives
     from rnnreranker.study.loaded import load_study
     from rnnreranker.study.trainings import choose_rates, run_arms
 
@@ -93,6 +93,7 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
         "rates": rates,
         "positives": positives(records),
     }
+    about |= {"masses": learnt} if (learnt := masses(records)) else {}
     return _outcome(args, loaded, records, about), {"index": loaded.fingerprint}
 
 
@@ -173,10 +174,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--methods",
         nargs="+",
-        choices=names("labeler"),
+        choices=[*names("labeler"), *(f"{name}:{mass}" for name in names("labeler") for mass in LEARNT)],
         default=SMOOTHING,
         metavar="METHOD",
-        help=f"--arms labels: methods of smooth labels (default: {' '.join(SMOOTHING)})",
+        help="--arms labels: methods of smooth labels; with :share or :confident behind a name, how much probability "
+        f"leaves the positives is learnt, as labels --mass does (default: {' '.join(SMOOTHING)})",
     )
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rnnreranker.method import methods
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.method import find, methods
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.params import TrainParams
 
@@ -15,6 +16,7 @@ BASE = "base"  # the encoder as it is
 CODER = "CODER"  # hard labels
 SMOOTHING = ("uniform", "query", "geometric", "jaccard", "evidence")  # label methods that a study takes by default
 SHOWN = {"jaccard": "Jaccard", "evidence": "mixed"}  # as the paper calls them
+LEARNT = {"share": "share learnt", "confident": "threshold learnt"}  # mass of the labels → what a title says of it
 HPARAM = ", hparam"  # the hyperparameters of the other side
 NEGATIVES: dict[str, dict[str, Any]] = {
     "retrieved": {},
@@ -58,15 +60,18 @@ class Arm:
         name: in tables and figures.
         method: of labels, see `rnnreranker.labels`.
         side: its hyperparameters.
+        mass: "share" or "confident": how much leaves the positives is learnt, see `labels.learnt_mass`; None = not.
     """
 
     name: str
     method: str
     side: Side
+    mass: str | None = None
 
     def described(self, task: Task) -> list[Any]:
-        """The method of labels and the parameters of the training on a task."""
-        return [self.method, self.side.params_of(task).to_dict()]
+        """The method of labels, the parameters of the training on a task, and what a mass is learnt from."""
+        learnt = [self.mass, sorted(task.known_of_validation)] if self.mass else []
+        return [self.method, self.side.params_of(task).to_dict(), *learnt]
 
 
 def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING) -> list[Arm]:
@@ -76,15 +81,26 @@ def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING)
         coder: chosen for hard labels.
         smoothing: chosen for evidence-based labels; where they equal `coder`, the arms of the other side are the same
             and are left out.
-        methods: of labels, by name; of this package or another one.
+        methods: of labels, by name, of this package or another one; with `:share` or `:confident` behind it where the
+            mass is learnt.
+
+    Raises:
+        InputError: no such method or mass.
     """
-    titles = {method: f"{CODER} + {SHOWN.get(method, method)}" for method in methods}
-    arms = [Arm(CODER, "hard", coder)]
-    arms += [Arm(title, method, smoothing) for method, title in titles.items()]
+    arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing) for method in methods)]
     if coder != smoothing:
-        arms += [Arm(f"{CODER}{HPARAM}", "hard", smoothing)]
-        arms += [Arm(f"{title}{HPARAM}", method, coder) for method, title in titles.items()]
+        others = [Arm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder) for method in methods)]
+        arms += [dataclasses.replace(arm, name=f"{arm.name}{HPARAM}") for arm in others]
     return arms
+
+
+def _smoothing_arm(written: str, side: Side) -> Arm:
+    method, _, mass = written.partition(":")
+    find("labeler", method)
+    if mass and mass not in LEARNT:
+        raise InputError(f"{written}: {nearest(mass, LEARNT)}")
+    learnt = f", {LEARNT[mass]}" if mass else ""
+    return Arm(f"{CODER} + {SHOWN.get(method, method)}{learnt}", method, side, mass or None)
 
 
 def loss_arms(side: Side) -> list[Arm]:

@@ -108,6 +108,16 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     return found
 
 
+def masses(records: Records) -> dict[str, dict[str, list[float]]]:
+    """Arm → task → the share of probability that was learnt to leave the positives, of every seed; empty without."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for arm, own in _by_arm(records).items():
+        for record in own:
+            if "mass" in record:
+                found.setdefault(arm, {}).setdefault(record["task"], []).append(record["mass"]["share"])
+    return found
+
+
 def words(records: Records) -> dict[str, dict[str, float]]:
     """Arm → the use of words in the test (see `WordUse`), means over its trainings; empty where none has any."""
     found: dict[str, list[Mapping[str, float]]] = {}

@@ -37,7 +37,7 @@ class QuerySetting:
         queries: vectors of all topics by that encoder; run: their candidates.
         qrels: judgements of all test queries.
         measures, protocol: of the test, see `evaluate`.
-        rnn, labels: parameters of the labels.
+        rnn, labels: parameters of the labels; of methods with settings of their own only the context of `rnn` counts.
         hits: documents retrieved for a test query.
         pooling, normalize: what the index says of its encoder; None = what the model's files say.
         loss_values: parameters of losses; an arm takes those that its loss has.
@@ -76,6 +76,7 @@ class QuerySetting:
         """The values of the encoder that an arm trains, and what its training came to, see `train_encoder`."""
         from rnnreranker.encode.encoder import load_encoder
         from rnnreranker.labels.methods.base import make_labeler
+        from rnnreranker.study.task_labels import training_labels
         from rnnreranker.train.params import loss_params
         from rnnreranker.train.training import train_encoder
         from rnnreranker.vectors import QueryVectors
@@ -83,9 +84,7 @@ class QuerySetting:
         index = _open(self.index)
         source = index.vectors
         inputs = Inputs(vectors=source, query_vectors=self.queries, topics=task.topics)
-        training = make_labeler(arm.method, inputs, self.rnn, self.labels, threads=1).infer(
-            self.run, task.part(validation=False)
-        )
+        training, mass = training_labels(task, arm, inputs, self.run, self.rnn, self.labels)
         checked = make_labeler("hard", inputs).infer(self.run, task.part(validation=True))
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "encoder"
@@ -105,7 +104,7 @@ class QuerySetting:
             encoder = load_encoder(str(out))
             vectors = encoder.encode([task.topics[qid] for qid in task.test], threads=1, what="queries")
         record = trained.record
-        return {
+        return mass | {
             "values": self._measured(task, QueryVectors(task.test, vectors)),
             "best_step": trained.best_step,
             "steps": trained.steps,

@@ -29,6 +29,8 @@ class Task:
         validation: ids of the queries that are held out of training to choose the best step.
         test: ids of the test queries.
         groups: test query → group that is reported apart; empty where there are none.
+        known_of_validation: (query id, docid, grade) of all positives of the validation queries, from which arms learn
+            how much probability leaves the positives; nothing else reads more than one of a query.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Task:
     validation: frozenset[str]
     test: tuple[str, ...]
     groups: Mapping[str, str] = field(default_factory=dict)
+    known_of_validation: tuple[tuple[str, str, int], ...] = ()
 
     def part(self, validation: bool) -> pandas.DataFrame:
         """The positives of the validation queries, or of the others."""
@@ -71,14 +74,16 @@ def fold_tasks(
     for fold in range(folds):
         tested = set(ordered[fold::folds])
         training = [qid for qid in usable if qid not in tested]
+        held_out = _held_out(training, share, seed)
         tasks.append(
             Task(
                 f"fold {fold + 1} of {folds}",
                 seed,
                 {qid: topics[qid] for qid in usable},
                 one_positive(qrels, training, seed, relevant),
-                _held_out(training, share, seed),
+                held_out,
                 tuple(qid for qid in usable if qid in tested),
+                known_of_validation=_known(qrels, held_out, relevant),
             )
         )
     return tasks
@@ -106,14 +111,16 @@ def transfer_task(
     check_held_out(training, tested)
     seen = {docid for qid, found in _positives(qrels, relevant).items() if qid in topics for docid in found}
     of_test = _positives(test_qrels, relevant)
+    held_out = _held_out(training, share, seed)
     return Task(
         "transfer",
         seed,
         {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}},
         one_positive(qrels, training, seed, relevant),
-        _held_out(training, share, seed),
+        held_out,
         tuple(tested),
         {qid: SEEN if of_test[qid] & seen else UNSEEN for qid in tested},
+        _known(qrels, held_out, relevant),
     )
 
 
@@ -154,6 +161,12 @@ def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant:
     if not usable:
         raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
     return usable
+
+
+def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tuple[tuple[str, str, int], ...]:
+    """All judgements of grade `relevant` or more of some queries, in their order."""
+    chosen = qrels[qrels["query_id"].isin(qids) & (qrels["relevance"] >= relevant)]
+    return tuple(chosen[["query_id", "doc_id", "relevance"]].itertuples(index=False, name=None))
 
 
 def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, set[str]]:

@@ -11,25 +11,18 @@ import numpy as np
 
 from rnnreranker import settings
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.from_graph import BYTES, GraphLikeness
+from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import (
     Judged,
-    JudgedBatch,
     JudgedContext,
     assembled,
-    batches,
-    check_queries,
     contexts_of,
     positives_of,
-    stacked,
 )
-from rnnreranker.labels.likeness import Likeness, VectorLikeness
-from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.method import Inputs, defaults_of, find
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_RUN
 
 if TYPE_CHECKING:
     import pandas
@@ -56,12 +49,13 @@ class Labeler(ABC):
             a method without vectors, a graph given to a method that cannot do with it.
 
     A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and derives from `ContextLabeler` or
-    `VectorLabeler`, or writes `labelled` itself.
+    `rnnreranker.labels.vector_labeler.VectorLabeler`, or writes `labelled` itself.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
+    compares: ClassVar[bool] = False  # whether it has similarities, so that its mass may be chosen
 
     def __init__(
         self,
@@ -83,10 +77,11 @@ class Labeler(ABC):
         self.relevant = relevant
         self.threads = threads
         self.source = source
-        if self.label_params.mass == "evidence" and not isinstance(self, VectorLabeler):
-            raise InputError(
-                f"mass=evidence: takes rNN similarities, which the method {self.name} has not; expected own"
-            )
+        mass = self.label_params.mass
+        if mass not in (None, "own") and not self.compares:
+            raise InputError(f"mass={mass}: takes rNN similarities, which the method {self.name} has not; expected own")
+        if unknown := unlearnt(self.label_params):
+            raise InputError(f"mass={mass}: {' and '.join(unknown)} not known; give it, or learn it from judgements")
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
@@ -119,7 +114,7 @@ class Labeler(ABC):
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector."""
-        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), self._source())
+        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), self.source_of_rows)
         scores: list[Any] = [None] * len(contexts)
         found: list[Any] = [None] * len(contexts)
         for place, raw, given in self.labelled(contexts):
@@ -131,13 +126,14 @@ class Labeler(ABC):
         found: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
         if self.params.to_dict():
             found[self.Params.section or "params"] = self.params.to_dict()
-        if (source := self._source()) is not None:
+        if (source := self.source_of_rows) is not None:
             found["index"] = source.fingerprint
             if self.source != "vectors":
                 found["from"] = self.source
         return found | {"labels": self.label_params.to_dict() | {"mass": "own"}}
 
-    def _source(self) -> Any:
+    @property
+    def source_of_rows(self) -> Any:
         """Where the vectors of positives and candidates must be; None where the method looks at none."""
         return self.inputs.vectors if "vectors" in self.needs else None
 
@@ -159,87 +155,6 @@ class ContextLabeler(Labeler):
             real = np.ones((1, one.size), dtype=bool)
             raw, given = smooth.of_candidates(found[None], one.grades[None], real, self.label_params)
             yield place, raw[0], given[0]
-
-
-class VectorLabeler(Labeler):
-    """Base of the labelers that look at vectors, several queries at once; a subclass writes `similarities`.
-
-    The first `params.context` candidates take part, positives included. From a graph of the collection neither vectors
-    nor queries are read, by those that ask nothing of the query itself (`of_documents`).
-    """
-
-    needs = frozenset({"vectors", "query vectors"})
-    Params = RnnParams
-    defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
-    without: ClassVar[frozenset[str]] = OF_THE_RUN
-    of_documents: ClassVar[bool] = True
-    params: RnnParams
-
-    @classmethod
-    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """See `Labeler.needs_from`."""
-        if source == "neighbours" and cls.of_documents:
-            return frozenset({"neighbours"})
-        return super().needs_from(source, params)
-
-    @property
-    def takes_mass(self) -> bool:
-        """Whether positives get the share of probability that evidence would give them."""
-        return self.label_params.mass == "evidence"
-
-    @abstractmethod
-    def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32: every candidate against every positive."""
-
-    def likeness(self, batch: JudgedBatch) -> Likeness:
-        """Of the candidates of a batch to its elements."""
-        if self.source == "neighbours":
-            return GraphLikeness(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
-        return VectorLikeness(batch.lengths, self.params, self.threads, batch.vectors)
-
-    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """The labels, and how many positives were left out for want of a vector.
-
-        Raises:
-            InputError: queries or candidates without a vector, vectors of another dimension.
-        """
-        if "query vectors" in self.needs_from(self.source, self.params):
-            check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
-        return super().infer_from(run, judged)
-
-    def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
-        found = super().describe()
-        found["labels"]["mass"] = "evidence" if self.takes_mass else "own"
-        return found
-
-    def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and targets of a batch: (B, N) float32 each."""
-        raw, found = self.own_targets(batch)
-        if self.takes_mass:
-            mixed = self.likeness(batch).mixed(batch.positives)
-            _, evidence = smooth.from_scores(mixed, batch.grades, batch.real, self.label_params)
-            found = targets.with_mass_of(found, evidence, batch.positive & batch.real)
-        return raw, found
-
-    def own_targets(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and targets of a batch before the mass of evidence is taken: (B, N) float32 each."""
-        return smooth.from_scores(self.similarities(batch), batch.grades, batch.real, self.label_params)
-
-    def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """See `Labeler.labelled`."""
-        for batch in self._batches(contexts):
-            raw, given = self.label(batch)
-            for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
-                yield place, raw[row, :length], given[row, :length]
-
-    def _batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
-        if "vectors" in self.needs_from(self.source, self.params):
-            return batches(contexts, self.inputs.vectors, self.inputs.query_vectors)
-        return stacked(contexts, BYTES * self._source().k)
-
-    def _source(self) -> Any:
-        return self.inputs.vectors if self.source == "vectors" else self.inputs.neighbours
 
 
 def make_labeler(

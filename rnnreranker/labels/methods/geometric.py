@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.labels.judged import JudgedBatch
-from rnnreranker.labels.methods.base import VectorLabeler
+from rnnreranker.labels.vector_labeler import VectorLabeler
 
 
 class GeometricLabeler(VectorLabeler):

@@ -11,7 +11,8 @@ from rnnreranker.errors import InputError
 from rnnreranker.labels.from_graph import Asked, GraphLikeness
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.likeness import Likeness
-from rnnreranker.labels.methods.base import Source, VectorLabeler
+from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.vector_labeler import VectorLabeler
 from rnnreranker.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE

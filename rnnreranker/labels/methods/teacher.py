@@ -80,7 +80,9 @@ class TeacherLabeler(ContextLabeler):
     def _places(self) -> dict[str, int]:
         return {qid: place for place, qid in enumerate(self.inputs.teacher.inputs.query_vectors.qids)}
 
-    def _source(self) -> Any:
+    @property
+    def source_of_rows(self) -> Any:
+        """See `Labeler.source_of_rows`."""
         return self.inputs.teacher.inputs.vectors if "vectors" in self.inputs.teacher.needs else None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rnnreranker.labels import targets
 from rnnreranker.labels.judged import JudgedBatch
-from rnnreranker.labels.methods.base import VectorLabeler
+from rnnreranker.labels.vector_labeler import VectorLabeler
 
 
 class UniformLabeler(VectorLabeler):
@@ -21,13 +21,13 @@ class UniformLabeler(VectorLabeler):
     @property
     def takes_mass(self) -> bool:
         """Whether positives get the share of probability that evidence would give them: unless asked otherwise."""
-        return self.label_params.mass != "own"
+        return self.label_params.mass in (None, "evidence")
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """Zeros: no candidate is like another."""
         return np.zeros((*batch.grades.shape, batch.real.shape[1]), dtype=np.float32)
 
-    def own_targets(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
+    def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores, the grades, and targets: the positives as in hard labels, times their number, the others 1 each."""
         positives = batch.grades.shape[1]
         scores = np.zeros(batch.real.shape)

@@ -1,0 +1,261 @@
+"""How much probability leaves the positives: by hand, and learnt where neighbours are relevant or are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rnnreranker import LabelParams, QueryVectors, Run, VectorSource, open_vectors
+from rnnreranker.errors import InputError
+from rnnreranker.labels.held_out_loss import Listwise, best_share, fitted, held_out_losses
+from rnnreranker.labels.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
+from rnnreranker.labels.judged import contexts_of
+from rnnreranker.labels.learnt_mass import learn_mass, listwise
+from rnnreranker.labels.methods.base import Labeler, make_labeler
+from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.labels.targets import with_share
+from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.method import Inputs
+
+TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other
+
+
+class Collection(NamedTuple):
+    vectors: VectorSource
+    queries: QueryVectors
+    run: Run
+    topics: dict[str, list[str]]  # all documents of a query's topic
+
+    def labeler(self, method: str = "joint", labels: LabelParams | None = None, **rest: Any) -> VectorLabeler:
+        inputs = Inputs(vectors=self.vectors, query_vectors=self.queries)
+        made = make_labeler(method, inputs, JointParams(k=4, context=30), labels, **rest)
+        assert isinstance(made, VectorLabeler)
+        return made
+
+
+def collection(folder: Path, asks_for_a_topic: bool) -> Collection:
+    """Queries for topics, or each for the first document of one; their vectors are turned by a map that all share."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(TOPICS, DIMENSION))
+    documents = np.repeat(centres, SIZE, axis=0) + rng.normal(size=(TOPICS * SIZE, DIMENSION))
+    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
+    np.save(folder / "v.npy", documents.astype(np.float32))
+    (folder / "v.ids").write_text("".join(f"d{row:03}\n" for row in range(len(documents))))
+    vectors = open_vectors(folder / "v.npy")
+    meant = centres if asks_for_a_topic else documents[::SIZE] * np.sqrt(DIMENSION)
+    turned = meant + 0.8 * meant @ rng.normal(size=(DIMENSION, DIMENSION)) / np.sqrt(DIMENSION)
+    asked = turned + 0.5 * rng.normal(size=turned.shape)
+    asked = (asked / np.linalg.norm(asked, axis=1, keepdims=True)).astype(np.float32)
+    qids = tuple(f"q{n:02}" for n in range(TOPICS))
+    scores, rows = vectors.search(asked, 30)
+    found = {
+        qid: {vectors.docids[row]: float(score) for row, score in zip(rows[n], scores[n], strict=True)}
+        for n, qid in enumerate(qids)
+    }
+    topics = {qid: [f"d{SIZE * n + step:03}" for step in range(SIZE)] for n, qid in enumerate(qids)}
+    return Collection(vectors, QueryVectors(qids, asked), Run.from_dict(found), topics)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    return collection(tmp_path_factory.mktemp("topics"), asks_for_a_topic=True)
+
+
+def judged(docids: dict[str, list[str]]) -> dict[str, list[tuple[str, int]]]:
+    return {qid: [(docid, 1) for docid in found] for qid, found in docids.items()}
+
+
+def test_a_share_by_hand() -> None:
+    own = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.3, 0.2, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    hard = np.array([[1.0, 0.0, 0.0, 0.0]] * 3)
+    takers = np.array([[False, True, True, False], [False, False, True, True], [False, True, True, True]])
+    found = with_share(own, hard, takers, 0.4)
+    np.testing.assert_allclose(found, [[0.6, 0.24, 0.16, 0.0], [0.6, 0.0, 0.4, 0.0], [1.0, 0.0, 0.0, 0.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mass", ["share", "confident"])
+def test_labels_give_away_what_they_should(made: Collection, mass: Any) -> None:
+    judgements = judged({qid: found[:2] for qid, found in made.topics.items()})
+    labels = LabelParams(mass=mass, share=0.25, threshold=0.7 if mass == "confident" else None, n_max=6)
+    found, _ = made.labeler(labels=labels).infer_from(made.run, judgements)
+    plain, _ = made.labeler(labels=LabelParams(n_max=6)).infer_from(made.run, judgements)
+    takers = {one.qid: np.isfinite(one.scores) & ~one.positive for one in plain}
+    if mass == "confident":
+        takers = {one.qid: takers[one.qid] & (one.scores >= 0.7) for one in plain}
+    some = 0
+    for one, own in zip(found, plain, strict=True):
+        given = np.where(takers[one.qid], own.targets, 0)
+        expected = np.where(one.positive, 0.5, 0.0)
+        if given.sum() > 0:
+            some += 1
+            expected = 0.75 * expected + 0.25 * given / given.sum()
+        np.testing.assert_allclose(one.targets, expected, atol=1e-6)
+    assert some > 0
+    assert some == len(found) if mass == "share" else some < len(found)
+    assert found.metadata["labels"]["mass"] == mass
+    assert found.metadata["labels"]["share"] == 0.25
+
+
+def test_hidden_positives_are_all_but_the_visible(made: Collection) -> None:
+    judgements = judged({"q00": [*made.topics["q00"][:3], "d539"], "q03": made.topics["q03"][:1]})
+    labeler = made.labeler()
+    found = hidden_positives(labeler, made.run, judgements)
+    assert (found.queries, len(found.known), len(found.hidden)) == (2, 5, 5 * 29)
+    assert found.known.tolist() == [4, 4, 4, 4, 1]
+    assert found.weights.tolist() == [0.25] * 4 + [1.0]
+    turns = [(qid, docid) for qid, pairs in judgements.items() for docid, _ in pairs]
+    for case, (qid, visible) in enumerate(turns):
+        context, _ = contexts_of(made.run, {qid: [(visible, 1)]}, 30, made.vectors)
+        [(_, similarity, given)] = labeler.similar(context)
+        mine = found.case == case
+        np.testing.assert_array_equal(found.similarity[mine], similarity[1:])
+        np.testing.assert_allclose(found.given[mine], given[1:] / given[1:].sum(), rtol=1e-6)
+        expected = [docid in dict(judgements[qid]) for docid in context[0].docids[1:30]]
+        assert found.hidden[mine].tolist() == expected
+
+
+def some_cases() -> HiddenPositives:
+    """Two queries with a visible positive each: of one a hidden positive that gets .8, of the other one that gets 0."""
+    return HiddenPositives(
+        query=np.array([0, 0, 0, 0, 1, 1, 1, 1]),
+        case=np.array([0, 0, 0, 0, 1, 1, 1, 1]),
+        similarity=np.array([0.9, 0.5, 0.4, 0.1, 0.8, 0.5, 0.3, 0.2]),
+        given=np.array([0.8, 0.2, 0.0, 0.0, 0.6, 0.4, 0.0, 0.0]),
+        hidden=np.array([True, False, False, False, False, False, False, True]),
+        known=np.array([2, 3]),
+        weights=np.array([1.0, 1.0]),
+    )
+
+
+@pytest.mark.parametrize("threshold", [-np.inf, 0.85])
+def test_the_share_has_the_highest_likelihood(threshold: float) -> None:
+    """By trying all: visible positives 1/2 and 1/3, hidden ones 1/2, 1/3, and 1/3 that is no candidate."""
+    found = some_cases()
+    best, reached = None, -np.inf
+    for u in np.linspace(0.01, 0.99, 99):
+        for r in np.linspace(0, 0.999, 1000):
+            value = np.log(1 - u) / 2 + np.log(u * (r * (0.8 if threshold < 0 else 1.0) + (1 - r) / 4)) / 2
+            if threshold < 0:  # the second query has no candidate above
+                value += np.log(1 - u) / 3 + np.log(u * (1 - r) / 4) / 3 + np.log(u * (1 - r)) / 3
+            if value > reached:
+                best, reached = u * r / (1 - u + u * r), value
+    assert likeliest_share(found, threshold) == pytest.approx(best, abs=0.01)
+
+
+def test_thresholds_are_where_a_candidate_is_rather_relevant() -> None:
+    similarity = np.linspace(0, 1, 201)
+    rng = np.random.default_rng(0)
+    hidden = rng.random(201) < np.where(similarity < 0.7, 0.1, 0.9)
+    query = np.arange(201) % 20
+    even = np.ones(20)
+
+    def cases(hidden: np.ndarray, query: np.ndarray) -> HiddenPositives:
+        return HiddenPositives(query, query, similarity, np.full(201, 0.1), hidden, 2 * even.astype(int), even)
+
+    assert even_threshold(cases(hidden, query)) == pytest.approx(0.7, abs=0.03)
+    assert even_threshold(cases(np.zeros(201, dtype=bool), query)) is None
+    assert even_threshold(cases(hidden, np.where(similarity < 0.7, query, query % 4))) is None  # 4 queries say little
+
+
+@pytest.mark.parametrize("method", ["joint", "evidence"])
+def test_judgements_tell_whether_neighbours_are_relevant(made: Collection, method: str) -> None:
+    labeler = made.labeler(method)
+    near, last = judged(made.topics), TOPICS * SIZE
+    others = {qid: [f"d{(SIZE * n + step) % last:03}" for step in (97, 203)] for n, qid in enumerate(made.topics)}
+    for mass in ("share", "confident"):
+        found = learn_mass(labeler, mass, made.run, near)
+        assert (found.by, found.queries, found.several) == ("judgements", TOPICS, TOPICS)
+        assert found.params.share is not None
+        assert found.params.share > 0.3
+        hard = learn_mass(labeler, mass, made.run, judged(others))
+        assert hard.params.share == 0
+        labels, _ = made.labeler(method, hard.params).infer_from(made.run, judged({"q00": made.topics["q00"][:1]}))
+        assert labels["q00"].targets.max() == 1
+    reordered = dict(reversed(near.items()))
+    backwards = made.run.of_queries(range(TOPICS)[::-1])
+    assert learn_mass(labeler, "share", backwards, reordered) == learn_mass(labeler, "share", made.run, near)
+
+
+def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(made: Collection, tmp_path: Path) -> None:
+    """One positive a query: any of the topic that it asks for, or the one document that it asks for."""
+    rng = np.random.default_rng(0)
+    drawn = judged({qid: [found[int(rng.integers(SIZE))]] for qid, found in made.topics.items()})
+    found = learn_mass(made.labeler(), "share", made.run, drawn)
+    assert (found.by, found.queries, found.several) == ("loss", TOPICS, 0)
+    assert found.params.share is not None
+    assert found.params.share > 0
+    assert min(found.losses, key=lambda share: found.losses[share]) == found.params.share
+    strict = collection(tmp_path, asks_for_a_topic=False)
+    hard = learn_mass(
+        strict.labeler(), "share", strict.run, judged({qid: topic[:1] for qid, topic in strict.topics.items()})
+    )
+    assert (hard.by, hard.params.share) == ("loss", 0)
+    assert hard.losses[0] == min(hard.losses.values())
+    threshold = learn_mass(made.labeler(), "confident", made.run, drawn)
+    assert (threshold.params.share, threshold.params.threshold) == (0, 0)  # nobody judged a neighbour relevant
+
+
+def test_losses_are_those_of_a_fitted_map(made: Collection) -> None:
+    """The loss of a fold is that of no map at all where the penalty leaves none; targets mix hard labels and others."""
+    drawn = judged({qid: found[:1] for qid, found in made.topics.items()})
+    found = listwise(made.labeler(), made.run, drawn)
+    assert found.documents.shape == (TOPICS, 31, DIMENSION)  # some positives are no candidates, and put in front
+    np.testing.assert_allclose(found.targets(0.25), 0.75 * found.hard + 0.25 * found.others)
+    losses = held_out_losses(found, np.arange(TOPICS) % 4, (0.0, 0.3))
+    assert losses.shape == (2, TOPICS)
+    products = np.einsum("qd,qnd->qn", found.queries, found.documents).astype(np.float64)
+    unfitted = min(
+        float(np.mean(np.log(np.exp(scale * (products - products[:, :1])).sum(axis=1)))) for scale in range(1, 60)
+    )
+    assert losses[0].mean() < unfitted  # queries are turned, and a map turns them back
+    nothing = Listwise(found.queries, found.documents, found.real, found.hard, np.zeros_like(found.others))
+    np.testing.assert_array_equal(*held_out_losses(nothing, np.arange(TOPICS) % 4, (0.0, 0.3)))
+
+
+def test_a_map_is_fitted_to_the_lowest_loss(made: Collection) -> None:
+    """Against a search that knows no gradient."""
+    rng = np.random.default_rng(1)
+    targets = rng.dirichlet(np.ones(4), size=6)
+    targets[0] = [0.5, 0.5, 0, 0]
+    real = np.array([[True, True, False, False], *[[True] * 4] * 5])
+    queries, documents = (rng.normal(size=shape).astype(np.float32) for shape in ((6, 2), (6, 4, 2)))
+    found = Listwise(queries, documents, real, targets, targets)
+
+    def value(flat: np.ndarray) -> float:
+        total = 0.1 * float(flat @ flat)
+        for query, own, there, target in zip(queries, documents, real, targets, strict=True):
+            scores = 1.5 * own[there] @ (query + flat.reshape(2, 2) @ query)
+            total -= float(target[there] @ (scores - np.log(np.exp(scores).sum()))) / 6
+        return total
+
+    best = minimize(value, np.zeros(4), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    mapped = fitted(found, targets, np.zeros(4), 0.1, 1.5)
+    assert value(mapped) == pytest.approx(best.fun, abs=1e-6)
+    np.testing.assert_allclose(mapped, best.x, atol=1e-3)
+
+
+def test_the_best_share_gains_more_than_chance() -> None:
+    flat = np.tile(np.linspace(1, 2, 50), (3, 1))
+    noise = np.random.default_rng(0).normal(size=50)
+    assert best_share(flat + np.array([[0], [-0.1], [-0.2]]), (0.0, 0.1, 0.2)) == 0.2
+    assert best_share(flat + np.array([[0], [0.1], [0.2]]), (0.0, 0.1, 0.2)) == 0.0
+    assert best_share(flat + np.array([0 * noise, noise - noise.mean() - 0.05, noise]), (0.0, 0.1, 0.2)) == 0.0
+
+
+def test_what_cannot_be_learnt_is_said(made: Collection, tmp_path: Path) -> None:
+    near = judged(made.topics)
+    with pytest.raises(InputError, match=r"mass=share: share not known; give it, or learn it from judgements"):
+        made.labeler(labels=LabelParams(mass="share"))
+    with pytest.raises(InputError, match=r"mass=confident: threshold not known"):
+        made.labeler(labels=LabelParams(mass="confident", share=0.1))
+    with pytest.raises(InputError, match="mass=own: nothing to learn; expected share or confident"):
+        learn_mass(made.labeler(), "own", made.run, near)
+    with pytest.raises(InputError, match="no query with a positive has candidates in the run"):
+        learn_mass(made.labeler(), "share", made.run, {"other": [("d000", 1)]})
+    hard: Labeler = make_labeler("hard", Inputs())
+    with pytest.raises(InputError, match="mass=share: takes rNN similarities, which the method hard has not"):
+        learn_mass(hard, "share", made.run, near)
