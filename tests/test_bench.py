@@ -37,6 +37,7 @@ TINY = Sizes(
     scored=4,
     encoded=3,
     graphs=(100, 1000),
+    labelled=(200, 30, 500),
 )
 RATIO = ["ratio", "low", "high", "pairs"]
 JUDGED = ["bound", "aim", "verdict"]
@@ -83,6 +84,10 @@ CELLS = {
         *("documents", "d", "K", "threads", "search", "make_s", "processor_s", "recall", "graph_MB", "resident_MB"),
         *("open_ms", "candidates", "cold_us", "warm_us"),
     ],
+    "label-jobs": [
+        *("from", "queries", "candidates", "documents", "d", "processor_s", "queries_per_s"),
+        *("file_MB", "before_MB", "most_MB"),
+    ],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
@@ -119,6 +124,7 @@ ROWS = {
     "graph-files": 2,
     "graph-size": 2,
     "labels": 2,
+    "label-jobs": 2,
     "gather": 2,
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }

@@ -29,6 +29,7 @@ class Sizes:
     scored: int  # candidates of a query that they score
     encoded: int  # texts
     graphs: tuple[int, ...]
+    labelled: tuple[int, int, int]  # queries, candidates, documents
 
 
 ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
@@ -47,6 +48,7 @@ FULL = Sizes(
     scored=60,
     encoded=200,
     graphs=(10_000, 100_000),
+    labelled=(500_000, 100, 20_000),
 )
 QUICK = Sizes(
     dimension=768,
@@ -62,6 +64,7 @@ QUICK = Sizes(
     scored=60,
     encoded=24,
     graphs=(1000, 10_000),
+    labelled=(5000, 100, 5000),
 )
 
 
@@ -222,6 +225,14 @@ PARTS = {
         "and again.",
         "graph_size.graph_size",
         lambda sizes: (sizes.graphs, 384, 16, 60, sizes.corpus_queries, cores()),
+    ),
+    "label-jobs": Part(
+        "A job of labels",
+        "Joint labels of a run in memory, one positive a query, from the graph of a made-up collection (K = 16) and the "
+        "run alone, and of a tenth of the queries from vectors: processor seconds until the file is written, its size, "
+        "and anonymous memory (RssAnon) before and at most. The run is there before.",
+        "label_jobs.label_jobs",
+        lambda sizes: (*sizes.labelled, 384),
     ),
     "gather": Part(
         "A batch of training",
