@@ -228,9 +228,9 @@ PARTS = {
     ),
     "label-jobs": Part(
         "A job of labels",
-        "Joint labels of a run in memory, one positive a query, from the graph of a made-up collection (K = 16) and the "
-        "run alone, and of a tenth of the queries from vectors: processor seconds until the file is written, its size, "
-        "and anonymous memory (RssAnon) before and at most. The run is there before.",
+        "Joint labels of a run in memory, one positive a query, from the graph of a made-up collection (K = 16) and "
+        "the run alone, and of a tenth of the queries from vectors: processor seconds until the file is written, its "
+        "size, and anonymous memory (RssAnon) before and at most. The run is there before.",
         "label_jobs.label_jobs",
         lambda sizes: (*sizes.labelled, 384),
     ),
