@@ -109,6 +109,7 @@ def test_arms_with_a_learnt_mass() -> None:
     ]
     both = label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:share"])
     assert [arm.name for arm in both][2:] == ["CODER, hparam", "CODER + joint, share learnt, hparam"]
+    assert len(label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:share"], other_side=False)) == 2
     task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
     assert arms[1].described(task) == ["joint", side.params_of(task).to_dict()]
     assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]

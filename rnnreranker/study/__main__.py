@@ -80,7 +80,7 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
             taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
             command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":
-        arms = label_arms(sides["hard"], sides["evidence"], args.methods)
+        arms = label_arms(sides["hard"], sides["evidence"], args.methods, args.other_side)
     elif args.arms == "losses":
         arms = loss_arms(sides["hard"])
     else:
@@ -184,6 +184,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
     parser.add_argument(
         "--learning-rates", type=float, nargs="+", metavar="RATE", help="choose one a fold, on validation queries"
+    )
+    parser.add_argument(
+        "--other-side",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="--arms labels: every arm with the rate chosen for the other kind of labels, too (default: yes)",
     )
     parser.add_argument(
         "--counts", type=command.positive, nargs="+", default=[10, 50, 200], metavar="N", help="--arms candidates"

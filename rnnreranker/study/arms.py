@@ -74,7 +74,7 @@ class Arm:
         return [self.method, self.side.params_of(task).to_dict(), *learnt]
 
 
-def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING) -> list[Arm]:
+def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING, other_side: bool = True) -> list[Arm]:
     """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.
 
     Args:
@@ -83,12 +83,13 @@ def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING)
             and are left out.
         methods: of labels, by name, of this package or another one; with `:share` or `:confident` behind it where the
             mass is learnt.
+        other_side: False leaves the arms with the hyperparameters of the other side out in any case.
 
     Raises:
         InputError: no such method or mass.
     """
     arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing) for method in methods)]
-    if coder != smoothing:
+    if other_side and coder != smoothing:
         others = [Arm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder) for method in methods)]
         arms += [dataclasses.replace(arm, name=f"{arm.name}{HPARAM}") for arm in others]
     return arms
