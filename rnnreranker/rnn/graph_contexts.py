@@ -54,6 +54,17 @@ class GraphEngine(Protocol):
         """
 
 
+def as_mapped(edges: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(D, K) uint32 and (D, K) uint16, the bits of the weights, read-only as a mapped graph is.
+
+    numba compiles once for each kind of array that it is handed.
+    """
+    near = np.ascontiguousarray(edges).view(np.ndarray)
+    similar = np.ascontiguousarray(weights).view(np.ndarray).view(np.uint16)
+    near.flags.writeable = similar.flags.writeable = False
+    return near, similar
+
+
 def checked(
     edges: np.ndarray,
     weights: np.ndarray,

@@ -12,6 +12,7 @@ import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones, rank_sixteen
 from rnnreranker.rnn.expansion import clipped, jaccard, weighed
+from rnnreranker.rnn.graph_contexts import as_mapped
 from rnnreranker.rnn.graph_pairs import SPARE, both_ways, bounds, dealt, named, room, with_query
 from rnnreranker.rnn.neighbours import extended
 
@@ -29,8 +30,7 @@ def score_contexts(
     """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
     query = np.empty((0, 0), dtype=np.float32) if contexts.query is None else contexts.query
     _score_chunk(
-        _read_only(contexts.edges),
-        _read_only(contexts.weights.view(np.uint16)),
+        *as_mapped(contexts.edges, contexts.weights),
         np.ascontiguousarray(contexts.rows),
         np.ascontiguousarray(query),
         contexts.sizes,
@@ -47,13 +47,6 @@ def score_contexts(
     )
 
 
-def _read_only(matrix: np.ndarray) -> np.ndarray:
-    """The matrix as a mapped one is: numba compiles once for each kind of array that it is handed."""
-    view = np.ascontiguousarray(matrix).view(np.ndarray)
-    view.flags.writeable = False
-    return view
-
-
 @compiled()
 def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
     """Set keys[:count] to those of the highest of values[first:last], from the highest, equal ones as they stand.
@@ -62,7 +55,7 @@ def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
     """
     n = 0
     for e in range(first, last):
-        word = np.int64(int_of(values[e]))
+        word = np.int64(int_of(values[e] + np.float32(0.0)))  # -0 and 0 are equal
         word ^= (word >> 31) & 0x7FFFFFFF
         key = word << 32 | (last - e)
         if n == count:

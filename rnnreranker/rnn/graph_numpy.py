@@ -22,7 +22,7 @@ def score_contexts(
         if m < 2:
             continue
         own = rows[c, : m - 1]
-        known = _known(edges[own], weights[own].astype(np.float32), own, None if query is None else query[c, : m - 1])
+        known = known_similarities(edges, weights, own, None if query is None else query[c, : m - 1])
         if np.isnan(known).any():
             problem[c] = np.nan
             continue
@@ -46,18 +46,22 @@ def score_contexts(
                 out[c, r, :m] = fallback.jaccard(expanded, probe)
 
 
-def _known(edges: np.ndarray, weights: np.ndarray, rows: np.ndarray, query: np.ndarray | None) -> np.ndarray:
+def known_similarities(
+    edges: np.ndarray, weights: np.ndarray, rows: np.ndarray, query: np.ndarray | None = None
+) -> np.ndarray:
     """(N + 1, N + 1) float32: known similarities of a context, -inf elsewhere; NaN where a weight is not finite.
 
-    edges, weights: (N, K), those of its (N,) rows.
+    edges, weights: the graph; rows: (N,); query: (N,), None = as `graph_reference.known_similarities`.
     """
+    edges, weights = edges[rows], weights[rows].astype(np.float32)
     m = len(rows) + 1
     found = np.full((m, m), -np.inf, dtype=np.float32)
     order = np.argsort(rows, kind="stable")
     places = np.minimum(np.searchsorted(rows[order], edges), m - 2)
     other = order[places]
     i, t = np.nonzero((rows[other] == edges) & (other != np.arange(m - 1)[:, None]))
-    found[i + 1, other[i, t] + 1] = np.where(np.isfinite(weights[i, t]), weights[i, t], np.nan)
+    values = np.where(np.isfinite(weights[i, t]), weights[i, t], np.nan)
+    np.maximum.at(found, (i + 1, other[i, t] + 1), values)
     found = np.maximum(found, found.T)
     if query is None:
         query = np.sort(found[1, 1:])[::-1]

@@ -78,7 +78,7 @@ def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
             t = found[e]
             at = _place(table, shift, near[t])
             found[end], held[end] = elements[at], _half(similar[t])
-            hit = np.int64((table[at] == near[t]) & (elements[at] != i))
+            hit = np.int64((table[at] == near[t]) & (elements[at] != i) & (near[t] != EMPTY))
             largest = max(largest, hit * np.int64(similar[t] & np.uint16(0x7FFF)))
             end += hit
         ends[i] = end

@@ -9,6 +9,8 @@ import numpy as np
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.rnn import chunks, refusals
+from rnnreranker.rnn.graph_contexts import as_mapped
+from rnnreranker.rnn.graph_numpy import known_similarities
 
 
 def probe_similarities(
@@ -59,18 +61,11 @@ def _fill():  # type: ignore[no-untyped-def]
     from rnnreranker.rnn.graph_rows import fill_rows
 
     def fill(edges, weights, rows, lengths, probes, out, problem):  # type: ignore[no-untyped-def]
-        near, similar = _read_only(edges), _read_only(weights).view(np.uint16)
+        near, similar = as_mapped(edges, weights)
         given = (np.ascontiguousarray(one, dtype=np.int64) for one in (rows, lengths, probes))
         fill_rows(near, similar, *given, out, problem)
 
     return fill
-
-
-def _read_only(matrix: np.ndarray) -> np.ndarray:
-    """The matrix as a mapped one is: numba compiles once for each kind of array that it is handed."""
-    view = np.ascontiguousarray(matrix).view(np.ndarray)
-    view.flags.writeable = False
-    return view
 
 
 def _with_numpy(
@@ -84,21 +79,15 @@ def _with_numpy(
 ) -> None:
     """One context at a time, what the compiled routine fills."""
     for c, length in enumerate(lengths.tolist()):
-        own = rows[c, :length]
-        order = np.argsort(own, kind="stable")
-        other = order[np.minimum(np.searchsorted(own, edges[own], sorter=order), length - 1)] if length else edges[own]
-        i, t = np.nonzero((own[other] == edges[own]) & (other != np.arange(length)[:, None]))
-        j, values = other[i, t], weights[own][i, t].astype(np.float32)
-        if not np.isfinite(values).all():
+        if length == 0:
+            continue
+        known = known_similarities(edges, weights, rows[c, :length])[1:, 1:]
+        if np.isnan(known).any():
             problem[c] = True
             continue
-        low, high = (values.min(), values.max()) if len(values) else (np.float32(0.0), np.float32(0.0))
+        real = np.isfinite(known)
+        low, high = (known[real].min(), known[real].max()) if real.any() else (0.0, 0.0)
         for r, place in enumerate((probes[c] - 1).tolist()):
-            if not 0 <= place < length:
-                continue
-            row = np.full(length, -np.inf, dtype=np.float32)
-            for one, two in ((i, j), (j, i)):
-                np.maximum.at(row, two[one == place], values[one == place])
-            row[np.isinf(row)] = low
-            row[place] = high
-            out[c, r, :length] = row
+            if 0 <= place < length:
+                out[c, r, :length] = np.where(real[place], known[place], low)
+                out[c, r, place] = high

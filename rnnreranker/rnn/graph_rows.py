@@ -15,6 +15,17 @@ def _larger(row, at, value):  # type: ignore[no-untyped-def]
     row[at] = max(row[at], value)
 
 
+@compiled()
+def _largest_of(i, j, value, k, found, held, ends):  # type: ignore[no-untyped-def]
+    """Whether neither row of a pair says more of it; one may name the other twice."""
+    for _ in range(2):
+        for e in range((i - 1) * k, ends[i]):
+            if found[e] == j and held[e] > value:
+                return False
+        i, j = j, i
+    return True
+
+
 def _filed_under(stamp: int) -> Any:
     """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
 
@@ -38,7 +49,9 @@ def _filed_under(stamp: int) -> Any:
             for i in range(1, n + 1):
                 for e in range((i - 1) * k, ends[i]):
                     j, value = np.int64(found[e]), held[e]
-                    low, high = min(low, value), max(high, value)
+                    high = max(high, value)
+                    if value < low and _largest_of(i, j, value, k, found, held, ends):
+                        low = value
                     if line[i] >= 0:
                         _larger(out[c, line[i]], j - 1, value)
                     if line[j] >= 0:
