@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels import LabelParams, SoftLabels, smooth_labels
     from rnnreranker.neighbours import NeighbourGraph, open_neighbours
     from rnnreranker.rerank import RnnReranker
-    from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
+    from rnnreranker.rnn import RnnParams, jaccard_similarity, maxsim, rnn_similarity
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
 
@@ -43,6 +43,7 @@ _HOMES = {
     "UnavailableError": "errors",
     "VectorSource": "vectors",
     "jaccard_similarity": "rnn",
+    "maxsim": "rnn",
     "open_neighbours": "neighbours",
     "open_vectors": "vectors",
     "rnn_similarity": "rnn",
@@ -64,6 +65,7 @@ __all__ = [
     "UnavailableError",
     "VectorSource",
     "jaccard_similarity",
+    "maxsim",
     "open_neighbours",
     "open_vectors",
     "rnn_similarity",

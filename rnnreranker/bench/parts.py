@@ -194,6 +194,13 @@ PARTS = {
         "tensors.tensors",
         _contexts,
     ),
+    "maxsim": Part(
+        "MaxSim",
+        "`maxsim` of a query's tokens with those of N documents in memory, beside the bare product of the same tokens "
+        "(numpy's gemm, float32).",
+        "token_products.products",
+        lambda sizes: (sizes.contexts[-1], sizes.pairs),
+    ),
     "labels": Part(
         "Soft labels",
         "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "

@@ -1,0 +1,151 @@
+"""MaxSim beside loops over tokens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, maxsim
+from rnnreranker.rnn import late_interaction as module
+from rnnreranker.rnn import maxsim_kernel as kernel
+
+LENGTHS = [0, 1, 2, 3, 4, 5, 7, 11, 12, 13, 17, 23, 24, 25, 40, 0, 180]
+
+
+def unit(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    found = rng.standard_normal(shape)
+    return (found / np.linalg.norm(found, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def by_loops(query: np.ndarray, documents: list[np.ndarray], weights: np.ndarray) -> list[float]:
+    """Equation 1 of paper 002, a weight before every term."""
+    scores = []
+    for document in documents:
+        score = 0.0
+        for token, weight in zip(query.tolist(), weights.tolist(), strict=True):
+            products = [sum(a * b for a, b in zip(token, other, strict=True)) for other in document.tolist()]
+            score += weight * max(products) if products else 0.0
+        scores.append(score)
+    return scores
+
+
+def made_up(d: int, dtype: type, queries: int = 1, q: int = 32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(d + q)
+    return unit(rng, queries, q, d), unit(rng, sum(LENGTHS), d).astype(dtype), np.cumsum([0, *LENGTHS])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(("d", "q"), [(128, 32), (48, 5), (20, 33), (1, 1)])
+def test_equals_loops(d: int, q: int, dtype: type, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine == "numpy":
+        monkeypatch.setattr(module, "scorer", lambda: module._with_numpy)
+    queries, tokens, offsets = made_up(d, dtype, 2, q)
+    weights = np.random.default_rng(1).standard_normal((2, q))
+    documents = np.split(tokens.astype(np.float64), offsets[1:-1])
+    found = maxsim(queries, tokens, offsets=offsets, weights=weights)
+    assert (found.dtype, found.shape) == (np.float32, (2, len(LENGTHS)))
+    for query in range(2):
+        expected = by_loops(queries[query].astype(np.float64), documents, weights[query])
+        np.testing.assert_allclose(found[query], expected, atol=1e-5)
+        assert found[query, 0] == found[query, 15] == 0
+        alone = maxsim(queries[query], tokens, offsets=offsets)
+        np.testing.assert_allclose(alone, by_loops(queries[query], documents, np.ones(q)), atol=1e-5)
+
+
+def test_padding_is_never_looked_at() -> None:
+    queries, tokens, offsets = made_up(64, np.float32)
+    padded = np.full((len(LENGTHS), max(LENGTHS), 64), np.nan, dtype=np.float32)
+    mask = np.zeros(padded.shape[:2], dtype=bool)
+    for row, length in enumerate(LENGTHS):
+        mask[row, max(LENGTHS) - length :] = True
+    padded[mask] = tokens
+    expected = maxsim(queries[0], tokens, offsets=offsets)
+    np.testing.assert_array_equal(maxsim(queries[0], padded, mask), expected)
+    whole = np.stack([tokens[-180:], tokens[:180]])
+    np.testing.assert_array_equal(maxsim(queries[0], whole)[0], expected[-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_depends_on_neither_batch_nor_threads(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, tokens, offsets = made_up(128, dtype, 3)
+    whole = maxsim(queries, tokens, offsets=offsets, threads=1)
+    monkeypatch.setattr(module, "CHUNK_TOKENS", 30)
+    np.testing.assert_array_equal(maxsim(queries, tokens, offsets=offsets, threads=3), whole)
+    rows = [16, 3, 0, 3]
+    np.testing.assert_array_equal(maxsim(queries[1], tokens, offsets=offsets, rows=rows), whole[1, rows])
+    assert maxsim(queries, tokens, offsets=offsets, rows=[]).shape == (3, 0)
+    monkeypatch.setattr(kernel, "WIDENS", False)
+    np.testing.assert_array_equal(maxsim(queries, tokens, offsets=offsets), whole)
+
+
+def test_weights_are_tokens_times_weights() -> None:
+    """Plain MaxSim of the query with tokens w e added, as paper 002 expands it."""
+    queries, tokens, offsets = made_up(32, np.float32, q=8)
+    extra, weights = unit(np.random.default_rng(5), 3, 32), np.array([0.5, 0.0, 2.0])
+    added = maxsim(np.concatenate([queries[0], weights[:, None] * extra]), tokens, offsets=offsets)
+    factors = np.append(np.ones(8), weights)
+    found = maxsim(np.concatenate([queries[0], extra]), tokens, offsets=offsets, weights=factors)
+    np.testing.assert_allclose(found, added, atol=1e-5)
+
+
+def test_other_forms_of_arrays() -> None:
+    queries, tokens, offsets = made_up(24, np.float32)
+    expected = maxsim(queries[0], tokens, offsets=offsets)
+    np.testing.assert_array_equal(maxsim(queries[0], np.asfortranarray(tokens), offsets=offsets), expected)
+    np.testing.assert_array_equal(maxsim(queries[0].tolist(), tokens.tolist(), offsets=offsets.tolist()), expected)
+    assert maxsim(queries[0][:0], tokens, offsets=offsets).tolist() == [0.0] * len(LENGTHS)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_tokens_that_are_not_finite_are_refused(
+    value: float, engine: str, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "numpy":
+        monkeypatch.setattr(module, "scorer", lambda: module._with_numpy)
+    queries, tokens, offsets = made_up(16, dtype)
+    expected = maxsim(queries[0], tokens, offsets=offsets, rows=[16])
+    tokens[offsets[9] + 7, 3] = value
+    with pytest.raises(InputError, match=r"^document 9 has NaN or infinite tokens, or products beyond float32"):
+        maxsim(queries[0], tokens, offsets=offsets)
+    np.testing.assert_array_equal(maxsim(queries[0], tokens, offsets=offsets, rows=[16]), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"query_tokens": np.ones((2, 9))}, "the dimension of query_tokens is 9, that of document_tokens 8: expected"),
+        ({"query_tokens": np.ones(8)}, r"query_tokens has shape \(8,\): expected \(q, d\)"),
+        ({"query_tokens": np.full((2, 8), np.nan)}, "query_tokens has NaN or infinite values"),
+        ({"offsets": [0, 5, 4, 6]}, "offsets: expected whole numbers that ascend from 0 to 6"),
+        ({"offsets": [0, 5]}, "offsets: expected whole numbers that ascend from 0 to 6"),
+        ({"offsets": None}, r"document_tokens has shape \(6, 8\): expected \(N, t, d\)"),
+        ({"mask": np.ones((1, 6))}, "mask beside offsets"),
+        ({"weights": [1.0]}, r"weights has shape \(1,\): expected \(2,\), one for each token"),
+        ({"weights": [1.0, np.inf]}, "weights has NaN or infinite values"),
+        ({"rows": [2]}, "rows: expected numbers of documents, 0 to 1"),
+        ({"threads": 0}, "threads=0: expected an integer >= 1"),
+    ],
+)
+def test_bad_input(change: dict[str, object], said: str) -> None:
+    given = {"query_tokens": np.ones((2, 8)), "document_tokens": np.ones((6, 8)), "offsets": [0, 2, 6]} | change
+    with pytest.raises(InputError, match=f"^{said}"):
+        maxsim(**given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"mask has shape \(2, 3\): expected \(2, 4\)"):
+        maxsim(np.ones((2, 8)), np.ones((2, 4, 8)), np.ones((2, 3)))
+
+
+def test_without_numba() -> None:
+    code = (
+        "import numpy as np; from rnnreranker import maxsim; "
+        "print(maxsim(np.eye(2), np.array([[0.6, 0.8], [0.8, 0.6]]), offsets=[0, 2, 2]).round(3).tolist())"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "[1.600000023841858, 0.0]\n"
