@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rnnreranker import LabelParams, QueryVectors, Run, VectorSource, open_vectors
+from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.errors import InputError
+from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.held_out_loss import Listwise, best_share, fitted, held_out_losses
 from rnnreranker.labels.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
 from rnnreranker.labels.judged import contexts_of
@@ -29,6 +30,7 @@ class Collection(NamedTuple):
     queries: QueryVectors
     run: Run
     topics: dict[str, list[str]]  # all documents of a query's topic
+    folder: Path
 
     def labeler(self, method: str = "joint", labels: LabelParams | None = None, **rest: Any) -> VectorLabeler:
         inputs = Inputs(vectors=self.vectors, query_vectors=self.queries)
@@ -57,7 +59,7 @@ def collection(folder: Path, asks_for_a_topic: bool) -> Collection:
         for n, qid in enumerate(qids)
     }
     topics = {qid: [f"d{SIZE * n + step:03}" for step in range(SIZE)] for n, qid in enumerate(qids)}
-    return Collection(vectors, QueryVectors(qids, asked), Run.from_dict(found), topics)
+    return Collection(vectors, QueryVectors(qids, asked), Run.from_dict(found), topics, folder)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +248,44 @@ def test_the_best_share_gains_more_than_chance() -> None:
     assert best_share(flat + np.array([0 * noise, noise - noise.mean() - 0.05, noise]), (0.0, 0.1, 0.2)) == 0.0
 
 
-def test_what_cannot_be_learnt_is_said(made: Collection, tmp_path: Path) -> None:
+def test_the_command_learns_before_it_labels(
+    made: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the queries are labelled from one positive each; all positives of the others say how much leaves it."""
+    made.run.write(tmp_path / "run.txt")
+    np.save(tmp_path / "q.npy", made.queries.vectors)
+    (tmp_path / "q.ids").write_text("".join(f"{qid}\n" for qid in made.queries.qids))
+    first, last = list(made.topics)[:50], list(made.topics)[50:]
+    (tmp_path / "qrels.txt").write_text("".join(f"{qid} 0 {made.topics[qid][0]} 1\n" for qid in first))
+    known = "".join(f"{qid} 0 {docid} 1\n" for qid in last for docid in made.topics[qid])
+    (tmp_path / "validation.txt").write_text(known)
+    argv = ["--method", "joint", "--k", "4", "--context", "30", "--index", str(made.folder / "v.npy")]
+    argv += ["--run", str(tmp_path / "run.txt"), "--encoded-queries", str(tmp_path / "q.npy")]
+    argv += ["--qrels", str(tmp_path / "qrels.txt"), "--output", str(tmp_path / "labels.parquet")]
+    validation = ["--validation-qrels", str(tmp_path / "validation.txt")]
+    for mass in ("share", "confident"):
+        assert main([*argv, *validation, "--mass", mass]) == 0
+        labels = SoftLabels.read(tmp_path / "labels.parquet")
+        expected = learn_mass(made.labeler(), mass, made.run, judged({qid: made.topics[qid] for qid in last}))
+        assert labels.metadata["learnt"] == expected.to_dict()
+        said = {name: labels.metadata["labels"][name] for name in ("mass", "share", "threshold")}
+        assert said == {"mass": mass, "share": expected.params.share, "threshold": expected.params.threshold}
+        assert list(labels.qids) == first
+        assert "mass learnt by judgements of 50 queries, 50 with several positives: share 0." in capsys.readouterr().err
+        kept = {round(float(one.targets[one.positive].sum()), 4) for one in labels}
+        assert kept <= {1.0, round(1 - said["share"], 4)}
+    assert main([*argv, "--mass", "share"]) == 0
+    assert "mass learnt by loss of 50 queries, 0 with several positives" in capsys.readouterr().err
+    assert main([*argv, "--mass", "share", "--share", "0.3"]) == 0
+    assert "mass learnt" not in capsys.readouterr().err
+    assert "learnt" not in SoftLabels.read(tmp_path / "labels.parquet").metadata
+    with pytest.raises(InputError, match="--validation-qrels goes with --mass share or confident"):
+        main([*argv, *validation])
+    with pytest.raises(InputError, match=r"--share 2\.0: expected a number in \[0, 1\]"):
+        main([*argv, "--mass", "share", "--share", "2"])
+
+
+def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
     near = judged(made.topics)
     with pytest.raises(InputError, match=r"mass=share: share not known; give it, or learn it from judgements"):
         made.labeler(labels=LabelParams(mass="share"))

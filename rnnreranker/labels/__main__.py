@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import check_writable
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.methods.base import Source, needs_of
-from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.shards import SHARD, make_labels
 from rnnreranker.method import names
 from rnnreranker.process.backends import BACKENDS, check_backend
@@ -42,8 +42,9 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     params, label_params = _params(args)
     needs = needs_of(args.method, params, args.source)
-    _check(args, needs)
+    _check(args, needs, label_params)
     from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.first_stage import read_first_stage
@@ -51,8 +52,10 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.search.inputs import query_vectors
 
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
+    learnt_from = args.validation_qrels or args.qrels
+    validation = positives_of(load_qrels(learnt_from), args.relevant, learnt_from) if unlearnt(label_params) else {}
     run = read_first_stage(args.run).head(args.depth)
-    wanted = [qid for qid in run if qid in judged]
+    wanted = [qid for qid in run if qid in judged or qid in validation]
     topics = _topics(args, needs, wanted)
     index = open_index(args.index) if args.index else None
     begun = time.perf_counter()
@@ -68,9 +71,13 @@ def main(argv: Sequence[str]) -> int:
     documents = args.documents if "texts" in needs else None
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
+    job = Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph)
+    if unlearnt(label_params):
+        job = with_learnt_mass(job, run, validation, queries, threads=args.jobs)
+        command.say(str(job.learnt))
     metadata = make_labels(
         args.output,
-        Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph),
+        job,
         run,
         judged,
         queries,
@@ -116,6 +123,12 @@ def _parser() -> argparse.ArgumentParser:
         "--label-preset", help=f"published values ({', '.join(sorted(LabelParams.presets))}) or a YAML file"
     )
     command.add_dataclass_flags(labels, LabelParams)
+    labels.add_argument(
+        "--validation-qrels",
+        metavar="QRELS",
+        help="all known positives of queries of the run, of which --mass share and confident learn; nothing may be tested "
+        "on these queries (default: --qrels)",
+    )
     similarity = parser.add_argument_group("parameters of the method")
     similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
     command.add_method_flags(similarity, "labeler")
@@ -141,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
+def _check(args: argparse.Namespace, needs: frozenset[str], label_params: LabelParams) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
     from_index = sorted(needs & {"vectors", "neighbours", *([] if args.documents else ["texts"])}, reverse=True)
@@ -156,6 +169,10 @@ def _check(args: argparse.Namespace, needs: frozenset[str]) -> None:
         (
             shown and not (args.index or args.documents),
             "--listwise and --audit need --index or --documents (texts of the documents)",
+        ),
+        (
+            args.validation_qrels and not unlearnt(label_params),
+            "--validation-qrels goes with --mass share or confident, where no share or threshold is given",
         ),
         (args.audit_output and not args.audit, "--audit-output goes with --audit N"),
         (args.listwise and args.list_size < 2, f"--list-size {args.list_size}: expected at least 2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,13 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.files import file_digest
+from rnnreranker.labels.judged import Judged
+from rnnreranker.labels.learnt_mass import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
-from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.method import Inputs
 from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
     from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 
@@ -27,6 +31,7 @@ class Job:
         for a method without.
     documents: where texts come from in place of the index.
     source: where similarities of documents come from, vectors or the graph.
+    learnt: where the mass of `label_params` was learnt, from what.
     """
 
     method: str
@@ -37,6 +42,7 @@ class Job:
     documents: str | None = None
     source: Source = "vectors"
     graph: Path | None = None
+    learnt: LearntMass | None = None
 
 
 def labeler_of(
@@ -65,6 +71,28 @@ def labeler_of(
         threads=threads,
         source=job.source,
     )
+
+
+def with_learnt_mass(
+    job: Job, run: Run, validation: Judged, queries: QueryVectors | None, threads: int | None = None
+) -> Job:
+    """The job with the share, and the threshold, that its `mass` asks for and its parameters do not give.
+
+    Args:
+        job: what to compute.
+        run: candidates of the validation queries.
+        validation: their positives, see `learn_mass`.
+        queries: their vectors; None for a method that needs none.
+        threads: None = one per core; nothing depends on it.
+
+    Raises:
+        InputError: as `learn_mass`.
+    """
+    params = job.label_params
+    own = dataclasses.replace(job, label_params=dataclasses.replace(params, mass="own"))
+    learnt = learn_mass(labeler_of(own, queries, None, (), threads), params.mass or "own", run, validation)
+    found = {name: getattr(learnt.params, name) for name in unlearnt(params)}
+    return dataclasses.replace(job, label_params=dataclasses.replace(params, **found), learnt=learnt)
 
 
 def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
