@@ -37,6 +37,7 @@ KINDS = {
     "trained-model": Kind("train/models", "rnnreranker.trained_models"),
     "encoder": Kind("encode/models", "rnnreranker.encoders"),
     "sparse-encoder": Kind("encode/sparse_models", "rnnreranker.sparse_encoders"),
+    "late-encoder": Kind("encode/late_models", "rnnreranker.late_encoders"),
     "cross-encoder": Kind("encode/cross_models", "rnnreranker.cross_encoders"),
 }
 SHARED = ("__init__", "base")  # files of such a folder that are no method

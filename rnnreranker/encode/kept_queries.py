@@ -67,6 +67,28 @@ def encoded_sparse_queries(
     return found, encoder.words
 
 
+def encoded_token_queries(
+    name: str, settings: dict[str, Any], texts: Sequence[str], threads: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors (T, d) float32 of the tokens of n queries, and (n + 1,) int64 where those of each begin.
+
+    They are as `load_late_encoder(name, **settings).encode_queries` gives them, and found again as the vectors of
+    `encoded_queries`.
+
+    Raises:
+        InputError, UnavailableError: as `load_late_encoder` and `LateEncoder.encode`.
+    """
+    from rnnreranker.encode.late import late_digest_of, load_late_encoder
+
+    path = _path("tokens", late_digest_of(name), settings, texts)
+    if (kept := read_kept(path, {"vectors", "offsets"})) is not None:
+        return kept["vectors"], kept["offsets"]
+    found = load_late_encoder(name, **settings).encode_queries(texts, threads=threads)
+    if found.vectors.nbytes <= LARGEST:
+        keep(path, vectors=found.vectors, offsets=found.offsets)
+    return found.vectors, found.offsets
+
+
 def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
     """The arrays of these names in an .npz file, None where it is not there, not whole, or not of these.
 

@@ -18,7 +18,7 @@ from rnnreranker.method import methods, names
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-SMALL = ("*.json", "*.txt", "*.model")
+SMALL = ("*.json", "*.txt", "*.model", "artifact.metadata")  # the last of Stanford's ColBERT
 WANTED = [*SMALL, *WEIGHTS]  # of a hub repository
 TOKENIZERS = ("tokenizer.json", "*/tokenizer.json", "vocab.txt", "*/vocab.txt")
 
@@ -45,7 +45,7 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
 
     Args:
         name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
-        kind: of method, whose names are known: "encoder", "sparse-encoder" or "cross-encoder".
+        kind: of method, whose names are known: "encoder", "sparse-encoder", "late-encoder" or "cross-encoder".
 
     Raises:
         InputError: no such folder or short name, a folder without a model or with a scorer, other weights than the
@@ -130,7 +130,8 @@ def _digest(folder: Path) -> str:
     weights = sorted({file for pattern in WEIGHTS for file in folder.rglob(pattern)})
     if not weights:
         raise InputError(f"{folder}: no weights in this folder; expected model.safetensors or pytorch_model.bin")
-    small = [folder / name for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")]
+    read = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "artifact.metadata")
+    small = [folder / name for name in read]
     digest = hashlib.sha256()
     for file in [*weights, *(file for file in small if file.is_file())]:
         digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())

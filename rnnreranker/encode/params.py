@@ -47,6 +47,22 @@ class SparseEncoderParams(Params):
 
 
 @dataclass(frozen=True)
+class LateEncoderParams(Params):
+    """Settings of a late-interaction encoder; None = the model's own.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    query_length: int | None = setting(
+        None, "tokens at which queries are cut, and to which they are expanded", at_least=1, flag="token-query-length"
+    )
+    document_length: int | None = setting(
+        None, "tokens at which documents are cut", at_least=1, flag="token-document-length"
+    )
+
+
+@dataclass(frozen=True)
 class CrossEncoderParams(Params):
     """Settings of a cross-encoder; None = the model's own.
 

