@@ -11,11 +11,12 @@ import pytest
 from rnnreranker.errors import InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.checks import find_spec, read_spec
+from rnnreranker.regress.methods import check_rerank
 from rnnreranker.regress.plan import Plan, make_plan
 from rnnreranker.regress.rules import cycles
 from rnnreranker.regress.runner import chosen_plan
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.regress.spec import query_set_names, spec_names, specs_folder
+from rnnreranker.regress.spec import Use, query_set_names, spec_names, specs_folder
 from rnnreranker.regress.step import ADDED
 
 OWN = """\
@@ -426,3 +427,15 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken))
+
+
+def test_sources_of_rerankers_in_a_row() -> None:
+    """One command has one --from, which is of those that take it: others may stand beside them."""
+    graph = Use("rnn", {"from": "neighbours", "queries": "none"})
+    check_rerank([graph, Use("lexboost")], None, False)
+    with pytest.raises(InputError, match="from: of rnn, not of reranker lexboost"):
+        check_rerank([Use("lexboost", {"from": "neighbours"})], None, False)
+    with pytest.raises(InputError, match="^from: graph; "):
+        check_rerank([Use("rnn", {"from": "graph"})], None, False)
+    with pytest.raises(InputError, match="the rerankers have different ones; one command has one"):
+        check_rerank([graph, Use("rnn")], None, False)

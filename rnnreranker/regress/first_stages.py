@@ -219,7 +219,8 @@ class Table:
     def complete(self) -> bool:
         """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
         if self.layout.together:
-            return all(self.methods(stage.id) for stage in self.layout.stages)
+            places = [{cell.collection for cell in self.cells if cell.stage == one.id} for one in self.layout.stages]
+            return bool(places[0]) and all(one == places[0] for one in places)
         wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
         return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
 

@@ -117,7 +117,8 @@ def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:
     uses = [use_with_folders(use) for use in uses]
     for use in uses:
         check_use("reranker", use, index)
-    if len({tuple(with_sources(use)[1].items()) for use in uses}) > 1:
+    taking = [use for use in uses if find("reranker", use.name).takes_source]
+    if len({tuple(with_sources(use)[1].items()) for use in taking}) > 1:
         raise InputError("from, queries: the rerankers have different ones; one command has one: make two conditions")
     uses = [with_sources(use)[0] for use in uses]
     made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
