@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
+from rnnreranker.method import Inputs, find, make_params
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.rerank.base import Candidates, Query
@@ -105,6 +106,22 @@ def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
         RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": {"d00": 2.0, "other": 1.0}}))
     kept = RnnReranker(graph, PARAMS, missing="skip").rerank(Run.from_dict({"q": {"other": 2.0, "d00": 1.0}}))
     assert kept.ranked("q") == ["d00", "other"]
+
+
+@pytest.mark.parametrize("method", ["rnn", "gar"])
+def test_vectors_of_other_documents_beside_a_graph_are_refused(
+    index: Path, run: Run, tmp_path: Path, method: str
+) -> None:
+    np.save(tmp_path / "vectors.npy", VECTORS[::-1])
+    (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in DOCIDS[::-1]))
+    graph, vectors = open_neighbours(index), open_vectors(tmp_path)
+    if method == "rnn":
+        work = RnnReranker(graph, PARAMS, vectors=vectors).rerank
+    else:
+        inputs = Inputs(neighbours=graph, vectors=vectors, query_vectors=QUERIES)
+        work = find("expander", method)(inputs, make_params("expander", method, {"expand_k": K})).expand
+    with pytest.raises(InputError, match=r"docids in the run have other rows in the graph than in the vectors \(first"):
+        work(run, QUERIES)
 
 
 def test_search_without_queries_opens_no_vectors_and_no_model(

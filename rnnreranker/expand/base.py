@@ -90,9 +90,15 @@ class Expander(ABC):
         """Look, before any work, that the graph has the candidates of a run.
 
         Raises:
-            InputError: how many it does not have, and the first three; not with missing="skip".
+            InputError: how many it does not have, and the first three; not with missing="skip". Vectors, where they are
+                needed, in other rows than in the graph.
         """
-        vector_rows(self.graph, run, skip=self.missing == "skip")
+        self._rows(run)
+
+    def _rows(self, run: Run) -> np.ndarray:
+        """(V,) int64: the row of each distinct docid of the run."""
+        beside = self.inputs.vectors if "vectors" in self.needs else None
+        return vector_rows(self.graph, run, skip=self.missing == "skip", beside=beside)
 
     def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with what is brought, every query best first.
@@ -113,7 +119,7 @@ class Expander(ABC):
         if "query vectors" in self.needs:
             given = self.inputs.query_vectors if query_vectors is None else query_vectors
             queries = query_rows(run, given, self.inputs.vectors.dimension)
-        rows = vector_rows(graph, run, skip=self.missing == "skip")
+        rows = self._rows(run)
         found: list[tuple[np.ndarray, np.ndarray]] = []
         for number in range(len(run)):
             part = slice(run.offsets[number], run.offsets[number + 1])

@@ -90,27 +90,6 @@ class NeighbourGraph:
                 f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
             )
 
-    def check_origin(self, docids: Sequence[str], source: str = "", of: Path | str = "the index") -> None:
-        """Look whether these are the documents and the vectors that the graph was made from.
-
-        Args:
-            docids: of the vectors, in the order of their rows.
-            source: the fingerprint of the vectors; empty = not compared.
-            of: where they are, for the error.
-
-        Raises:
-            InputError: other vectors, other documents or another number of them.
-        """
-        if len(docids) != len(self):
-            raise InputError(f"{self.path}: a graph of {len(self)} documents, but {of} has {len(docids)}; {REPAIR}")
-        if source and self.origin.source and self.origin.source != source:
-            raise InputError(
-                f"{self.path}: made from {self.origin.of} vectors {self.origin.source}, but those of {of} are "
-                f"{source}; {REPAIR}"
-            )
-        if list(docids) != list(self.docids):
-            raise InputError(f"{self.path}: its documents are not those of {of}, in their order; {REPAIR}")
-
     def check_whole(self) -> None:
         """Look at every row, as `fetch` does at some.
 
@@ -162,9 +141,11 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
         raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
     if origin.docids and origin.docids != docids_mark(ids.names):
         raise InputError(f"{folder}: a graph of other documents than those of {docids}; {REPAIR}")
-    graph = NeighbourGraph(folder, ids, edges, weights, origin)
-    graph.check_origin(ids.names, source)
-    return graph
+    if source and origin.source and origin.source != source:
+        raise InputError(
+            f"{folder}: made from {origin.of} vectors {origin.source}, but those of the index are {source}; {REPAIR}"
+        )
+    return NeighbourGraph(folder, ids, edges, weights, origin)
 
 
 def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:

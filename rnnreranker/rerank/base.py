@@ -139,7 +139,8 @@ class Reranker(ABC):
 
         Raises:
             InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors
-                of another dimension than the queries', NaN or infinite vectors or scores.
+                of another dimension than the queries', or in other rows than in the graph, NaN or infinite vectors or
+                scores.
         """
         from rnnreranker.process.blas import one_blas_thread
 
@@ -202,8 +203,8 @@ class Reranker(ABC):
         rows: Any = None
         usable = np.ones(len(run.docids), dtype=bool)
         if self.needs & {"vectors", "neighbours"}:
-            source = self.vectors if "vectors" in self.needs else self.inputs.neighbours
-            rows = vector_rows(source, run, skip=self.missing == "skip")
+            source, *others = (getattr(self.inputs, one) for one in ("vectors", "neighbours") if one in self.needs)
+            rows = vector_rows(source, run, skip=self.missing == "skip", beside=others[0] if others else None)
             usable &= rows >= 0
         if "texts" in self.needs:
             texts = self.inputs.texts

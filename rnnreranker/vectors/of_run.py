@@ -47,11 +47,17 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     return query_vectors.vectors[[places[qid] for qid in run.qids]]
 
 
-def vector_rows(source: HasRows, run: Run, *, skip: bool = False) -> np.ndarray:
+def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
 
+    Args:
+        source: vectors, or a graph; beside: what is read by the same rows, such as the vectors beside a graph.
+        run: with V distinct docids.
+        skip: whether docids may be unknown.
+
     Raises:
-        InputError: docids without a vector, how many and the first three; not with `skip`.
+        InputError: docids without a vector, how many and the first three; not with `skip`. Docids that stand in another
+            row of `beside`, or not there.
     """
     rows = source.rows(list(run.docids))
     lost = np.flatnonzero(rows < 0)
@@ -61,4 +67,12 @@ def vector_rows(source: HasRows, run: Run, *, skip: bool = False) -> np.ndarray:
             f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
             "use the index that the run was made from, or --missing skip to leave them below the reranked ones"
         )
+    if beside is not None:
+        elsewhere = np.flatnonzero((beside.rows(list(run.docids)) != rows) & (rows >= 0))
+        if len(elsewhere):
+            shown = ", ".join(map(str, run.docids[elsewhere[:3]]))
+            raise InputError(
+                f"{len(elsewhere)} of {len(run.docids)} docids in the run have other rows in the graph than in the "
+                f"vectors (first: {shown}); give the vectors that the graph was made from"
+            )
     return rows
