@@ -435,7 +435,7 @@ def test_sources_of_rerankers_in_a_row() -> None:
     check_rerank([graph, Use("lexboost")], None, False)
     with pytest.raises(InputError, match="from: of rnn, not of reranker lexboost"):
         check_rerank([Use("lexboost", {"from": "neighbours"})], None, False)
-    with pytest.raises(InputError, match="^from: graph; "):
+    with pytest.raises(InputError, match=r"^from: graph; "):
         check_rerank([Use("rnn", {"from": "graph"})], None, False)
     with pytest.raises(InputError, match="the rerankers have different ones; one command has one"):
         check_rerank([graph, Use("rnn")], None, False)

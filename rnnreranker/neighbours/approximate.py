@@ -23,9 +23,8 @@ from rnnreranker.neighbours.nearest import COLUMNS, DenseNeighbours
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors.exact import inner_products
 
-EXACT = (
-    2**18
-)  # documents up to which search is exact: 2 N^2 d operations are 10^14 at 768 dimensions, an hour of a core
+# documents up to which search is exact: 2 N^2 d operations are 10^14 at 768 dimensions, an hour of a core
+EXACT = 2**18
 SAMPLE = 256  # documents whose nearest are looked for exactly
 GOAL = 0.95  # share of them that is to be found
 SPARE = 16  # documents that Faiss proposes beyond those wanted
