@@ -22,7 +22,7 @@ from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.shards import make_labels
 from rnnreranker.method import Inputs
 from rnnreranker.negatives.__main__ import main as mine
-from rnnreranker.negatives.filters import pools_from_graph
+from rnnreranker.negatives.filters import pools
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
@@ -266,17 +266,24 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
 def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     """The filter rnn has the similarities of evidence; the others need inner products with the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    found = pools_from_graph(run, judged, graph, PARAMS)
+    found = pools(run, judged, Inputs(neighbours=graph), {"rnn": PARAMS, "joint": JOINT}, source="neighbours")
+    assert found[0].likeness["joint"].shape == found[0].likeness["rnn"].shape
     assert [pool.qid for pool in found] == [f"q{n}" for n in range(QUERIES - 1)]
     for pool in found:
         order = [*pool.positives, *pool.candidates]
         near, alike = by_hand(graph, graph.rows(order).tolist(), len(pool.positives), PARAMS)
         expected = (0.4 * near + 0.6 * alike)[:, len(pool.positives) :]
-        np.testing.assert_allclose(pool.likeness, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(pool.likeness["rnn"], expected, rtol=1e-5, atol=1e-6)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "negatives.tsv")]
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
     assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
+    for queries in ("none", "run"):
+        assert mine([*argv, "--index", str(folder / "index"), "--filter", "joint", "--queries", queries]) == 0
+    with pytest.raises(InputError, match=r"give --topics or --encoded-queries \(vectors of the queries\)"):
+        mine([*argv, "--index", str(folder / "index"), "--filter", "joint", "--queries", "encoded"])
+    encoded = ["--queries", "encoded", "--encoded-queries", str(folder / "q.npy")]
+    assert mine([*argv, "--index", str(folder / "index"), "--filter", "joint", *encoded]) == 0
     for more, said in (
         (["--filter", "margin"], "--filter margin compares inner products with the query: not with --from neighbours"),
         (["--truth", "x"], "--truth compares filters of inner products with the query: not with --from neighbours"),

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.method import Inputs
 from rnnreranker.negatives.__main__ import main
 from rnnreranker.negatives.filters import Pool, discarded, pools, suspicion, threshold_at
 from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
@@ -21,12 +24,16 @@ POOL = Pool(
     ("a", "b", "c", "d"),
     np.array([0.8, 0.5]),
     np.array([0.9, 0.7, 0.4, 0.1]),
-    np.array([[0.1, 0.9, 0.2, 0.0], [0.3, 0.2, 0.1, 0.6]]),
+    {
+        "rnn": np.array([[0.1, 0.9, 0.2, 0.0], [0.3, 0.2, 0.1, 0.6]]),
+        "joint": np.array([[0.4, 0.1, 0.2, 0.0], [0.3, 0.5, 0.1, 0.0]]),
+    },
 )
 
 
 def test_suspicions_by_hand() -> None:
     assert suspicion(POOL, "rnn").tolist() == [[0.3, 0.9, 0.2, 0.6]] * 2
+    assert suspicion(POOL, "joint").tolist() == [[0.4, 0.5, 0.2, 0.0]] * 2
     assert suspicion(POOL, "max-score").tolist() == [[0.9, 0.7, 0.4, 0.1]] * 2
     np.testing.assert_allclose(suspicion(POOL, "margin"), [[0.1, -0.1, -0.4, -0.7], [0.4, 0.2, -0.1, -0.4]])
     np.testing.assert_allclose(suspicion(POOL, "relative-margin")[1], [0.8, 0.4, -0.2, -0.8])
@@ -131,7 +138,8 @@ def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> 
     whole = Run.from_dict(
         {f"q{n}": {source.docids[d]: float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
     )
-    found = pools(whole, judged, source, queries, RnnParams(context=30))
+    inputs = Inputs(vectors=source, query_vectors=queries)
+    found = pools(whole, judged, inputs, {"rnn": RnnParams(context=30)})
     pairs = datasets.Dataset.from_dict(
         {
             "query": [f"question {n}" for n in range(5)],
@@ -170,7 +178,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = tmp_path / "out.jsonl"
     assert main([*common, "--output", str(out), "--truth", str(truth), "--rate", "0.2", "--k", "4"]) == 0
     table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in table] == ["filter", "rnn", "margin", "relative-margin", "max-score"]
+    assert [row[0] for row in table] == ["filter", "rnn", "joint", "margin", "relative-margin", "max-score"]
     assert {row[2] for row in table[1:]} == {"0.2000"}
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 15
@@ -178,6 +186,32 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     first = out.read_bytes()
     assert main([*common, "--output", str(out), "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
     assert out.read_bytes() == first
+    assert main([*common, "--output", str(out), "--filter", "joint", "--rate", "0.2", "--positive-weight", "0.3"]) == 0
+    assert "filter joint, discarded above" in capsys.readouterr().err
+    assert out.read_bytes() != first
+
+
+def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:
+    small(tmp_path)
+    run, source = Run.read(tmp_path / "run.txt"), open_vectors(tmp_path / "v.npy")
+    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), np.load(tmp_path / "q.npy"))
+    judged = {f"q{n}": [(run.ranked(f"q{n}")[place], 1) for place in (4, 7)] for n in range(5)}
+    inputs = Inputs(vectors=source, query_vectors=queries)
+    params = {"rnn": RnnParams.preset("vectors"), "joint": JointParams(k=4, positive_weight=0.3)}
+    found = pools(run, judged, inputs, params)
+    alone = {how: pools(run, judged, inputs, {how: own}) for how, own in params.items()}
+    for number, pool in enumerate(found):
+        assert pool.likeness["joint"].shape == (2, 18)
+        for how, others in alone.items():
+            np.testing.assert_array_equal(pool.likeness[how], others[number].likeness[how])
+            np.testing.assert_array_equal(pool.scores, others[number].scores)
+        for row, positive in enumerate(pool.positives):
+            labels, _ = make_labeler("joint", inputs, params["joint"]).infer_from(run, {pool.qid: [(positive, 1)]})
+            scores = dict(zip(labels[pool.qid].docids, labels[pool.qid].scores.tolist(), strict=True))
+            expected = [scores[docid] for docid in pool.candidates]
+            np.testing.assert_allclose(pool.likeness["joint"][row], expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="context: filters have 60 and 70; expected one for all"):
+        pools(run, judged, inputs, params | {"joint": JointParams(context=70)})
 
 
 def test_no_filter_needs_no_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

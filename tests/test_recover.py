@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.errors import InputError
-from rnnreranker.labels.from_graph import GraphLikeness
+from rnnreranker.labels.confidence import by_confidence
+from rnnreranker.labels.from_graph import Asked, GraphLikeness
+from rnnreranker.labels.likeness import VectorLikeness
+from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
@@ -18,6 +22,7 @@ from rnnreranker.record import read_records
 from rnnreranker.recover import Visible, recover, visible_positives
 from rnnreranker.recover.__main__ import main
 from rnnreranker.recover.detection import filtered, ranking_measures
+from rnnreranker.recover.likenesses import Similarities
 from rnnreranker.rnn import jaccard_similarity
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -62,27 +67,29 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 PARAMS = RnnParams(k=3, k_exp=1, tau=0.0, lam=0.5, context=10)
+JOINT = JointParams(**PARAMS.to_dict(), positive_weight=0.6)
+PLAIN = Similarities(PARAMS, JOINT, threads=1)
 
 
 def test_every_positive_is_visible_once_and_judged_candidates_are_ranked(made: Made) -> None:
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
-    assert sorted(case.positive for case in cases) == ["p0", "p1", "p2", "p3"]
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
+    assert sorted(case.positives[0] for case in cases) == ["p0", "p1", "p2", "p3"]
     for case in cases:
-        assert case.positive not in case.docids
+        assert case.positives[0] not in case.docids
         assert "n5" not in case.docids  # not judged
         assert len(case.docids) == 8
         assert [docid for docid, hidden in zip(case.docids, case.hidden, strict=True) if hidden] == [
             docid for docid in case.docids if docid.startswith("p")
         ]
-    complete = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, unjudged="negative"))
+    complete = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negative"))
     assert all("n5" in case.docids for case in complete)
 
 
 def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
-    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
+    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
     docids = made.run.ranked("q")
     context = np.vstack([made.queries.vectors, made.vectors.fetch(made.vectors.rows(docids))])[None]
-    probe = docids.index(case.positive) + 1
+    probe = docids.index(case.positives[0]) + 1
     alike = jaccard_similarity(context, PARAMS, probes=(probe,))[0, 0, 1:]
     places = [docids.index(docid) for docid in case.docids]
     np.testing.assert_allclose(case.scores["jaccard"], alike[places], rtol=1e-6)
@@ -96,7 +103,7 @@ def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
 
 
 def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> None:
-    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS), rates=(0.375,))
+    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN), rates=(0.375,))
     value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
     assert value["query", "AUC"] == 0
     for scorer in ("geometric", "jaccard", "mixed"):
@@ -115,11 +122,11 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
     write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 3)
     (tmp_path / "docid").write_bytes((made.folder / "docid").read_bytes())
     graph = open_neighbours(tmp_path)
-    plain = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS))
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, graph=graph))
+    plain = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=graph)))
     for case, without in zip(cases, plain, strict=True):
-        assert list(case.scores) == [*without.scores, "graph-geometric", "graph-jaccard", "graph-mixed"]
-        order = [case.positive, *(docid for docid in made.run.ranked("q") if docid != case.positive)]
+        assert list(case.scores) == [*without.scores, "graph-geometric", "graph-jaccard", "graph-mixed", "graph-joint"]
+        order = [case.positives[0], *(docid for docid in made.run.ranked("q") if docid != case.positives[0])]
         places, rows = [order.index(docid) for docid in case.docids], graph.rows(order)[None]
         for name in ("geometric", "jaccard", "mixed"):
             np.testing.assert_array_equal(case.scores[name], without.scores[name])
@@ -130,8 +137,9 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
     found, before = recover(cases, rates=(0.375,)), recover(plain, rates=(0.375,))
     assert before.from_graph == ()
-    assert len(found.rows) == 21
-    assert [row["filter"] for row in found.filters] == ["rnn", "rnn-graph", "margin", "max-score"]
+    assert len(found.rows) == 33
+    names = ["rnn", "joint", "rnn-graph", "joint-graph", "margin", "max-score"]
+    assert [row["filter"] for row in found.filters] == names
     value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
     for row in found.from_graph:
         beside = value[row["scorer"].removeprefix("graph-"), row["measure"]]
@@ -139,7 +147,97 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
     assert len(found.from_graph) == 9
     lacking = WithoutOne(graph)
     with pytest.raises(InputError, match="query q: n0 is not in the graph"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, graph=lacking))  # type: ignore
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=lacking)))  # type: ignore
+
+
+def test_joint_similarity_is_that_of_both_ends(made: Made) -> None:
+    """And each ablation differs in what its name says; by the functions that labels are made with."""
+    wanted = replace(PLAIN, ablations=True)
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, wanted))
+    docids = made.run.ranked("q")
+    context = np.vstack([made.queries.vectors, made.vectors.fetch(made.vectors.rows(docids))])[None]
+    for case in cases:
+        probes = np.array([docids.index(case.positives[0]) + 1])
+        places = [docids.index(docid) for docid in case.docids]
+
+        def joint(
+            a: float = 0.6, places: list[int] = places, probes: np.ndarray = probes, **changed: float
+        ) -> np.ndarray:
+            params = replace(JOINT, **changed)  # type: ignore[arg-type]
+            return VectorLikeness(np.array([10]), params, 1, context).joint(probes, a)[0, 0, places]
+
+        for name, expected in {
+            "joint": joint(),
+            "joint-geometric": joint(lam=1.0),
+            "joint-jaccard": joint(lam=0.0),
+            "joint, lambda 0.3": joint(lam=0.3),
+            "joint, a 0.33": joint(0.33),
+            "joint, a 1": case.scores["mixed"],
+        }.items():
+            np.testing.assert_allclose(case.scores[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
+    found = recover(cases)
+    assert {row["scorer"] for row in found.ablations} == {name for name in cases[0].scores if "joint, " in name}
+    assert {row["measure"] for row in found.ablations} == {"AP"}
+    assert [row["scorer"] for row in found.rows][-1] == "joint"
+    assert {(row["scorer"], row["other"]) for row in found.joint} == {
+        *(("joint", "query"), ("joint", "mixed"), ("joint", "joint-geometric"), ("joint-geometric", "query"))
+    }
+    value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
+    for row in found.joint:
+        difference = value[row["scorer"], row["measure"]] - value[row["other"], row["measure"]]
+        assert row["difference"] == pytest.approx(difference)
+
+
+def test_joint_similarity_from_the_graph(made: Made, tmp_path: Path) -> None:
+    write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 9)
+    (tmp_path / "docid").write_bytes((made.folder / "docid").read_bytes())
+    graph = open_neighbours(tmp_path)
+    wanted = replace(PLAIN, graph=graph, ablations=True)
+    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, wanted))
+    docids = made.run.ranked("q")
+    rows, vectors = graph.rows(docids), made.vectors.fetch(made.vectors.rows(docids)).astype(np.float64)
+    products = vectors @ made.queries.vectors[0].astype(np.float64)
+    asked = Asked(np.arange(10)[None], products[None], products[None])
+    probes = np.array([docids.index(case.positives[0]) + 1])
+    expected = GraphLikeness(np.array([10]), JOINT, 1, graph, rows[None], asked).joint(probes, 0.6)[0, 0]
+    places = [docids.index(docid) for docid in case.docids]
+    np.testing.assert_allclose(case.scores["graph-joint"], expected[places], rtol=1e-5, atol=1e-6)
+    assert "graph-joint, K 8" in case.scores
+    assert "graph-joint, K 16" not in case.scores
+
+
+def test_several_positives_are_visible_in_a_circle(made: Made) -> None:
+    single = {
+        case.positives[0]: case for case in visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN)
+    }
+    ranked = [docid for docid in made.run.ranked("q") if docid in single]
+    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=2))
+    expected = [(*ranked[n : n + 2],) for n in range(3)] + [(ranked[0], ranked[3])]
+    assert [case.positives for case in cases] == expected
+    for case in cases:
+        assert case.hidden.sum() == 2
+        for place, docid in enumerate(case.docids):
+            both = [single[one].scores["joint"][single[one].docids.index(docid)] for one in case.positives]
+            assert case.scores["joint"][place] == pytest.approx(np.mean(both))
+    with pytest.raises(InputError, match="no query has 5 positives and a judged negative"):
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=4))
+    with pytest.raises(InputError, match="visible=0: expected a number of positives >= 1"):
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=0))
+
+
+def test_reliability_by_hand(made: Made) -> None:
+    values, relevant = np.array([0.0, 0.1, 0.2, 0.25, 0.9]), np.array([False, True, False, True, True])
+    rows = by_confidence(values, relevant, (0.0, 0.2, 0.5, 0.8), np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
+    assert [(row["low"], row["high"], row["candidates"]) for row in rows] == [(0, 0.2, 3), (0.2, 0.5, 1), (0.5, 0.8, 1)]
+    assert [row["relevant"] for row in rows] == [0.5, 1, 1]
+    assert rows[0]["mean"] == pytest.approx(0.1)
+    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
+    for name in ("similarity", "mass"):
+        own = [row for row in found.reliability if row["of"] == name]
+        assert sum(row["candidates"] for row in own) == found.hidden + found.negatives
+        assert own[-1]["relevant"] > own[0]["relevant"]
+        share = sum(row["candidates"] * row["relevant"] for row in own) / (found.hidden + found.negatives)
+        assert share == pytest.approx(found.hidden / (found.hidden + found.negatives))
 
 
 class WithoutOne:
@@ -156,7 +254,8 @@ def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
     def case(qid: str, hidden: list[bool], scores: list[float]) -> Visible:
         values = np.array(scores)
         docids = tuple(f"d{i}" for i in range(len(scores)))
-        return Visible(qid, "p", docids, np.array(hidden), {"mixed": values}, 1.0, values)
+        both = {"mixed": values, "joint": values}
+        return Visible(qid, ("p",), docids, np.array(hidden), both, values, np.ones(1), values)
 
     many = [case("a", [True, False], [0.9, 0.1])] * 3
     rows = filtered([*many, case("b", [True, False], [0.5, 0.7])], rates=(0.25,))
@@ -169,20 +268,20 @@ def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has two positives and a judged negative"):
-        recover(visible_positives(made.run, few, made.vectors, made.queries, PARAMS))
+        recover(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
     with pytest.raises(InputError, match="relevant=0"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, relevant=0))
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, relevant=0))
     with pytest.raises(InputError, match="unjudged='negativ': did you mean negative"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PARAMS, unjudged="negativ"))
+        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negativ"))
     with pytest.raises(InputError, match="query q has no vector"):
-        list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PARAMS))
+        list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PLAIN))
 
 
 def test_what_would_help_is_said(made: Made) -> None:
     """Following the remedy that is named gives cases; another one would not."""
 
     def cases(qrels: pd.DataFrame, **options: object) -> list[Visible]:
-        return list(visible_positives(made.run, qrels, made.vectors, made.queries, PARAMS, **options))  # type: ignore
+        return list(visible_positives(made.run, qrels, made.vectors, made.queries, PLAIN, **options))  # type: ignore
 
     positives = made.qrels[made.qrels["relevance"] > 0]
     with pytest.raises(InputError, match=r"1 have two positives and no judged negative: .*\(--unjudged negative\)"):
@@ -196,7 +295,7 @@ def test_what_would_help_is_said(made: Made) -> None:
     every = positives.assign(doc_id=made.run.ranked("q")[:4])
     short = Run.from_dict({"q": dict(made.run["q"][:4])})
     with pytest.raises(InputError, match="1 have positives alone: give more candidates"):
-        list(visible_positives(short, every, made.vectors, made.queries, PARAMS, unjudged="negative"))
+        list(visible_positives(short, every, made.vectors, made.queries, PLAIN, unjudged="negative"))
 
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,4 +319,4 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([*flags, "--from", "both", "--output", str(tmp_path / "both.json")]) == 0
     (record,) = read_records(tmp_path / "both.json")
     assert len(record.inputs["graph"]) == 16
-    assert "from the graph\tmeasure\tminus from vectors\tp (Holm)\n" in capsys.readouterr().out
+    assert "from the graph\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out

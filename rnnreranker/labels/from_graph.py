@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -13,10 +13,21 @@ from rnnreranker.rnn import RnnParams, mixing
 from rnnreranker.rnn.graph_probes import probe_similarities
 from rnnreranker.rnn.graph_similarity import graph_jaccard
 
-if TYPE_CHECKING:
-    from rnnreranker.neighbours import NeighbourGraph
-
 BYTES = 16  # for each neighbour of a candidate, while similarities are made of them
+
+
+class Edges(Protocol):
+    """A graph of D documents, as `NeighbourGraph` has it."""
+
+    @property
+    def edges(self) -> np.ndarray:
+        """(D, K) uint32."""
+        ...
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(D, K) float16."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +55,7 @@ class GraphLikeness(Likeness):
     no probe, and its neighbours are those of the first of `rows`, dealt out in their order.
     """
 
-    graph: NeighbourGraph
+    graph: Edges
     rows: np.ndarray
     asked: Asked | None = None
 

@@ -44,6 +44,11 @@ class Likeness(ABC):
         near = self.geometric(probes).astype(np.float64)
         return (self.params.lam * near + (1.0 - self.params.lam) * found).astype(np.float32)
 
+    def joint(self, probes: np.ndarray, weight: float) -> np.ndarray:
+        """a s*(p, c) + (1 - a) s*(q, c), a = `weight`: likeness to each probe and to the query q together."""
+        found = self.mixed(np.append(0, probes)).astype(np.float64)
+        return (weight * found[:, 1:] + (1.0 - weight) * found[:, :1]).astype(np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class VectorLikeness(Likeness):

@@ -113,7 +113,7 @@ class VectorLabeler(Labeler):
 
         Similarities are the mean over the positives, or the highest where `aggregate` says so; grades do not weigh.
         """
-        for batch in self._batches(contexts):
+        for batch in self.batches(contexts):
             similarities = self.similarities(batch)
             near, (_, given) = self._to_positives(similarities), self.own_targets(batch, similarities)
             for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
@@ -121,7 +121,7 @@ class VectorLabeler(Labeler):
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """See `Labeler.labelled`."""
-        for batch in self._batches(contexts):
+        for batch in self.batches(contexts):
             raw, given = self.label(batch)
             for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
                 yield place, raw[row, :length], given[row, :length]
@@ -131,7 +131,8 @@ class VectorLabeler(Labeler):
         how = "max" if self.label_params.aggregate == "max" else "mean"
         return targets.aggregated(similarities, np.ones(similarities.shape[:2]), how)
 
-    def _batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
+    def batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
+        """The contexts in batches, with vectors where the method reads them."""
         if "vectors" in self.needs_from(self.source, self.params):
             return batches(contexts, self.inputs.vectors, self.inputs.query_vectors)
         return stacked(contexts, BYTES * self.source_of_rows.k)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, get_args
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
-from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.methods.base import Source, needs_of
+from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.negatives.filters import SIMILAR
 from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_RUN
@@ -32,12 +34,13 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     mining = command.chosen(args, NegativeParams)
     _check(args, mining)
-    params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
+    params = _similarities(args, mining)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
     from rnnreranker.labels.judged import positives_of
-    from rnnreranker.negatives.filters import pools, pools_from_graph, threshold_at, unfiltered
+    from rnnreranker.method import Inputs
+    from rnnreranker.negatives.filters import pools, threshold_at, unfiltered
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
@@ -50,15 +53,20 @@ def main(argv: Sequence[str]) -> int:
     if not wanted:
         raise InputError(f"{args.qrels}: no query of {args.run} has a positive; give the judgements of these queries")
     index = open_index(args.index) if args.index else None
-    if _reads_graph(args, mining):
+    needs = _needs(args, mining)
+    if needs:
         assert index is not None
-        found = pools_from_graph(run, judged, index.graph, params, args.threads)
-    elif _reads_vectors(args, mining):
-        assert index is not None
-        queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
-        found = pools(run, judged, index.vectors, queries, params, args.threads)
+        queries = None
+        if "query vectors" in needs:
+            queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.threads)
+        inputs = Inputs(
+            query_vectors=queries,
+            vectors=index.vectors if "vectors" in needs else None,
+            neighbours=index.graph if "neighbours" in needs else None,
+        )
+        found = pools(run, judged, inputs, params, args.threads, args.source)
     else:
-        found = unfiltered(run, judged, params.context)
+        found = unfiltered(run, judged, params["rnn"].context)
     threshold = mining.threshold
     if threshold is None:
         threshold = threshold_at(found, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
@@ -99,21 +107,28 @@ def _parser() -> argparse.ArgumentParser:
         dest="source",
         choices=get_args(Source),
         default="vectors",
-        help="of --filter rnn: vectors, or the part neighbours of the index, without queries (default: vectors)",
+        help="of --filter rnn and joint: vectors, or the part neighbours of the index (default: vectors)",
     )
     similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    command.add_dataclass_flags(similarity, RnnParams, OF_THE_RUN, RnnParams.preset("vectors"))
+    command.add_dataclass_flags(similarity, JointParams, OF_THE_RUN, JointParams.preset("vectors"))
     return parser
 
 
-def _reads_vectors(args: argparse.Namespace, mining: NegativeParams) -> bool:
-    """Whether a filter looks at vectors: the chosen one, or those that it is compared with."""
-    return args.source == "vectors" and (mining.filter != "none" or bool(args.truth))
+def _similarities(args: argparse.Namespace, mining: NegativeParams) -> dict[str, RnnParams]:
+    """Filter → parameters of its similarity, of those that are wanted: the chosen one, or all that are compared."""
+    found: dict[str, RnnParams] = {"rnn": command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))}
+    joint: dict[str, RnnParams] = {"joint": command.chosen(args, JointParams, args.preset, JointLabeler.defaults)}
+    if args.truth:
+        return found | joint
+    return joint if mining.filter == "joint" else found
 
 
-def _reads_graph(args: argparse.Namespace, mining: NegativeParams) -> bool:
-    """Whether a filter looks at the graph."""
-    return args.source == "neighbours" and mining.filter == "rnn"
+def _needs(args: argparse.Namespace, mining: NegativeParams) -> frozenset[str]:
+    """What must be opened of the index and of the queries for the filters that are wanted."""
+    if mining.filter == "none" and (args.source == "neighbours" or not args.truth):
+        return frozenset()
+    asked = _similarities(args, mining)
+    return frozenset[str]().union(*(needs_of(SIMILAR[how], own, args.source) for how, own in asked.items()))
 
 
 def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
@@ -122,19 +137,20 @@ def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
     from rnnreranker.negatives.mining import SUFFIXES
 
     problems = []
-    if args.source == "neighbours" and mining.filter not in ("rnn", "none"):
+    needs = _needs(args, mining)
+    if args.source == "neighbours" and mining.filter not in ("rnn", "joint", "none"):
         problems.append(f"--filter {mining.filter} compares inner products with the query: not with --from neighbours")
     if args.source == "neighbours" and args.truth:
         problems.append("--truth compares filters of inner products with the query: not with --from neighbours")
-    if _reads_graph(args, mining) and not args.index:
+    if "neighbours" in needs and not args.index:
         problems.append("give --index (its part neighbours)")
     if not args.output and not args.truth:
         problems.append("give --output FILE (what to write), --truth QRELS (what to compare with), or both")
     if args.output and not args.output.endswith(SUFFIXES):
         problems.append(f"--output {args.output}: expected a name that ends in {', '.join(SUFFIXES)}")
-    if _reads_vectors(args, mining) and not args.index:
+    if "vectors" in needs and "neighbours" not in needs and not args.index:
         problems.append("give --index (vectors of the documents), or --filter none, which needs none")
-    if _reads_vectors(args, mining) and not (args.topics or args.encoded_queries):
+    if "query vectors" in needs and not (args.topics or args.encoded_queries):
         problems.append("give --topics or --encoded-queries (vectors of the queries)")
     if args.output and not args.output.endswith(".tsv"):
         if not args.topics:

@@ -1,4 +1,4 @@
-"""Which candidates are no negatives to train on: by their neighbours in common with the positives, or by query score.
+"""Which candidates are no negatives to train on: by likeness to the positives, to both ends, or by query score.
 
 Every filter gives each pair of a positive and a candidate a suspicion, and discards what is above a threshold: so
 filters can be compared at the same share of discarded pairs.
@@ -6,26 +6,26 @@ filters can be compared at the same share of discarded pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels import from_graph
-from rnnreranker.labels.judged import Judged, JudgedContext, batches, check_queries, contexts_of, stacked
-from rnnreranker.labels.likeness import VectorLikeness
+from rnnreranker.labels.judged import Judged, JudgedContext, contexts_of
+from rnnreranker.labels.methods.base import Source, make_labeler
+from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.method import Inputs
 from rnnreranker.negatives.params import NegativeParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.settings import choices, hints_of
 
 if TYPE_CHECKING:
-    from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import QueryVectors, VectorSource
 
 FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
+SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose similarities it goes by
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Pool:
     """One query's R positives and the n candidates that nobody judged relevant, in the order of the run.
 
     positives: R docids; candidates: n docids; positive_scores: (R,) and scores: (n,) inner products with the query;
-    likeness: (R, n) s* of positive and candidate.
+    likeness: filter → (R, n) the similarity of positive and candidate that it goes by: s* of "rnn", joint of "joint".
     """
 
     qid: str
@@ -41,77 +41,73 @@ class Pool:
     candidates: tuple[str, ...]
     positive_scores: np.ndarray
     scores: np.ndarray
-    likeness: np.ndarray
+    likeness: Mapping[str, np.ndarray]
 
 
 def pools(
     run: Run,
     judged: Judged,
-    vectors: VectorSource,
-    queries: QueryVectors,
-    params: RnnParams | None = None,
+    inputs: Inputs,
+    params: Mapping[str, RnnParams] | None = None,
     threads: int | None = None,
+    source: Source = "vectors",
 ) -> list[Pool]:
     """The pools of the queries of a run that have positives with a vector, in the order of the run.
 
     Args:
-        run: candidates; the first `params.context`, positives included, take part.
+        run: candidates; the first `context` of the parameters, positives included, take part.
         judged: positives by query, see `labels.judged.positives_of`.
-        vectors: of documents.
-        queries: a vector for every query with positives.
-        params: rNN parameters; None = the preset "vectors".
+        inputs: vectors of documents, and of every query with positives; or a graph of the collection, and what the
+            filter needs beside it.
+        params: filter → its parameters, of those of `SIMILAR` that are asked for; None = "rnn" with its defaults.
         threads: None = one per core; the pools do not depend on it.
+        source: where similarities come from; from "neighbours" no scores are known, and are 0.
 
     Raises:
-        InputError: queries or candidates without a vector, or of another dimension.
+        InputError: queries or candidates without a vector, or of another dimension; filters with several contexts.
     """
-    params = params if params is not None else RnnParams.preset("vectors")
-    check_queries(run, judged, vectors, queries)
-    contexts, _ = contexts_of(run, judged, params.context, vectors)
-    found: list[Pool | None] = [None] * len(contexts)
-    for batch in batches(contexts, vectors, queries):
-        likeness = VectorLikeness(batch.lengths, params, threads, batch.vectors)
-        alike = likeness.mixed(batch.positives)
-        for row, place in enumerate(batch.places):
-            size = int(batch.lengths[row])
-            scores = batch.vectors[row, 1 : size + 1] @ batch.vectors[row, 0]
-            found[place] = _pool(contexts[place], scores.astype(np.float64), alike[row])
-    return [pool for pool in found if pool is not None]
+    asked = params if params is not None else {"rnn": RnnParams.preset("vectors")}
+    size, *others = sorted({one.context for one in asked.values()})
+    if others:
+        raise InputError(f"context: filters have {size} and {others[0]}; expected one for all")
+    labelers = {
+        how: make_labeler(SIMILAR[how], inputs, own, threads=threads, source=source) for how, own in asked.items()
+    }
+    scores: dict[int, np.ndarray] = {}
+    alike: dict[str, dict[int, np.ndarray]] = {how: {} for how in labelers}
+    contexts: list[JudgedContext] = []
+    for how, labeler in labelers.items():
+        assert isinstance(labeler, VectorLabeler)
+        labeler.check(run, judged)
+        contexts, _ = contexts_of(run, judged, size, labeler.source_of_rows)
+        for batch in labeler.batches(contexts):
+            found = labeler.similarities(batch)
+            for row, place in enumerate(batch.places):
+                alike[how][place] = found[row]
+                if source == "vectors" and place not in scores:
+                    products = batch.vectors[row, 1 : batch.lengths[row] + 1] @ batch.vectors[row, 0]
+                    scores[place] = products.astype(np.float64)
+    return [
+        _pool(one, scores.get(place, np.zeros(one.size)), {how: found[place] for how, found in alike.items()})
+        for place, one in enumerate(contexts)
+    ]
 
 
-def pools_from_graph(
-    run: Run, judged: Judged, graph: NeighbourGraph, params: RnnParams | None = None, threads: int | None = None
-) -> list[Pool]:
-    """The pools with s* from a graph of the collection, for the filter "rnn": scores are 0, nothing else is read.
-
-    Args and Raises: as `pools`; graph: of the collection.
-    """
-    params = params if params is not None else RnnParams.preset("vectors")
-    contexts, _ = contexts_of(run, judged, params.context, graph)
-    found: list[Pool | None] = [None] * len(contexts)
-    for batch in stacked(contexts, from_graph.BYTES * graph.k):
-        likeness = from_graph.GraphLikeness(batch.lengths, params, threads, graph, batch.rows)
-        alike = likeness.mixed(batch.positives)
-        for row, place in enumerate(batch.places):
-            found[place] = _pool(contexts[place], np.zeros(contexts[place].size), alike[row])
-    return [pool for pool in found if pool is not None]
-
-
-def _pool(context: JudgedContext, scores: np.ndarray, alike: np.ndarray) -> Pool:
+def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.ndarray]) -> Pool:
     """The pool of a context of n candidates: scores (n,), alike (R, n or more), the first R are the positives."""
-    docids, other, count = context.docids[: context.size], ~context.positive[: context.size], len(alike)
+    docids, other, count = context.docids[: context.size], ~context.positive[: context.size], len(context.grades)
     return Pool(
         context.qid,
         tuple(docids[:count]),
         tuple(docid for docid, unknown in zip(docids, other.tolist(), strict=True) if unknown),
         scores[:count],
         scores[other],
-        alike[:, : context.size][:, other].astype(np.float64),
+        {how: found[:, : context.size][:, other].astype(np.float64) for how, found in alike.items()},
     )
 
 
 def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:
-    """The pools for the filter "none", which looks at no vector: scores and likeness are 0.
+    """The pools for the filter "none", which looks at no vector: scores are 0, no similarity is known.
 
     Args:
         run, judged: as of `pools`; size: candidates of a query that take part, positives included.
@@ -122,24 +118,25 @@ def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:
         docids = context.docids[: context.size]
         count = int(context.positive[: context.size].sum())
         rest = len(docids) - count
-        blank = np.zeros(count), np.zeros(rest), np.zeros((count, rest))
-        found.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank))
+        blank = np.zeros(count), np.zeros(rest)
+        found.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank, {}))
     return found
 
 
 def suspicion(pool: Pool, how: str) -> np.ndarray:
     """(R, n) float64: how likely each candidate is a positive, too, seen from each positive; -inf for filter "none".
 
-    rnn: the highest s* of the candidate with any positive. The others are the quantities that sentence-transformers'
-    mine_hard_negatives compares: margin = s(q, c) - s(q, l), above -absolute_margin is discarded; relative-margin =
-    (s(q, c) - s(q, l)) / |s(q, l)|, above -relative_margin is discarded; max-score = s(q, c).
+    rnn and joint: the highest s* or joint similarity of the candidate with any positive. The others are the quantities
+    that sentence-transformers' mine_hard_negatives compares: margin = s(q, c) - s(q, l), above -absolute_margin is
+    discarded; relative-margin = (s(q, c) - s(q, l)) / |s(q, l)|, above -relative_margin is discarded; max-score =
+    s(q, c).
 
     Raises:
         InputError: no such filter.
     """
-    shape = pool.likeness.shape
-    if how == "rnn":
-        return np.broadcast_to(pool.likeness.max(axis=0), shape)
+    shape = len(pool.positives), len(pool.candidates)
+    if how in SIMILAR:
+        return np.broadcast_to(pool.likeness[how].max(axis=0), shape)
     if how == "max-score":
         return np.broadcast_to(pool.scores, shape)
     if how in ("margin", "relative-margin"):

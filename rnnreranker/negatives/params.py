@@ -19,8 +19,12 @@ class NegativeParams(Params):
         InputError: values out of range, a threshold beside a rate.
     """
 
-    filter: Literal["rnn", "margin", "relative-margin", "max-score", "none"] = setting("rnn", "what is discarded")
-    threshold: float | None = setting(None, "discard above it: s* for rnn; see docs/labels.md for the others")
+    filter: Literal["rnn", "joint", "margin", "relative-margin", "max-score", "none"] = setting(
+        "rnn", "what is discarded"
+    )
+    threshold: float | None = setting(
+        None, "discard above it: s* for rnn, joint similarity for joint; see docs/labels.md for the others"
+    )
     rate: float | None = setting(
         None, f"discard this share of pairs instead (without a threshold {DEFAULT_RATE})", at_least=0, at_most=1
     )

@@ -10,14 +10,15 @@ from typing import Any
 
 from rnnreranker import command
 from rnnreranker.errors import InputError
+from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_RUN
 from rnnreranker.search import flags
 from rnnreranker.tables import interval, print_table
 
 EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
-candidates, which are then ranked by similarity to the query and to the visible positive. No training: if hidden
-positives are not found here, soft labels cannot teach them.
+candidates, which are then ranked by similarity to the query, to the visible positive, and to both. No training: if
+hidden positives are not found here, soft labels cannot teach them.
 
 examples:
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --relevant 2
@@ -33,15 +34,17 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.files import check_writable
 
         check_writable(args.output)
+    from rnnreranker.recover.likenesses import Similarities
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.recovery import recover
 
     params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
+    joint = command.chosen(args, JointParams, args.preset, JointLabeler.defaults)
     loaded, graph = _load(args)
-    cases = visible_positives(
-        *loaded, params, relevant=args.relevant, unjudged=args.unjudged, threads=args.threads, graph=graph
+    similarities = Similarities(params, joint, graph, args.ablations, args.threads)
+    found = recover(
+        visible_positives(*loaded, similarities, relevant=args.relevant, unjudged=args.unjudged, visible=args.visible)
     )
-    found = recover(cases)
     command.say(
         f"{command.counted(found.queries, 'query', 'queries')}, {found.cases} visible positives, "
         f"{found.hidden} hidden positives against {found.negatives} judged negatives"
@@ -59,19 +62,25 @@ def main(argv: Sequence[str]) -> int:
             for row in found.rows
         ],
     )
-    if found.from_graph:
-        print_table(
-            ["from the graph", "measure", "minus from vectors", "p (Holm)"],
-            [
+    for title, other, rows in (
+        ("from the graph", "from vectors", found.from_graph),
+        ("joint", None, found.joint),
+        ("other settings", "joint", found.ablations),
+    ):
+        if rows:
+            print_table(
+                [title, "measure", "minus", "difference", "p (Holm)"],
                 [
-                    row["scorer"],
-                    row["measure"],
-                    interval(row["difference"], row["low"], row["high"]),
-                    f"{row['p_holm']:.3f}",
-                ]
-                for row in found.from_graph
-            ],
-        )
+                    [
+                        row["scorer"],
+                        row["measure"],
+                        other or row["other"],
+                        interval(row["difference"], row["low"], row["high"]),
+                        f"{row['p_holm']:.3f}",
+                    ]
+                    for row in rows
+                ],
+            )
     print_table(
         ["filter", "discarded", "hidden positives removed", "true negatives lost"],
         [
@@ -79,10 +88,18 @@ def main(argv: Sequence[str]) -> int:
             for row in found.filters
         ],
     )
+    print_table(
+        ["joint", "above", "up to", "candidates", "relevant"],
+        [
+            [row["of"], f"{row['low']:g}", f"{row['high']:g}", str(row["candidates"]), f"{row['relevant']:.3f}"]
+            for row in found.reliability
+        ],
+    )
     if args.output:
         from rnnreranker.record import of_command, write_records
 
-        outcome = {"params": params.to_dict(), "relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()}
+        outcome = {"params": params.to_dict(), "joint_params": joint.to_dict(), "visible": args.visible}
+        outcome |= {"relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()}
         inputs = {"index": loaded[2].fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
         about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": inputs}
         write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
@@ -106,12 +123,19 @@ def _parser() -> argparse.ArgumentParser:
         default="vectors",
         help="both: similarities from the part neighbours of the index too, beside those of vectors (default: vectors)",
     )
+    parser.add_argument(
+        "--visible", type=command.positive, default=1, metavar="N", help="positives visible at a time (default: 1)"
+    )
+    parser.add_argument(
+        "--ablations", action="store_true", help="joint similarity with other settings, too: each differs in one thing"
+    )
     parser.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     flags.add_encoder(parser)
     similarity = parser.add_argument_group("rNN parameters")
-    command.add_dataclass_flags(similarity, RnnParams, OF_THE_RUN, RnnParams.preset("vectors"))
+    skip = OF_THE_RUN | {"queries"}
+    command.add_dataclass_flags(similarity, JointParams, skip, JointParams.preset("vectors"))
     return parser
 
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.negatives.filters import Pool, suspicion
-from rnnreranker.recover.rankings import OF_GRAPH, Visible
+from rnnreranker.recover.likenesses import OF_GRAPH
+from rnnreranker.recover.rankings import Visible
 from rnnreranker.runs.head import order_by_score
 
 MEASURES = ("AP", "P@m", "AUC")
-FILTERS = ("rnn", "margin", "max-score")
+SIMILAR = {"rnn": "mixed", "joint": "joint"}  # filter → the scorer that it goes by
 
 
 def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:
@@ -44,19 +45,17 @@ def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str,
     Rows: filter, rate (asked), discarded (reached: equal doubts stay together, on the kept side), positives (share of
     the hidden positives removed: the gain) and negatives (share of the true negatives lost: the price).
 
-    Cases with similarities from a graph have a filter `rnn-graph` besides, by the mixed one of them. A filter's
-    threshold is one for all queries, as a user would set it. A case counts 1 / (cases of its query), so that a query
-    counts as often as it has judged candidates, as where each query has one known positive.
+    Cases with similarities from a graph have filters `rnn-graph` and `joint-graph` besides. A filter's threshold is one
+    for all queries, as a user would set it. A case counts 1 / (cases of its query), so that a query counts as often as
+    it has judged candidates, as where each query has one known positive.
     """
     rows: list[dict[str, float | str]] = []
-    hidden = np.concatenate([case.hidden for case in cases])
-    number = Counter(case.qid for case in cases)
-    weights = np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
-    chosen = [(how, how, "mixed") for how in FILTERS]
+    hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
+    chosen = [(how, how, "") for how in SIMILAR]
     if OF_GRAPH + "mixed" in cases[0].scores:
-        chosen.insert(1, ("rnn-graph", "rnn", OF_GRAPH + "mixed"))
-    for name, how, scorer in chosen:
-        doubts = np.concatenate([suspicion(as_pool(case, scorer), how)[0] for case in cases])
+        chosen += [(f"{how}-graph", how, OF_GRAPH) for how in SIMILAR]
+    for name, how, source in [*chosen, ("margin", "margin", ""), ("max-score", "max-score", "")]:
+        doubts = np.concatenate([suspicion(as_pool(case, source), how)[0] for case in cases])
         falling = np.argsort(-doubts, kind="stable")
         reached = np.cumsum(weights[falling]) / weights.sum()
         for rate in rates:
@@ -78,13 +77,22 @@ def _share(away: np.ndarray, weights: np.ndarray, among: np.ndarray) -> float:
     return float(weights[away & among].sum() / weights[among].sum())
 
 
-def as_pool(case: Visible, scorer: str = "mixed") -> Pool:
-    """A case as the pool that a filter looks at: the visible positive, the judged candidates, s* by a scorer."""
+def weights_of(cases: Sequence[Visible]) -> np.ndarray:
+    """(M,) of all candidates of all cases: 1 / cases of their query."""
+    number = Counter(case.qid for case in cases)
+    return np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
+
+
+def as_pool(case: Visible, source: str = "") -> Pool:
+    """A case as the pool that a filter looks at: one visible positive, or the mean of several, the judged candidates.
+
+    source: `OF_GRAPH` for similarities from there.
+    """
     return Pool(
         case.qid,
-        (case.positive,),
+        case.positives[:1],
         case.docids,
-        np.array([case.positive_score]),
+        case.positive_scores.mean(keepdims=True),
         case.raw,
-        case.scores[scorer][None],
+        {how: case.scores[source + scorer][None] for how, scorer in SIMILAR.items() if source + scorer in case.scores},
     )

@@ -120,6 +120,18 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
+    return jaccard_by(chunks.engine(), vectors, params, probes, lengths, threads)
+
+
+def jaccard_by(
+    run: chunks.Engine,
+    vectors: np.ndarray,
+    params: RnnParams,
+    probes: Sequence[int] = (0,),
+    lengths: np.ndarray | Sequence[int] | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """As `jaccard_similarity`, by the engine `run`."""
     vectors = refusals.vectors(vectors, "vectors", "(B, m, d)")
     batch, width, dimension = vectors.shape
     if width < 2:
@@ -140,7 +152,7 @@ def jaccard_similarity(
         return into
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
-    run, setting, sizes = chunks.engine(), EngineSetting.of(params, real + 1), real + 1
+    setting, sizes = EngineSetting.of(params, real + 1), real + 1
 
     def work_on(part: slice, gram: np.ndarray, problem: np.ndarray) -> None:
         found = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)

@@ -129,12 +129,12 @@ class TextSetting:
         from rnnreranker.negatives import discarded, threshold_at
         from rnnreranker.negatives import pools as neighbourhoods
         from rnnreranker.negatives.params import DEFAULT_RATE
-        from rnnreranker.rnn import RnnParams
 
         assert self.vectors is not None
         assert self.queries is not None
         run, positives = self.runs[arm.stage], positives_of(task.part(validation=False))
-        found = neighbourhoods(run, positives, self.vectors, self.queries, RnnParams.preset("vectors"), threads=1)
+        inputs = Inputs(vectors=self.vectors, query_vectors=self.queries)
+        found = neighbourhoods(run, positives, inputs, threads=1)
         threshold = threshold_at(found, arm.filter, DEFAULT_RATE)
         away = {
             one.qid: {one.candidates[place] for place in np.flatnonzero(discarded(one, arm.filter, threshold).any(0))}

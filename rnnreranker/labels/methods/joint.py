@@ -66,9 +66,7 @@ class JointLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32."""
-        found = self.likeness(batch).mixed(np.append(0, batch.positives)).astype(np.float64)
-        a = self.params.positive_weight
-        return (a * found[:, 1:] + (1.0 - a) * found[:, :1]).astype(np.float32)
+        return self.likeness(batch).joint(batch.positives, self.params.positive_weight)
 
     def likeness(self, batch: JudgedBatch) -> Likeness:
         """Of the candidates of a batch to its elements, the query among them."""
