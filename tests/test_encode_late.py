@@ -143,6 +143,11 @@ def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) 
     np.testing.assert_allclose(score, (masked @ expected.T).max(axis=1).sum(), atol=1e-4)
 
 
+def test_lengths_of_the_model_end_where_its_transformer_does(folder: Path) -> None:
+    encoder = load_late_encoder(str(folder))
+    assert (encoder.query_length, encoder.document_length) == (32, 64)
+
+
 def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
     bert = make_encoder(tmp_path / "bert", VOCABULARY)
     make_late_base(str(bert), tmp_path / "again", 16)

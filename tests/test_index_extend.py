@@ -230,7 +230,7 @@ def test_a_part_that_the_other_index_lacks_is_encoded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--parts", "impact"], "--from-index {index}: has none of dense, impact that --parts names"),
+        (["--parts", "impact"], "--from-index {index}: has none of dense, impact, tokens that --parts names"),
         (["--dtype", "float16"], r"--from-index {index}: holds an index of other vectors \(words, float32\)"),
     ],
 )
@@ -240,6 +240,6 @@ def test_what_cannot_be_taken(tmp_path: Path, flags: list[str], said: str) -> No
         made(tmp_path, "other", range(20), [*flags, "--from-index", str(index)])
     with pytest.raises(InputError, match=r"holds an index of other documents|has none of"):
         made(tmp_path, "other", range(20, 30), [*flags, "--from-index", str(index)])
-    with pytest.raises(InputError, match=r"nowhere: has none of dense, impact that --parts names; give an index"):
+    with pytest.raises(InputError, match=r"nowhere: has none of dense, impact, tokens that --parts names"):
         made(tmp_path, "other", range(20), [*flags, "--from-index", str(tmp_path / "nowhere")])
     assert not (tmp_path / "other").exists()

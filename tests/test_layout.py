@@ -31,6 +31,7 @@ ROOMS = [
         "vectors",
         "impacts",
         "neighbours",
+        "tokens",
         "data",
         "evaluate",
         "feedback",

@@ -47,6 +47,7 @@ class LateEncoder:
     Attributes:
         name: hub id or path; dimension: of a token's vector.
         query_length, document_length: tokens, at which texts are cut.
+        digest: of the model's files, as `late_digest_of` has it.
         fingerprint: of everything that the vectors depend on besides the texts.
 
     Args:
@@ -64,8 +65,9 @@ class LateEncoder:
         limit = int(self._model.max_seq_length or 512)
         expansion = getattr(first, "query_expansion", None)
         own = (expansion or {}).get("length") or getattr(first, "query_length", None) or limit
-        self.query_length = int(params.query_length or own)
-        self.document_length = int(params.document_length or getattr(first, "document_length", None) or limit)
+        self.query_length = int(params.query_length or min(own, limit))
+        own = getattr(first, "document_length", None) or limit
+        self.document_length = int(params.document_length or min(own, limit))
         for name, length in (("query_length", self.query_length), ("document_length", self.document_length)):
             if length > limit:
                 raise InputError(f"{name}={length}: {folder.path} takes at most {limit} tokens")
@@ -84,7 +86,8 @@ class LateEncoder:
         self.params = params
         self.dimension = int(self._forward(["a"], "document")[0][0].shape[1])
         lengths = [self.query_length, self.document_length]
-        self.fingerprint = fingerprint(KIND, content_of(folder.path), lengths)
+        self.digest = content_of(folder.path)
+        self.fingerprint = fingerprint(KIND, self.digest, lengths)
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
         """The tokens of `encode`, of documents."""
@@ -133,6 +136,16 @@ class LateEncoder:
         longer = {text for text, length in zip(distinct, uncut, strict=True) if length > limit}
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
         return TokenVectors(vectors, offsets, ids, sum(text in longer for text in texts))
+
+    def count_cut(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+        """How many of the texts are longer than the model reads, as `encode` counts them."""
+        limit = self.query_length if what == "query" else self.document_length
+        return sum(length > limit for length in self._lengths([text for text in texts if text.strip()], what))
+
+    def count_tokens(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+        """How many tokens the texts have at most, those that are skipped too."""
+        limit = self.query_length if what == "query" else self.document_length
+        return sum(min(length, limit) for length in self._lengths([text for text in texts if text.strip()], what))
 
     def _lengths(self, texts: list[str], what: str) -> list[int]:
         """The number of tokens of each text with its prompt, uncut."""

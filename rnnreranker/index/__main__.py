@@ -9,25 +9,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker import command
-from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
+from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
 from rnnreranker.index.graph_params import GRAPHS, SEARCHES, GraphParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
-from rnnreranker.index.possible import AUTO, obstacles, said
+from rnnreranker.index.possible import AUTO, NOT_AUTO, obstacles, said
 from rnnreranker.method import names
 from rnnreranker.neighbours.approximate import EXACT
 from rnnreranker.process.backends import BACKENDS
 from rnnreranker.settings import flag
+from rnnreranker.tokens.params import TokenParams
 
 GRAPH_FLAGS = ("neighbours", "neighbours_of", "graph_search", "backend", "cluster")
 
 EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
 `docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, with --parts impact the weights of words in
-`impacts/` (with --lucene Pyserini's impact index of them in `impact-lucene/`), with --parts neighbours the nearest
+`impacts/` (with --lucene Pyserini's impact index of them in `impact-lucene/`), with --parts tokens a vector for every
+token in `tokens/`, with --parts neighbours the nearest
 other documents of every document in `neighbours/`, and `rnnreranker.json`, which says what it was made from. Parts
 that are there are not made again. An interrupted build goes on when the same command is run again.
 
@@ -35,6 +37,7 @@ that are there are not made again. An interrupted build goes on when the same co
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts tokens --token-encoder colbert-v2
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc-32 --from-index indexes/pydoc \\
@@ -76,6 +79,9 @@ def main(argv: Sequence[str]) -> int:
         args.impact_encoder,
         command.chosen(args, SparseEncoderParams),
         command.chosen(args, ImpactParams),
+        args.token_encoder,
+        command.chosen(args, LateEncoderParams),
+        command.chosen(args, TokenParams),
         _graph(args),
         Path(args.from_index).expanduser() if args.from_index else None,
     )
@@ -103,12 +109,12 @@ def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: 
 def _possible(recipe: Recipe, output: Path, needed: list[str]) -> Recipe:
     """The recipe with the parts that can be made here and those that are needed; says what is left out."""
     left_out = {
-        part: reason for part, reason in obstacles(replace(recipe, parts=list(PARTS))).items() if part not in needed
+        part: reason for part, reason in obstacles(replace(recipe, parts=_usual())).items() if part not in needed
     }
     if left_out:
         again = f"--documents {recipe.documents} --output {output} --parts {','.join(left_out)}"
         command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
-    return replace(recipe, parts=[part for part in PARTS if part not in left_out])
+    return replace(recipe, parts=[part for part in _usual() if part not in left_out])
 
 
 def _parts(args: argparse.Namespace) -> list[str]:
@@ -121,11 +127,16 @@ def _parts(args: argparse.Namespace) -> list[str]:
     if args.no_dense and not args.bm25:
         raise InputError("--no-dense without --bm25 leaves nothing to make; add --bm25")
     if args.parts == AUTO:
-        return list(PARTS)
+        return _usual()
     named = ([] if args.no_dense else ["dense"]) if args.parts is None else args.parts.split(",")
     if asked and "impact" not in named:
         raise InputError(f"--{' and --'.join(asked)}: of impacts; add impact to --parts")
     return list(dict.fromkeys([*named, *(["bm25"] if args.bm25 else []), *(f"impact-{one}" for one in asked)]))
+
+
+def _usual() -> list[str]:
+    """The parts that `auto` stands for."""
+    return [part for part in PARTS if part not in NOT_AUTO]
 
 
 def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> None:
@@ -166,11 +177,11 @@ def _parser() -> argparse.ArgumentParser:
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--add", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
-    text = "take vectors and weights of words from this index of the same documents in place of encoding them again"
+    text = "take vectors, weights and tokens from this index of the same documents in place of encoding them again"
     parser.add_argument("--from-index", metavar="DIR", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
-    parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here"
+    parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here, but tokens"
     parser.add_argument("--parts", metavar="NAMES", help=f"{parts} (default: dense)")
     dense = parser.add_argument_group("dense vectors")
     dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
@@ -191,6 +202,11 @@ def _parser() -> argparse.ArgumentParser:
     impact.add_argument("--lucene", action="store_true", help=text)
     text = "an index of Seismic of them too, for search --impact-search seismic, which is approximate"
     impact.add_argument("--seismic", action="store_true", help=text)
+    tokens = parser.add_argument_group("tokens: a vector for each, by an encoder of late interaction (ColBERT)")
+    known = f"{', '.join(names('late-encoder'))}, a folder or a Hugging Face id (default: minilm-tokens)"
+    tokens.add_argument("--token-encoder", default="minilm-tokens", metavar="NAME|DIR", help=known)
+    command.add_dataclass_flags(tokens, LateEncoderParams)
+    command.add_dataclass_flags(tokens, TokenParams)
     graph = parser.add_argument_group("neighbours: a graph of the nearest documents")
     graph.add_argument(
         "--neighbours", type=command.positive, metavar="K", help="neighbours of a document (default: 16)"

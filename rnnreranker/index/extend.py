@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.data.documents import load_documents
-from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
+from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
@@ -16,6 +16,7 @@ from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
 from rnnreranker.index.texts import documents_of
 from rnnreranker.process.phases import phase
+from rnnreranker.tokens.params import TokenParams
 from rnnreranker.vectors.ids import read_ids
 
 
@@ -65,10 +66,10 @@ def extend_index(
 def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str | None) -> Recipe:
     """What the parts of an index were made of, those first that others are made from."""
     parts = described["parts"]
-    dense, impact, graph = (parts.get(name, {}) for name in ("dense", "impact", "neighbours"))
+    dense, impact, tokens, graph = (parts.get(name, {}) for name in ("dense", "impact", "tokens", "neighbours"))
     try:
         factor = impact.get("factor", 100.0)
-        of_dense, of_impact = dense.get("encoder", {}), impact.get("encoder", {})
+        of_dense, of_impact, of_tokens = (part.get("encoder", {}) for part in (dense, impact, tokens))
         settings = EncoderParams(**of_dense.get("settings", {}))
         return Recipe(
             "",
@@ -79,6 +80,9 @@ def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str 
             of_impact.get("name", "splade-tiny"),
             SparseEncoderParams(**of_impact.get("settings", {})),
             ImpactParams("float") if factor is None else ImpactParams("whole", factor),
+            of_tokens.get("name", "minilm-tokens"),
+            LateEncoderParams(**of_tokens.get("settings", {})),
+            TokenParams(tokens.get("wanted", "auto")),
             GraphParams(graph.get("wanted"), graph.get("of"), graph.get("search"), backend, cluster),
         )
     except (TypeError, AttributeError):

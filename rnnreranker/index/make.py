@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.encode.params import EncoderParams, SparseEncoderParams
+from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
@@ -16,6 +16,7 @@ from rnnreranker.index.build import Built, add_parts, build_index, check_replace
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.process.phases import phase
+from rnnreranker.tokens.params import TokenParams
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Recipe:
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
+        token_encoder: of the part tokens, of late interaction; token_settings: of it; tokens: how they are searched.
         graph: the neighbours of every document.
-        taken: an index of the same documents, whose vectors and weights of words are taken in place of encoding.
+        taken: an index of the same documents, whose vectors, weights and tokens are taken in place of encoding.
 
     Raises:
         InputError: no parts, or unknown ones (with those there are).
@@ -43,6 +45,9 @@ class Recipe:
     impact_encoder: str = "splade-tiny"
     impact_settings: SparseEncoderParams = field(default_factory=SparseEncoderParams)
     impacts: ImpactParams = field(default_factory=ImpactParams)
+    token_encoder: str = "minilm-tokens"
+    token_settings: LateEncoderParams = field(default_factory=LateEncoderParams)
+    tokens: TokenParams = field(default_factory=TokenParams)
     graph: GraphParams = field(default_factory=GraphParams)
     taken: Path | None = None
 
@@ -63,6 +68,11 @@ class Recipe:
         if "impact" in self.parts:
             of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
             found["impact"] = fingerprint(sparse_digest_of(self.impact_encoder), *of_impacts)
+        if "tokens" in self.parts:
+            from rnnreranker.encode.late import late_digest_of
+
+            of_tokens = [self.token_settings.to_dict(), self.tokens.to_dict()]
+            found["tokens"] = fingerprint(late_digest_of(self.token_encoder), *of_tokens)
         return found
 
 
@@ -101,6 +111,14 @@ def _impact(recipe: Recipe) -> Part:
     return ImpactPart(encoder, recipe.impacts)
 
 
+def _tokens(recipe: Recipe) -> Part:
+    from rnnreranker.encode.late import load_late_encoder
+    from rnnreranker.index.tokens import TokensPart
+
+    encoder = load_late_encoder(recipe.token_encoder, **recipe.token_settings.to_dict())
+    return TokensPart(encoder, recipe.tokens)
+
+
 def _neighbours(recipe: Recipe) -> Part:
     from rnnreranker.index.neighbours import NeighboursPart
 
@@ -120,8 +138,8 @@ def _impact_seismic(recipe: Recipe) -> Part:
 
 
 # name → what makes the part of a recipe
-PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "neighbours": _neighbours}
-TAKEN = ("dense", "impact")  # those that are encoded, so that one index may take them from another
+PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "tokens": _tokens, "neighbours": _neighbours}
+TAKEN = ("dense", "impact", "tokens")  # those that are encoded, so that one index may take them from another
 SEARCHERS = {"impact-lucene": _impact_lucene, "impact-seismic": _impact_seismic}  # other ways to search impacts
 # part → those that it can be made from, once one of them stands in the index
 MADE_FROM = {"neighbours": GRAPHS, **dict.fromkeys(SEARCHERS, ("impact",))}
@@ -231,13 +249,14 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
     """Which inputs of an index are not those of a recipe, where both have such a part, in the words of an error."""
     described = describe(index)
     parts = described.get("parts", {})
-    dense, impact = parts.get("dense", {}), parts.get("impact", {})
+    dense, impact, tokens = (parts.get(part, {}) for part in TAKEN)
     named = described.get("documents", "unknown")
     changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
     others = {
         "documents": f"{changed} {named}",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
+        "tokens": f"other tokens ({tokens.get('encoder', {}).get('name')}, searched by {tokens.get('search')})",
     }
     compared = ["documents", *(part for part in TAKEN if part in recipe.parts and part in parts)]
     before = described.get("inputs", {})

@@ -8,7 +8,12 @@ from rnnreranker.errors import MissingDependencyError, UnavailableError
 from rnnreranker.index.make import MADE_FROM, PARTS, Recipe
 
 AUTO = "auto"
-ENCODERS = {"dense": "encoder", "impact": "impact_encoder"}  # part → the field of a recipe that names its encoder
+NOT_AUTO = ("tokens",)  # parts that are made where they are named alone: they take the place of all others together
+ENCODERS = {
+    "dense": "encoder",
+    "impact": "impact_encoder",
+    "tokens": "token_encoder",
+}  # part → the field of a recipe that names its encoder
 
 
 def obstacles(recipe: Recipe) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rnnreranker.errors import nearest
 from rnnreranker.regress.methods import (
+    OF_PART,
     PARTS,
     check_labels,
     check_negatives,
@@ -30,7 +31,6 @@ OF_MODEL = {
     "cross-encoder": "cross",
     "ensemble": "cross",
 }  # what models are there
-OF_PART = {"dense": "", "impact": "impact_"}  # part → how the options of `index` that are its settings begin
 
 
 def check_index(entry: Index, source: Document, place: Place) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.method import find
-from rnnreranker.regress.methods import PARTS, arguments, flags_of
+from rnnreranker.regress.methods import OF_PART, PARTS, arguments, flags_of
 from rnnreranker.regress.model_names import models_in, use_with_folders, with_folders
 from rnnreranker.regress.spec import Index, Spec, Use
 from rnnreranker.regress.step import ADDED, Step, built_in, index_name
@@ -81,8 +81,8 @@ class IndexSteps(ABC):
         """A part as words of the command that makes it, and the models that this takes."""
         its = with_folders(index.parts.get(part) or {}, self.model)
         named = [self.model(name) for name in models_in(index.parts.get(part) or {})]
-        if part == "impact":
-            return ["--parts", "impact", *words({f"impact_{key}": value for key, value in its.items()})], named
+        if begin := OF_PART.get(part):
+            return ["--parts", part, *words({f"{begin}{key}": value for key, value in its.items()})], named
         if part == "neighbours":
             return ["--parts", "neighbours", *words(its)], named
         dense = words(with_folders(index.parts.get("dense") or {}, self.model))

@@ -17,7 +17,11 @@ from rnnreranker.regress.spec import MODULES, Index, Use, Work
 from rnnreranker.settings import Params, flag, hints_of, plain, words
 
 # what a method needs → part of an index
-PARTS = {"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
+PARTS = {
+    **{"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"},
+    **{"tokens": "tokens", "neighbours": "neighbours"},
+}
+OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_"}  # part → how its settings begin as options of `index`
 SOURCES = {"from": ("vectors", "neighbours"), "queries": ("encoded", "run", "none")}  # of a reranker's similarities
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 

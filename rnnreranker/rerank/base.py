@@ -42,7 +42,7 @@ class Candidates:
     scores: Any = None  # (n,) float64, of the run: run scores
     ranks: Any = None  # (n,) int64, of the run, from 1: run scores
     vectors: Any = None  # (n, d) float32, finite: vectors
-    rows: Any = None  # (n,) int64, of the graph: neighbours
+    rows: Any = None  # (n,) int64, of graph or tokens: neighbours, tokens
     texts: Any = None  # n strings: texts
 
     def __len__(self) -> int:
@@ -54,8 +54,8 @@ class Reranker(ABC):
 
     Args:
         inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` is a mapping from
-            docid to text, which may read them when they are asked for. Vectors and `neighbours` beside each other have
-            the same documents in the same rows.
+            docid to text, which may read them when they are asked for. Vectors, `neighbours` and `tokens` beside each
+            other have the same documents in the same rows.
         params: of the class `Params`; None = the defaults.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
         missing: what to do with candidates without vector, row of the graph or text: "error", or "skip" = put them
@@ -162,7 +162,7 @@ class Reranker(ABC):
                     None if scores is None else scores[part].astype(np.float64),
                     None if ranks is None else ranks[part],
                     self._vectors_of(rows[own], docids) if "vectors" in self.needs else None,
-                    rows[own] if "neighbours" in self.needs else None,
+                    rows[own] if self.needs & {"neighbours", "tokens"} else None,
                     None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],
                 )
                 new[part] = self._checked(qid, self.scores(query, candidates), len(docids))
@@ -199,11 +199,11 @@ class Reranker(ABC):
         return query_rows(run, self.inputs.query_vectors if given is None else given, dimension)
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """The (V,) rows of the run's documents in vectors or graph, None where neither is needed; (V,) bool, usable."""
+        """The (V,) rows of the run's documents in what has rows, None where none is needed; (V,) bool, usable."""
         rows: Any = None
         usable = np.ones(len(run.docids), dtype=bool)
-        if self.needs & {"vectors", "neighbours"}:
-            source, *others = (getattr(self.inputs, one) for one in ("vectors", "neighbours") if one in self.needs)
+        if has_rows := [one for one in ("vectors", "neighbours", "tokens") if one in self.needs]:
+            source, *others = (getattr(self.inputs, one) for one in has_rows)
             rows = vector_rows(source, run, skip=self.missing == "skip", beside=others[0] if others else None)
             usable &= rows >= 0
         if "texts" in self.needs:

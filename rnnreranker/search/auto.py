@@ -17,7 +17,7 @@ from rnnreranker.settings import flag
 if TYPE_CHECKING:
     from rnnreranker.retrieve import Retriever
 
-ORDER = ("bm25", "impact", "dense")  # of those that may take part
+ORDER = ("bm25", "impact", "late", "dense")  # of those that may take part
 FUSION = FuseParams(fuse="minmax")  # every part counts the same, by its scores
 
 

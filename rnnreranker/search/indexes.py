@@ -24,10 +24,11 @@ from rnnreranker.settings import hints_of
 if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
     from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.tokens import TokenSource
     from rnnreranker.vectors import VectorSource
 
 # what methods need → the part that gives it
-PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact", "neighbours": "neighbours"}
+PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact", "tokens": "tokens", "neighbours": "neighbours"}
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
@@ -41,6 +42,7 @@ class Index:
     bm25: Path | None = None  # Lucene index
     settings: dict[str, Any] = field(default_factory=dict)  # what `index` wrote about encoder and documents
     impact: Path | None = None  # folder of an index with impacts
+    tokens: Path | None = None  # folder of an index with tokens
     neighbours: Path | None = None  # folder of the nearest documents of every document
 
     @property
@@ -51,7 +53,7 @@ class Index:
     @property
     def texts(self) -> Path | None:
         """The folder of the index whose texts can be read; None where it keeps none."""
-        folder = self.dense or self.impact or self.bm25
+        folder = self.dense or self.impact or self.tokens or self.bm25
         if folder is not None and folder == self.bm25 and folder.name == "bm25":  # a part, beside the texts
             folder = folder.parent
         return folder if folder is not None and (folder / "corpus").is_dir() else None
@@ -122,6 +124,19 @@ class Index:
         return ImpactSource(self.impact, self.settings.get("parts", {}).get("impact", {}))
 
     @cached_property
+    def token_vectors(self) -> TokenSource:
+        """The vectors of the documents' tokens, opened on first use.
+
+        Raises:
+            InputError: no such part, or one that cannot be used.
+        """
+        from rnnreranker.tokens import TokenSource
+
+        if self.tokens is None:
+            raise InputError(f"{self.name}: no tokens in this index; add them with index --parts tokens")
+        return TokenSource(self.tokens, self.settings.get("parts", {}).get("tokens", {}))
+
+    @cached_property
     def graph(self) -> NeighbourGraph:
         """The graph of the part `neighbours`, opened on first use; no vector is.
 
@@ -188,15 +203,16 @@ def _on_disk(name: str) -> Index:
     dense = path if has_vectors else None
     lucene = path / "bm25" if (path / "bm25").is_dir() else None
     impact = path if (path / "impacts").is_dir() else None
-    if not (dense or lucene or impact) and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
+    tokens = path if (path / "tokens").is_dir() else None
+    if not (dense or lucene or impact or tokens) and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
         raise InputError(f"{looks_like_documents} --documents {name}")
-    if not (dense or lucene or impact):
+    if not (dense or lucene or impact or tokens):
         raise InputError(
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
-            "a Lucene index, or `impacts`; make one with python -m rnnreranker.index"
+            "a Lucene index, `impacts` or `tokens`; make one with python -m rnnreranker.index"
         )
     graph = path / "neighbours" if (path / "neighbours").is_dir() else None
-    return Index(name, dense, lucene, describe(path), impact, graph)
+    return Index(name, dense, lucene, describe(path), impact, tokens, graph)
 
 
 def _built_in(name: str, needs: Collection[str]) -> Index:

@@ -30,6 +30,7 @@ def open_inputs(
         texts=lambda: _texts(args.documents, index),
         words=lambda: index.lucene,
         impacts=lambda: index.impacts,
+        tokens=lambda: index.token_vectors,
         neighbours=lambda: index.graph,
         qrels=qrels,
     )

@@ -1,0 +1,58 @@
+"""The order of a late-interaction encoder: MaxSim of the tokens of query and candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from rnnreranker.rerank.base import Candidates, Query, Reranker
+from rnnreranker.settings import Params, context_setting
+
+
+@dataclass(frozen=True)
+class LateRerankerParams(Params):
+    """Settings of reranking by late interaction."""
+
+    context: int = context_setting(1000)
+
+
+class LateReranker(Reranker):
+    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1), whatever retrieved them.
+
+    Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
+
+    Args and Raises: as `Reranker`; also InputError where the encoder has changed, UnavailableError where it cannot be
+    had.
+    """
+
+    name: ClassVar[str] = "late"
+    needs = frozenset({"topics", "tokens"})
+    Params: ClassVar[type[Params]] = LateRerankerParams
+    params: LateRerankerParams
+
+    def prepare(self) -> None:
+        """Look that the encoder is here."""
+        from rnnreranker.tokens.token_queries import check_token_encoder
+
+        check_token_encoder(self.inputs.tokens)
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: MaxSim."""
+        vectors, places = self._queries
+        first, last = places[self._places[query.text] :][:2]
+        asked, bounds = vectors[first:last], np.array([0, last - first])
+        found: np.ndarray = self.inputs.tokens.scores(asked, bounds, candidates.rows, self.threads)[0]
+        return found.astype(np.float64)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {text: place for place, text in enumerate(self.inputs.topics.values())}
+
+    @cached_property
+    def _queries(self) -> tuple[np.ndarray, np.ndarray]:
+        from rnnreranker.tokens.token_queries import token_queries
+
+        return token_queries(self.inputs.tokens, list(self.inputs.topics.values()), self.threads)

@@ -1,0 +1,98 @@
+"""Late interaction: the documents whose tokens answer those of the query best, by MaxSim."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from rnnreranker import settings
+from rnnreranker.command import counted, say
+from rnnreranker.errors import InputError
+from rnnreranker.retrieve.base import Retriever, run_of_rows
+from rnnreranker.settings import setting
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.tokens.token_neighbours import TokenNeighbours
+
+OF_NEIGHBOURS = ("nprobe", "token_depth")
+
+
+@dataclass(frozen=True)
+class LateSearchParams(settings.Params):
+    """How documents are found by their tokens."""
+
+    late_search: Literal["index", "exact"] = setting(
+        "index", "index: as the index was made for (index --token-search); exact: MaxSim with all documents"
+    )
+    nprobe: int = setting(32, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
+    token_depth: int = setting(1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1)
+    token_recall: int = setting(
+        20, "of ivf-pq: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
+    )
+
+
+class LateRetriever(Retriever):
+    """The documents with the largest MaxSim (ColBERT): of all, or of those that have tokens near the query's; no JVM.
+
+    Queries are encoded by the encoder that made the index.
+    """
+
+    name: ClassVar[str] = "late"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "tokens"})
+    Params: ClassVar[type[settings.Params]] = LateSearchParams
+
+    def check(self) -> None:
+        """Open the tokens and find the encoder of the queries.
+
+        Raises:
+            InputError: no tokens in the index, an encoder that has changed, settings of an index that this is not.
+            UnavailableError: an encoder that is not here.
+        """
+        from rnnreranker.tokens.token_queries import check_token_encoder
+
+        check_token_encoder(self.inputs.tokens)
+        self._neighbours()
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; documents without tokens are not in it."""
+        from rnnreranker.tokens.token_queries import token_queries
+
+        source, topics = self.inputs.tokens, self.inputs.topics
+        queries, places = token_queries(source, list(topics.values()), self.threads)
+        neighbours = self._neighbours()
+        if neighbours is None:
+            scores, rows = source.search(queries, places, hits, self.threads)
+        else:
+            how = {"depth": self.params.token_depth, "nprobe": self.params.nprobe}
+            scores, rows = neighbours.search(queries, places, hits, self.threads, **how)
+            self._tell(queries, places, rows, hits)
+        return run_of_rows(tuple(topics), source.docids, scores, rows)
+
+    def _neighbours(self) -> TokenNeighbours | None:
+        """What proposes candidates; None where all documents are compared."""
+        from rnnreranker.tokens.token_neighbours import FILE, TokenNeighbours
+
+        source = self.inputs.tokens
+        if self.params.late_search == "index" and (source.folder / FILE).is_file():
+            return TokenNeighbours(source)
+        usual = {field.name: field.default for field in dataclasses.fields(LateSearchParams)}
+        if changed := [name for name in OF_NEIGHBOURS if getattr(self.params, name) != usual[name]]:
+            raise InputError(f"{' and '.join(changed)}: of search by ivf-pq; here all documents are compared")
+        return None
+
+    def _tell(self, queries: np.ndarray, places: np.ndarray, rows: list[Any], hits: int) -> None:
+        """Say how much of the exact run is found, of a sample of the queries."""
+        source, count = self.inputs.tokens, len(rows)
+        sample = np.unique(np.linspace(0, count - 1, min(count, self.params.token_recall)).astype(np.int64))
+        shares = []
+        for number in sample.tolist():
+            own = queries[places[number] : places[number + 1]]
+            [exact] = source.search(own, np.array([0, len(own)]), hits, self.threads)[1]
+            shares += [np.isin(exact, rows[number]).mean()] if len(exact) else []
+        if shares:
+            of = f"the {hits} best of {len(shares)} of {counted(count, 'query', 'queries')}"
+            say(f"late, approximate by ivf-pq: found {np.mean(shares):.1%} of {of}")

@@ -1,0 +1,122 @@
+"""The nearest tokens of a collection by a Faiss index of quantised vectors, and the documents that they are of."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.command import cores, progress
+from rnnreranker.errors import InputError, require
+from rnnreranker.neighbours.approximate import one_thread
+from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.tokens.token_source import Found, TokenSource
+
+FILE = "neighbours.faiss"
+LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with
+BYTES = 16  # of a quantised token, at most
+FEWEST = 39 * 256  # tokens that the quantiser is trained with
+BLOCK = 1 << 16  # tokens that are added at a time
+
+
+class TokenNeighbours:
+    """Candidates by nearest tokens, and their exact MaxSim, as ColBERT searches (paper 002).
+
+    Args:
+        source: the tokens, beside which the index of Faiss lies.
+
+    Raises:
+        InputError: no such index, or one of other tokens.
+    """
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+        self._faiss = require("faiss", "search by nearest tokens", "faiss-cpu")
+        file = source.folder / FILE
+        try:
+            self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP)
+        except RuntimeError as error:
+            reason = str(error).rpartition("Error: ")[2].split("\n")[0][:100]
+            raise InputError(f"{file}: cannot be read as a Faiss index ({reason}); build the index again") from None
+        if (self._index.ntotal, self._index.d) != source.vectors.shape:
+            raise InputError(
+                f"{file}: has {self._index.ntotal} tokens of {self._index.d} dimensions, "
+                f"{source.folder} {len(source.vectors)} of {source.dimension}; build the index again"
+            )
+
+    def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
+        """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, -1 where too few.
+
+        Args:
+            vectors: (n, d) float32; nprobe: lists that are searched.
+        """
+        parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self._index.nlist))
+        found: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
+        return found
+
+    def documents_of(self, tokens: np.ndarray) -> np.ndarray:
+        """(n,) int64: the rows of the documents that have some of these tokens, ascending, each once."""
+        own = tokens[tokens >= 0]
+        return np.unique(np.searchsorted(self._ends, own, side="right"))
+
+    def search(
+        self,
+        queries: np.ndarray,
+        places: np.ndarray,
+        hits: int,
+        threads: int | None = None,
+        *,
+        depth: int = 1024,
+        nprobe: int = 32,
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """As `TokenSource.search`, of the documents of the `depth` nearest tokens of every query token."""
+        source = self._source
+        source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
+
+        def of_query(number: int) -> Found:
+            own = queries[places[number] : places[number + 1]]
+            rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
+            scores = source.scores(own, np.array([0, len(own)]), rows, threads=1)[0]
+            return source.best(scores, rows, hits)
+
+        with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
+            found = list(progress(pool.map(of_query, range(len(places) - 1)), unit="queries", what="search"))
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.asarray(self._source.offsets[1:])
+
+
+def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
+    """Write the Faiss index of tokens, IVF-PQ by inner product; one thread makes it, always to the same bytes.
+
+    4 √T lists, at most 32,768; 16 bytes a token, of 8 bits for as many equal parts of a vector, or of fewer parts where
+    16 do not divide it. Trained on tokens drawn by a fixed seed.
+
+    Args:
+        vectors: (T, d) float16.
+
+    Raises:
+        InputError: too few tokens to train it.
+    """
+    faiss = require("faiss", "--token-search ivf-pq", "faiss-cpu")
+    count, dimension = vectors.shape
+    if count < FEWEST:
+        raise InputError(f"--token-search ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
+    lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
+    parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
+    index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)
+    wanted = min(count, max(TRAINED * lists, 2 * FEWEST))
+    chosen = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
+    begun = folder / f"{FILE}.begun"
+    with one_thread(faiss), one_blas_thread():
+        index.train(vectors[chosen].astype(np.float32))
+        for first in progress(range(0, count, BLOCK), unit="blocks", what="tokens"):
+            index.add(vectors[first : first + BLOCK].astype(np.float32))
+        faiss.write_index(index, str(begun))
+    os.replace(begun, folder / FILE)

@@ -1,0 +1,270 @@
+"""Tokens on disk: the files, search by MaxSim beside loops, by nearest tokens beside all, and the commands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.data.document import Document
+from rnnreranker.encode.late import LateEncoder, load_late_encoder
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.errors import InputError
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.tokens import TokensPart
+from rnnreranker.runs import Run
+from rnnreranker.search.indexes import open_index
+from rnnreranker.tokens import TokenParams, TokenSource
+from rnnreranker.tokens.token_files import FOLDER, write_tokens
+from rnnreranker.tokens.token_neighbours import FILE, TokenNeighbours, write_neighbours
+from tests.test_impacts import run_index, run_search
+from tests.tiny_encoder import WORDS, make_encoder
+
+pytest.importorskip("sentence_transformers")
+D = 16
+
+
+def unit(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    found = rng.standard_normal(shape)
+    return (found / np.linalg.norm(found, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def written(folder: Path, lengths: np.ndarray, seed: int = 0) -> TokenSource:
+    """Tokens of documents of these lengths, on disk and opened; topics make some alike."""
+    rng = np.random.default_rng(seed)
+    offsets, count = np.concatenate([[0], np.cumsum(lengths)]), int(lengths.sum())
+    vectors = unit(rng, 50, D)[rng.integers(50, size=count)] + 0.3 * unit(rng, count, D)
+    folder.mkdir(parents=True, exist_ok=True)
+    block = (vectors.astype(np.float16), offsets, np.arange(count, dtype=np.int32))
+    np.testing.assert_array_equal(write_tokens(folder / FOLDER, lambda: [block], D), offsets)
+    docids = [f"d{(7 * row) % len(lengths)}" for row in range(len(lengths))]
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})
+
+
+def made_up_lengths(documents: int, most: int) -> np.ndarray:
+    return np.random.default_rng(documents).integers(0, most, size=documents)
+
+
+def test_search_is_that_of_loops(tmp_path: Path) -> None:
+    source = written(tmp_path, made_up_lengths(101, 9))
+    queries = unit(np.random.default_rng(1), 30, D)
+    queries[4] = 0  # of the query of one token, so that all documents tie
+    places = np.array([0, 4, 5, 5, 17, 30])
+    scores, rows = source.search(queries, places, 12, threads=1)
+    stored = source.vectors.astype(np.float64)
+    for number in range(5):
+        own = queries[places[number] : places[number + 1]].astype(np.float64)
+        expected = []
+        for row, docid in enumerate(source.docids):
+            tokens = stored[source.offsets[row] : source.offsets[row + 1]]
+            if len(tokens) and len(own):
+                expected.append((-sum(max(float(q @ d) for d in tokens) for q in own), docid, row))
+        best = sorted(expected)[:12]
+        assert [source.docids[row] for row in rows[number]] == [docid for _, docid, _ in best]
+        np.testing.assert_allclose(scores[number], [-score for score, _, _ in best], atol=1e-5)
+    again = source.search(queries[5:17], np.array([0, 12]), 12, threads=3)
+    np.testing.assert_array_equal(again[0][0], scores[3])
+    assert len(source.search(queries[:4], np.array([0, 4]), 1000)[1][0]) == int((np.diff(source.offsets) > 0).sum())
+
+
+def test_nearest_tokens_find_what_all_documents_give(tmp_path: Path) -> None:
+    """More lists find more, all of them and a deep list everything; scores are exact MaxSim whatever is found."""
+    source = written(tmp_path, made_up_lengths(3000, 9))
+    write_neighbours(source.vectors, source.folder)
+    neighbours = TokenNeighbours(source)
+    queries, places = unit(np.random.default_rng(1), 40, D), np.arange(0, 41, 8)
+    exact_scores, exact = source.search(queries, places, 100)
+    recalls = []
+    for nprobe, depth in ((1, 100), (4, 500), (1000, len(source.vectors))):
+        scores, rows = neighbours.search(queries, places, 100, threads=2, depth=depth, nprobe=nprobe)
+        recalls.append(np.mean([np.isin(one, other).mean() for one, other in zip(exact, rows, strict=True)]))
+        for number in range(5):
+            where = {row: place for place, row in enumerate(exact[number])}
+            both = [(place, where[row]) for place, row in enumerate(rows[number]) if row in where]
+            mine, its = np.array(both).T
+            np.testing.assert_array_equal(scores[number][mine], exact_scores[number][its])
+    assert recalls[0] < recalls[1] < recalls[2] == 1
+    tokens = neighbours.nearest(source.vectors[:3].astype(np.float32), 5, 1000)
+    assert tokens.shape == (3, 5)
+    assert neighbours.documents_of(np.array([-1, source.offsets[7], source.offsets[8] - 1])).tolist() == [7]
+    written_before = (source.folder / FILE).read_bytes()
+    write_neighbours(source.vectors, source.folder)
+    assert (source.folder / FILE).read_bytes() == written_before
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder, documents, topics, and an index of them with tokens."""
+    folder = tmp_path_factory.mktemp("world")
+    make_late_base(str(make_encoder(folder / "bert", [*WORDS, ",", "."])), folder / "model", D)
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(1, 9)))) for _ in range(70)]
+    lines = [f"d{number}\t{text}" for number, text in enumerate(texts[:60])]
+    (folder / "docs.tsv").write_text("".join(f"{line}\n" for line in [*lines, "none\t ", f"long\t{'w9 ' * 90}"]))
+    (folder / "topics.tsv").write_text("".join(f"q{number}\t{text}\n" for number, text in enumerate(texts[60:])))
+    assert run_index(*of_index(folder, folder / "index")) == 0
+    return folder
+
+
+def of_index(world: Path, output: Path, *more: object) -> list[object]:
+    named = ["--documents", world / "docs.tsv", "--output", output, "--parts", "tokens"]
+    lengths = ["--token-query-length", 8, "--token-document-length", 30]
+    return [*named, "--token-encoder", world / "model", *lengths, *more]
+
+
+def of_search(world: Path, index: Path, output: Path, *more: object) -> list[object]:
+    named = ["--index", index, "--topics", world / "topics.tsv", "--retriever", "late", "--rerank", "none"]
+    return [*named, "--output", output, *more]
+
+
+def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index = tmp_path / "index"
+    assert run_index(*of_index(world, index)) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"tokens: at most \d+ in a document \(mean of the first 62 documents\), 36 bytes each", said)
+    assert "searched by exact; 1 text cut at 30 tokens; 1 text empty, never found" in said
+    assert run_index(*of_index(world, index)) == 0
+    assert "already complete" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"holds an index of other tokens \(.*, searched by exact\)"):
+        run_index(*of_index(world, index, "--token-document-length", 20))
+    described = describe(index)["parts"]["tokens"]
+    assert (described["dimension"], described["dtype"], described["cut"]) == (D, "float16", 1)
+    run = tmp_path / "run.txt"
+    assert run_search(*of_search(world, index, run)) == 0
+    found = Run.read(run)
+    assert len(found) == 10
+    assert {len(found[qid]) for qid in found} == {61}  # all but the empty one
+    source = TokenSource(index, described)
+    encoder = load_late_encoder(str(world / "model"), query_length=8, document_length=30)
+    [text] = [line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines() if line[:3] == "q3\t"]
+    expected = source.search(encoder.encode_queries([text]).vectors, np.array([0, 8]), 61)
+    assert [docid for docid, _ in found["q3"]] == [source.docids[row] for row in expected[1][0]]
+    with pytest.raises(InputError, match="nprobe: of search by ivf-pq; here all documents are compared"):
+        run_search(*of_search(world, index, run, "--nprobe", 4))
+    assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
+
+
+def test_a_run_is_reranked_by_tokens(world: Path, tmp_path: Path) -> None:
+    late, first, again = (tmp_path / name for name in ("late.txt", "first.txt", "again.txt"))
+    assert run_search(*of_search(world, world / "index", late)) == 0
+    best = Run.read(late)
+    turned = {qid: {docid: float(rank) for rank, (docid, _) in enumerate(best[qid])} for qid in best}
+    Run.from_dict(turned).write(first)
+    named = ["--index", world / "index", "--topics", world / "topics.tsv", "--run", first, "--rerank", "late"]
+    assert run_search(*named, "--output", again) == 0
+    assert {qid: Run.read(again)[qid] for qid in best} == {qid: best[qid] for qid in best}
+    Run.from_dict({"q1": {"none": 2.0, "d1": 1.0, "nowhere": 0.5}}).write(first)
+    with pytest.raises(InputError, match="1 of 3 docids in the run are not in the index"):
+        run_search(*named, "--output", again)
+    assert run_search(*named, "--output", again, "--missing", "skip") == 0
+    assert dict(Run.read(again)["q1"])["none"] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_killed_encoding_goes_on_to_the_same_bytes(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_late_encoder(str(world / "model"))
+    documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
+    params = TokenParams("exact")
+    build_index(documents, tmp_path / "whole", [TokensPart(encoder, params)])
+    calls: list[int] = []
+    encode = LateEncoder.encode
+
+    def dying(self: LateEncoder, texts: list[str], what: str, **options: object) -> object:
+        calls.append(len(texts))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return encode(self, texts, what, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LateEncoder, "encode", dying)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, tmp_path / "killed", [TokensPart(encoder, params)])
+    assert not (tmp_path / "killed").exists()
+    assert build_index(documents, tmp_path / "killed", [TokensPart(encoder, params)]).reused == 1024
+    for name in ("vectors", "offsets", "ids"):
+        one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
+        assert one.read_bytes() == other.read_bytes()
+    assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
+
+
+def test_documents_are_added_to_the_bytes_of_an_index_of_all(world: Path, tmp_path: Path) -> None:
+    lines = (world / "docs.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "first.tsv").write_text("".join(lines[:30]))
+    (tmp_path / "rest.tsv").write_text("".join(lines[30:]))
+    index = tmp_path / "index"
+    assert run_index(*of_index(world, index, "--documents", tmp_path / "first.tsv")) == 0
+    assert run_index("--add", tmp_path / "rest.tsv", "--output", index) == 0
+    for name in ("offsets", "ids"):
+        assert (index / FOLDER / f"{name}.npy").read_bytes() == (world / "index" / FOLDER / f"{name}.npy").read_bytes()
+    one, other = (np.load(place / FOLDER / "vectors.npy") for place in (index, world / "index"))
+    np.testing.assert_allclose(one.astype(np.float32), other.astype(np.float32), atol=1e-3)
+
+
+def test_an_index_by_nearest_tokens_says_what_it_misses(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(WORDS, size=18)) for _ in range(600)]
+    (tmp_path / "docs.tsv").write_text("".join(f"d{number}\t{text}\n" for number, text in enumerate(texts)))
+    index, run = tmp_path / "index", tmp_path / "run.txt"
+    more = ("--documents", tmp_path / "docs.tsv", "--token-search", "ivf-pq")
+    assert run_index(*of_index(world, index, *more)) == 0
+    assert "searched by ivf-pq" in capsys.readouterr().err
+    assert open_index(str(index)).parts == ("tokens",)
+    assert run_search(*of_search(world, index, run, "--hits", 10)) == 0
+    said = re.search(r"by ivf-pq: found ([\d.]+)% of the 10 best of 10 of 10 queries", capsys.readouterr().err)
+    assert said is not None
+    assert float(said[1]) > 50
+    assert run_search(*of_search(world, index, run, "--hits", 10, "--late-search", "exact")) == 0
+    assert "ivf-pq" not in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
+        run_index(*of_index(world, tmp_path / "small", "--token-search", "ivf-pq"))
+    (index / FOLDER / FILE).write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"neighbours.faiss: cannot be read as a Faiss index"):
+        run_search(*of_search(world, index, run))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("vectors.npy", r"vectors.npy: not a whole .npy file"),
+        ("ids.npy", r"ids.npy: not a whole .npy file"),
+        ("offsets.npy", r"offsets.npy: not a whole .npy file"),
+    ],
+)
+def test_files_that_are_cut_short_are_refused(world: Path, tmp_path: Path, name: str, said: str) -> None:
+    index = Path(shutil.copytree(world / "index", tmp_path / "index"))
+    file = index / FOLDER / name
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(InputError, match=said):
+        run_search(*of_search(world, index, tmp_path / "run.txt"))
+
+
+def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:
+    source = written(tmp_path / "made-up", np.array([2, 0, 3]))
+    with pytest.raises(
+        InputError, match=r"the tokens of queries have 8 dimensions, those of .* 16; encode the queries"
+    ):
+        source.search(np.ones((1, 8), dtype=np.float32), np.array([0, 1]), 3)
+    with pytest.raises(InputError, match=r"does not describe tokens as this version does; make the index again"):
+        TokenSource(tmp_path / "made-up", {})
+    (tmp_path / "made-up" / "docid").write_text("a\nb\n")
+    with pytest.raises(InputError, match=r"docid: has 2 docids, .*offsets.npy is of 3 documents"):
+        TokenSource(tmp_path / "made-up", {})
+    index = Path(shutil.copytree(world / "index", tmp_path / "index"))
+    model = Path(shutil.copytree(world / "model", tmp_path / "model"))
+    described = (index / "rnnreranker.json").read_text().replace(str(world / "model"), str(model))
+    (index / "rnnreranker.json").write_text(described)
+    config = model / "2_MultiVectorMask" / "config.json"
+    config.write_text(config.read_text().replace('","', '","w1",'))
+    config.write_text(config.read_text() + "\n")
+    with pytest.raises(InputError, match="as it was then, which is another encoder now; make the index again"):
+        run_search(*of_search(world, index, tmp_path / "run.txt"))
+    np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
+    (tmp_path / "vectors.ids").write_text("a\nb\nc\n")
+    with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
+        run_search(*of_search(world, tmp_path / "vectors.npy", tmp_path / "run.txt"))
