@@ -18,6 +18,7 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.audit import proposals
+from rnnreranker.labels.confidence import of_labels
 from rnnreranker.labels.plots import by_rank
 
 TINY = SoftLabels.from_lists(
@@ -173,6 +174,36 @@ def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
     assert [tuple(map(html.unescape, field)) for field in fields] == [("q1", "b")]
     with pytest.raises(InputError, match="1 documents to audit have no text"):
         write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x"}, {})
+
+
+def test_the_page_says_how_often_labels_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = SoftLabels.from_lists(
+        ["q1", "q2"],
+        [["a", "b", "c", "d"], ["e", "f", "g"]],
+        [[1.0, 0.5, 0.5, 0.1], [1.0, 0.5, 0.2]],
+        [[0.5, 0.25, 0.22, 0.03], [0.72, 0.28, 0.0]],
+        [[True, False, False, False], [True, False, False]],
+        {},
+    )
+    truth = {("q1", "a"): 1, ("q1", "b"): 2, ("q1", "c"): 0, ("q2", "f"): 1, ("q2", "g"): 0, ("q3", "b"): 2}
+    rows = of_labels(labels, truth, relevant=2)  # d is not judged, a and e are positives
+    assert [(row["low"], row["high"], row["candidates"], row["relevant"]) for row in rows] == [
+        (0, 0.05, 1, 0),
+        (0.2, 0.25, 2, 0.5),
+        (0.25, 0.3, 1, 0),
+    ]
+    assert rows[1]["mean"] == pytest.approx(0.235)
+    with pytest.raises(InputError, match="none of the labelled candidates is judged besides the positives"):
+        of_labels(labels, {("q1", "a"): 1, ("q2", "d"): 1})
+    given = flags(tmp_path)
+    one = SoftLabels.read(tmp_path / "labels.parquet") if main(given) == 0 else TINY
+    docids = [docid for docid, share in zip(one["q0"].docids, one["q0"].targets.tolist(), strict=True) if share > 0]
+    (tmp_path / "truth.txt").write_text("".join(f"q0 0 {docid} 1\n" for docid in docids))
+    assert main([*given, "--audit", "2", "--truth", str(tmp_path / "truth.txt")]) == 0
+    page = (tmp_path / "labels.parquet.audit.html").read_text()
+    assert "<td>1.000</td></tr>" in page
+    with pytest.raises(InputError, match="--truth goes with --audit N"):
+        main([*given, "--truth", str(tmp_path / "truth.txt")])
 
 
 def test_verdicts_are_qrels(tmp_path: Path) -> None:

@@ -150,6 +150,11 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     out.add_argument("--audit", type=command.positive, metavar="N", help="page with N queries' proposed positives")
     out.add_argument("--audit-output", metavar="FILE.html", help="default: OUTPUT.audit.html")
+    out.add_argument(
+        "--truth",
+        metavar="QRELS",
+        help="fuller judgements: the page says how many proposals are relevant, by probability",
+    )
     out.add_argument("--plots", metavar="DIR", help="pictures of scores and label mass by rank")
     return parser
 
@@ -175,6 +180,7 @@ def _check(args: argparse.Namespace, needs: frozenset[str], label_params: LabelP
             "--validation-qrels goes with --mass share or confident, where no share or threshold is given",
         ),
         (args.audit_output and not args.audit, "--audit-output goes with --audit N"),
+        (args.truth and not args.audit, "--truth goes with --audit N"),
         (args.listwise and args.list_size < 2, f"--list-size {args.list_size}: expected at least 2"),
         (text, f"{args.output}: labels are written as parquet; give a name ending in .parquet (--tsv FILE for text)"),
         (args.cluster and args.backend not in ("dask", "ray"), "--cluster goes with --backend dask or ray"),
@@ -223,13 +229,24 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         found = proposals(labels, args.audit)
         wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
         path = Path(args.audit_output or f"{args.output}.audit.html")
-        write_audit(path, found, topics, texts_for(wanted, index, args.documents), labels.metadata)
+        curve = _curve(args, labels) if args.truth else ()
+        write_audit(path, found, topics, texts_for(wanted, index, args.documents), labels.metadata, curve)
         command.put(path)
     if args.plots:
         from rnnreranker.labels.plots import write_plots
 
         for path in write_plots(labels, args.plots):
             command.put(path)
+
+
+def _curve(args: argparse.Namespace, labels: SoftLabels) -> list[dict[str, float]]:
+    """How often what the labels propose is relevant, by judgements that they were not made from."""
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.labels.confidence import of_labels
+
+    qrels = load_qrels(args.truth)
+    pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
+    return of_labels(labels, dict(zip(pairs, qrels["relevance"].tolist(), strict=True)), args.relevant)
 
 
 def texts_for(docids: Iterable[str], index: Index | None, documents: str | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ Verdicts leave the page as TREC qrels, made by the browser without any network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,21 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
 
 
 def write_audit(
-    path: Path, found: list[Proposal], topics: Mapping[str, str], texts: Mapping[str, str], metadata: Mapping[str, Any]
+    path: Path,
+    found: list[Proposal],
+    topics: Mapping[str, str],
+    texts: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    curve: Sequence[Mapping[str, float]] = (),
 ) -> None:
     """Write the page, one HTML file that needs nothing else.
+
+    Args:
+        path: of the page.
+        found: what is to be judged.
+        topics, texts: of queries and documents, by id.
+        metadata: of the labels.
+        curve: rows of `by_confidence`, what judgements that are there already say; the page shows them first.
 
     Raises:
         InputError: a query or a document without a text.
@@ -78,7 +90,6 @@ def write_audit(
             "give the topics, and an index with texts or --documents"
         )
     total = sum(len(one.proposed) for one in found)
-    page = render(
-        "labels", "audit.html.j2", found=found, topics=topics, texts=texts, metadata=dict(metadata), total=total
-    )
+    shown = {"found": found, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
+    page = render("labels", "audit.html.j2", **shown, curve=curve)
     write_page(path, page)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from rnnreranker.errors import InputError
+
+if TYPE_CHECKING:
+    from rnnreranker.labels.soft import SoftLabels
 
 SIMILARITIES = tuple(round(step / 10, 1) for step in range(11))  # where bins of similarities begin and end
 PROBABILITIES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1.0)  # and of probabilities
@@ -38,3 +44,28 @@ def by_confidence(
             }
         )
     return rows
+
+
+def of_labels(labels: SoftLabels, truth: Mapping[tuple[str, str], int], relevant: int = 1) -> list[dict[str, float]]:
+    """The reliability curve of labels: of candidates beside the positives, by the probability that labels give them.
+
+    Args:
+        labels: soft labels.
+        truth: (query id, docid) → grade, of judgements that the labels were not made from; others do not count.
+        relevant: grades from here on are relevant.
+
+    Raises:
+        InputError: none of these candidates is judged.
+    """
+    values, right = [], []
+    for one in labels:
+        for docid, share, known in zip(one.docids, one.targets.tolist(), one.positive.tolist(), strict=True):
+            if not known and (grade := truth.get((one.qid, docid))) is not None:
+                values.append(share)
+                right.append(grade >= relevant)
+    if not values:
+        raise InputError(
+            "none of the labelled candidates is judged besides the positives: nothing can be told of the labels; give "
+            "judgements of these queries that the labels were not made from"
+        )
+    return by_confidence(np.array(values), np.array(right), PROBABILITIES)
