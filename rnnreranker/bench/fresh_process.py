@@ -96,11 +96,26 @@ def anonymous() -> float:
     Raises:
         UnavailableError: the system does not tell.
     """
+    return _of_status("RssAnon", "anonymous memory")
+
+
+def most_resident() -> float:
+    """The most MB that this process had in memory so far, mapped files included (VmHWM of Linux).
+
+    `getrusage` would give that of the process that started this one, if it is more.
+
+    Raises:
+        UnavailableError: the system does not tell.
+    """
+    return _of_status("VmHWM", "resident memory")
+
+
+def _of_status(name: str, what: str) -> float:
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+        return int(status.partition(f"{name}:")[2].split()[0]) / 1024
     except (OSError, IndexError):
-        raise UnavailableError("the system does not tell anonymous memory (no RssAnon in /proc/self/status)") from None
+        raise UnavailableError(f"the system does not tell {what} (no {name} in /proc/self/status)") from None
 
 
 def most_anonymous(work: Callable[[], object], every: float = 0.001) -> tuple[float, float]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.bench.fresh_process import in_fresh_process
+from rnnreranker.bench.fresh_process import in_fresh_process, most_resident
 from rnnreranker.bench.synthetic import documents
 from rnnreranker.neighbours.approximate import EXACT
 
@@ -43,8 +41,7 @@ def make_graph(folder: str, search: str, k: int, threads: int) -> dict[str, Any]
     write_graph(source, index / "neighbours", k, threads=threads, work=index / "work")
     seconds, used = time.perf_counter() - begun, time.process_time() - used
     origin = read_description(index / "neighbours")[2]
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
-    return {"seconds": seconds, "processor": used, "recall": origin.recall, "most": most}
+    return {"seconds": seconds, "processor": used, "recall": origin.recall, "most": most_resident()}
 
 
 def read_graph(folder: str, queries: int, candidates: int) -> dict[str, float]:

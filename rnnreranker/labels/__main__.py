@@ -126,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     labels.add_argument(
         "--validation-qrels",
         metavar="QRELS",
-        help="all known positives of queries of the run: what --mass share and confident learn from; nothing may be "
-        "tested on these queries (default: --qrels)",
+        help="all known positives of queries of the run: what --mass share and confident learn from; nothing may "
+        "be tested on these queries (default: --qrels)",
     )
     similarity = parser.add_argument_group("parameters of the method")
     similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
