@@ -144,35 +144,34 @@ def _context(
     size: int,
 ) -> JudgedContext:
     """The context of a query: pairs and first, its R positives with their rows; the others as the run has them."""
-    places = dict.fromkeys((docid for docid, _ in pairs), -1)
-    others = []
-    for index, docid in enumerate(candidates):
-        if docid in places:
-            places[docid] = index
-        else:
-            others.append(index)
-    docids = [docid for docid, _ in pairs] + [candidates[index] for index in others]
-    ranks, known = _of_run([places[docid] for docid, _ in pairs], others, scores, size)
+    there = {docid for docid, _ in pairs}.intersection(candidates)
+    places = [candidates.index(docid) if docid in there else -1 for docid, _ in pairs]
+    taken = sorted({place for place in places if place >= 0}, reverse=True)
+    rest = candidates.copy()
+    for place in taken:
+        del rest[place]
+    others = np.delete(np.arange(len(candidates)), taken)
+    ranks, known = _of_run(np.concatenate([np.array(places, dtype=np.int64), others])[:size], scores)
     return JudgedContext(
         qid,
-        docids,
+        [docid for docid, _ in pairs] + rest,
         np.concatenate([first, rows[others]])[:size],
         np.array([grade for _, grade in pairs[:size]], dtype=np.float64),
-        np.arange(len(docids)) < len(pairs),
+        np.arange(len(pairs) + len(rest)) < len(pairs),
         ranks,
         known,
     )
 
 
-def _of_run(positives: list[int], others: list[int], scores: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """`JudgedContext.ranks` and `.scores`, from places in a run, -1 of positives that it lacks, and its (n,) scores."""
-    ranks = np.array(positives + others, dtype=np.int64)[:size]
-    inside = ranks >= 0
-    known = np.where(inside, scores[ranks], np.inf) if len(scores) else np.full(len(ranks), np.inf)
-    lowest = known.min(initial=np.inf)
-    known[~inside] = lowest if np.isfinite(lowest) else 0.0
-    ranks[~inside] = len(scores) + np.arange(np.count_nonzero(~inside))
-    return ranks, known
+def _of_run(places: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`JudgedContext.ranks` and `.scores`, of (size,) places in a run, -1 where it lacks a positive, and its scores."""
+    lacking = places < 0
+    if not lacking.any():
+        return places, scores[places]
+    known = scores[places] if len(scores) else np.zeros(len(places))
+    known[lacking] = known[~lacking].min() if not lacking.all() else 0.0
+    places[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+    return places, known
 
 
 def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[JudgedBatch]:
