@@ -9,9 +9,11 @@ import sys
 import numpy as np
 import pytest
 
-from rnnreranker import InputError, maxsim
+from rnnreranker import InputError, RnnParams, maxsim, rnn_similarity
 from rnnreranker.rnn import late_interaction as module
 from rnnreranker.rnn import maxsim_kernel as kernel
+from rnnreranker.rnn.given import given_similarity
+from rnnreranker.rnn.late_interaction import token_similarities
 
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 11, 12, 13, 17, 23, 24, 25, 40, 0, 180]
 
@@ -149,3 +151,32 @@ def test_without_numba() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "[1.600000023841858, 0.0]\n"
+
+
+def test_contexts_are_as_alike_as_maxsim_both_ways() -> None:
+    queries, tokens, offsets = made_up(32, np.float16, q=6)
+    rows = [16, 3, 0, 9]
+    found = token_similarities(queries[0], tokens, offsets, rows=rows)
+    texts = [
+        queries[0].astype(np.float64),
+        *(tokens[offsets[row] : offsets[row + 1]].astype(np.float64) for row in rows),
+    ]
+    for i, one in enumerate(texts):
+        for j, other in enumerate(texts):
+            ways = [(one, other)] if i == 0 else [(other, one)] if j == 0 else [(one, other), (other, one)]
+            terms = [by_loops(a, [b], np.ones(len(a)))[0] / len(a) if len(a) else 0.0 for a, b in ways]
+            assert found[i, j] == pytest.approx(np.mean(terms), abs=1e-5)
+    np.testing.assert_array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=3, scale="none", tau=0.0)])
+def test_similarities_that_are_given_count_as_products(params: RnnParams) -> None:
+    vectors = unit(np.random.default_rng(2), 31, 12)
+    base = np.sort(np.random.default_rng(3).standard_normal(30))[::-1]
+    for known in (None, base):
+        expected = rnn_similarity(vectors[:1], vectors[None, 1:], params, base=None if known is None else known[None])
+        found = given_similarity(vectors @ vectors.T, params, base=known)
+        np.testing.assert_allclose(found, expected[0], atol=1e-6)
+    for wrong, said in ((np.ones((3, 4)), r"shape \(3, 4\): expected \(m, m\)"), (np.full((3, 3), np.nan), "has NaN")):
+        with pytest.raises(InputError, match=f"similarities has.*{said}|similarities {said}"):
+            given_similarity(wrong, params)

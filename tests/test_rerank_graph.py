@@ -96,7 +96,7 @@ def test_a_graph_alone_needs_neither_vectors_nor_queries(index: Path, run: Run) 
 
 def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
     graph, vectors = open_neighbours(index), open_vectors(index)
-    with pytest.raises(InputError, match="queries='none': with vectors the query has one too"):
+    with pytest.raises(InputError, match="queries='none': with vectors the query has its own"):
         RnnReranker(vectors, PARAMS, queries="none")
     with pytest.raises(InputError, match="device='cpu': from a graph, rnn computes on the processor"):
         RnnReranker(graph, PARAMS, device="cpu")

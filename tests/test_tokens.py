@@ -15,6 +15,9 @@ from rnnreranker.encode.late_base import make_late_base
 from rnnreranker.errors import InputError
 from rnnreranker.index.build import build_index, describe
 from rnnreranker.index.tokens import TokensPart
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.given import given_similarity
+from rnnreranker.rnn.late_interaction import token_similarities
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
 from rnnreranker.tokens import TokenParams, TokenSource
@@ -162,6 +165,36 @@ def test_a_run_is_reranked_by_tokens(world: Path, tmp_path: Path) -> None:
         run_search(*named, "--output", again)
     assert run_search(*named, "--output", again, "--missing", "skip") == 0
     assert dict(Run.read(again)["q1"])["none"] == pytest.approx(0, abs=1e-6)
+
+
+def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Path) -> None:
+    late, out = tmp_path / "late.txt", tmp_path / "out.txt"
+    assert run_search(*of_search(world, world / "index", late, "--hits", 30)) == 0
+    named = ["--index", world / "index", "--topics", world / "topics.tsv", "--run", late, "--from", "tokens"]
+    assert run_search(*named, "--rerank", "rnn", "--output", out) == 0
+    index, run = open_index(str(world / "index")), Run.read(late)
+    source, texts = (
+        index.token_vectors,
+        dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines()),
+    )
+    encoder = load_late_encoder(str(world / "model"), query_length=8, document_length=30)
+    tokens = encoder.encode_queries(list(texts.values()))
+    for number, qid in enumerate(texts):
+        asked = tokens.vectors[tokens.offsets[number] : tokens.offsets[number + 1]]
+        rows = source.rows(run.ranked(qid))
+        alike = token_similarities(asked, source.vectors, source.offsets, rows=rows)
+        base = np.array([score for _, score in run[qid]])
+        expected = given_similarity(alike, RnnParams(), base=base)
+        found = dict(Run.read(out)[qid])
+        np.testing.assert_allclose([found[docid] for docid in run.ranked(qid)], expected, atol=1e-4)
+    for flags, said in (
+        (["--rerank", "rnn", "--queries", "none"], "--queries none: with tokens queries are encoded"),
+        (["--rerank", "late"], "--from tokens is of rnn: not with --rerank late"),
+        (["--rerank", "rnn", "--explain", "q1"], "--explain: shows similarities of vectors or of a graph"),
+        (["--rerank", "rnn", "--device", "cpu"], "--device: --from tokens computes on the processor"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run_search(*named, *flags, "--output", out)
 
 
 def test_a_killed_encoding_goes_on_to_the_same_bytes(

@@ -22,7 +22,10 @@ PARTS = {
     **{"tokens": "tokens", "neighbours": "neighbours"},
 }
 OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_"}  # part → how its settings begin as options of `index`
-SOURCES = {"from": ("vectors", "neighbours"), "queries": ("encoded", "run", "none")}  # of a reranker's similarities
+SOURCES = {  # of a reranker's similarities
+    "from": ("vectors", "neighbours", "tokens"),
+    "queries": ("encoded", "run", "none"),
+}
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 

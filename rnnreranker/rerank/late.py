@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -35,24 +34,13 @@ class LateReranker(Reranker):
 
     def prepare(self) -> None:
         """Look that the encoder is here."""
-        from rnnreranker.tokens.token_queries import check_token_encoder
+        from rnnreranker.tokens.topic_tokens import TopicTokens
 
-        check_token_encoder(self.inputs.tokens)
+        self._topics_tokens = TopicTokens(self.inputs, self.threads)
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: MaxSim."""
-        vectors, places = self._queries
-        first, last = places[self._places[query.text] :][:2]
-        asked, bounds = vectors[first:last], np.array([0, last - first])
+        asked = self._topics_tokens.of(query.text)
+        bounds = np.array([0, len(asked)])
         found: np.ndarray = self.inputs.tokens.scores(asked, bounds, candidates.rows, self.threads)[0]
         return found.astype(np.float64)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {text: place for place, text in enumerate(self.inputs.topics.values())}
-
-    @cached_property
-    def _queries(self) -> tuple[np.ndarray, np.ndarray]:
-        from rnnreranker.tokens.token_queries import token_queries
-
-        return token_queries(self.inputs.tokens, list(self.inputs.topics.values()), self.threads)

@@ -15,7 +15,9 @@ from rnnreranker.method import Inputs
 from rnnreranker.rerank.base import Candidates, Missing, Query, Reranker, inner_products
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.chunks import engine
+from rnnreranker.rnn.given import given_similarity
 from rnnreranker.rnn.graph_similarity import graph_similarity
+from rnnreranker.rnn.late_interaction import token_similarities
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
 
@@ -28,7 +30,7 @@ CHUNK_BYTES = 16 * 2**20  # candidate vectors reranked at a time; as many again 
 QUERIES = 1024  # reranked at a time from a graph
 
 
-Source = Literal["vectors", "neighbours"]
+Source = Literal["vectors", "neighbours", "tokens"]
 Queries = Literal["encoded", "run", "none"]
 
 
@@ -38,6 +40,8 @@ class RnnReranker(Reranker):
     s* mixes what the run knows of a candidate, its rank and score, and its inner product with the query, with the
     Jaccard similarity of reciprocal nearest neighbours among the query and its first `params.context` candidates. Of a
     run whose scores tell nothing beyond the order (`scores_of_use`), only ranks are used, which is said in one line.
+
+    From tokens two candidates are as similar as `rnn.late_interaction.token_similarities` says, by MaxSim both ways.
 
     From a graph (`rnn.graph_similarity`) two candidates are as similar as it says where one is among the K neighbours
     of the other in the whole collection; no vector of a candidate is compared with another.
@@ -86,12 +90,14 @@ class RnnReranker(Reranker):
         self.source = source or "vectors"
         if queries is None:
             known = not isinstance(inputs, Inputs) or inputs.has("vectors")
-            queries = "encoded" if known or self.source == "vectors" else "none"
+            queries = "encoded" if known or self.source != "neighbours" else "none"
         self.queries = queries
-        if self.source == "vectors" and queries != "encoded":
-            raise InputError(f"queries={queries!r}: with vectors the query has one too; expected 'encoded'")
-        if self.source == "neighbours" and device is not None:
-            raise InputError(f"device={device!r}: from a graph, rnn computes on the processor")
+        if self.source != "neighbours" and queries != "encoded":
+            raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
+        if self.source != "vectors" and device is not None:
+            raise InputError(
+                f"device={device!r}: from {'a graph' if self.source == 'neighbours' else 'tokens'}, rnn computes on the processor"
+            )
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
 
@@ -100,6 +106,8 @@ class RnnReranker(Reranker):
         """What is needed with similarities from there."""
         if source == "vectors":
             return frozenset({"query vectors", "vectors", "run scores"})
+        if source == "tokens":
+            return frozenset({"topics", "tokens", "run scores"})
         return frozenset({"neighbours", "run scores", *(["query vectors", "vectors"] if queries == "encoded" else [])})
 
     @property
@@ -124,6 +132,10 @@ class RnnReranker(Reranker):
             usable_device(self.device)
         if self.queries == "none":
             self.params.without_query()
+        if self.source == "tokens":
+            from rnnreranker.tokens.topic_tokens import TopicTokens
+
+            self._topics_tokens = TopicTokens(self.inputs, self.threads)
 
     @property
     def graph(self) -> NeighbourGraph:
@@ -135,6 +147,8 @@ class RnnReranker(Reranker):
         """As `Reranker.rerank`, many queries at a time; scores of reranked entries are s*."""
         if self.source == "neighbours":
             return self._from_graph(run, query_vectors)
+        if self.source == "tokens":
+            return super().rerank(run, query_vectors)
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
         if self.device is None:
             engine()
@@ -265,6 +279,8 @@ class RnnReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: s* of the candidates of one query; without scores of a run, inner products stand for them."""
+        if self.source == "tokens":
+            return self._of_tokens(query, candidates)
         if self.source == "neighbours":
             products = inner_products(query.vector, candidates.vectors) if self.queries == "encoded" else None
             products = candidates.scores if self.queries == "run" else products
@@ -273,3 +289,10 @@ class RnnReranker(Reranker):
         base = None if candidates.scores is None else candidates.scores[None]
         found = self._similar(query.vector[None], candidates.vectors[None], base, np.array([len(candidates)]))
         return found[0].astype(np.float64)
+
+    def _of_tokens(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: s* of the candidates of one query, which are as alike as `token_similarities` says."""
+        source = self.inputs.tokens
+        asked, (tokens, offsets) = self._topics_tokens.of(query.text), (source.vectors, source.offsets)
+        found = token_similarities(asked, tokens, offsets, rows=candidates.rows, threads=self.threads)
+        return given_similarity(found, self.params, base=candidates.scores).astype(np.float64)

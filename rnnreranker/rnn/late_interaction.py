@@ -203,3 +203,37 @@ def _chosen(rows: np.ndarray | Sequence[int] | None, count: int) -> np.ndarray:
     if chosen.ndim != 1 or (len(chosen) and (chosen.min() < 0 or chosen.max() >= count)):
         raise InputError(f"rows: expected numbers of documents, 0 to {count - 1}")
     return chosen
+
+
+def token_similarities(
+    query: np.ndarray,
+    tokens: np.ndarray,
+    offsets: np.ndarray,
+    *,
+    rows: np.ndarray | Sequence[int] | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """(m, m) float32, symmetric: how alike a query, element 0, and n = m - 1 documents are by their tokens.
+
+    With |x| the number of tokens of x, s_0i = MaxSim(q, d_i) / |q| and s_ij = (MaxSim(d_i, d_j) / |d_i| +
+    MaxSim(d_j, d_i) / |d_j|) / 2: means of largest products, cosines where tokens have length 1. What has none has 0.
+
+    Args:
+        query: (q, d); tokens, offsets, rows, threads: as of `maxsim`.
+
+    Raises:
+        InputError: as `maxsim`.
+    """
+    chosen = _chosen(rows, len(offsets) - 1)
+    lengths = np.diff(offsets)[chosen]
+    asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in chosen.tolist())]
+    sizes = np.array([len(query), *lengths.tolist()])
+    places = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    flat = np.concatenate([one.astype(np.float32) for one in asked])
+    found = ragged_maxsim(flat, places, tokens, offsets, rows=chosen, threads=threads).astype(np.float64)
+    found /= np.maximum(sizes, 1)[:, None]
+    similarities = np.empty((len(sizes), len(sizes)))
+    similarities[0, 1:] = similarities[1:, 0] = found[0]
+    similarities[1:, 1:] = (found[1:] + found[1:].T) / 2
+    similarities[0, 0] = (query.astype(np.float64) ** 2).sum(axis=1).mean() if len(query) else 0.0
+    return similarities.astype(np.float32)

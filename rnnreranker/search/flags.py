@@ -145,9 +145,12 @@ def add_reranking(group: Any) -> None:
     text = "published parameters (tas-b, cocondenser, …) or a YAML file; rnn, jaccard-plain"
     group.add_argument("--preset", help=text)
     text = (
-        "of rnn: similarities of candidates from all their vectors, or from the graph of the index (default: vectors)"
+        "of rnn: similarities of candidates from all their vectors, from the graph of the index, or by MaxSim of their "
+        "tokens (default: vectors)"
     )
-    group.add_argument("--from", dest="source", choices=("vectors", "neighbours"), default="vectors", help=text)
+    group.add_argument(
+        "--from", dest="source", choices=("vectors", "neighbours", "tokens"), default="vectors", help=text
+    )
     text = (
         "with --from neighbours, similarities to the query: encoded, the run's scores, or none, for which rnn needs no "
         "query vector (--retriever dense, and auto with vectors, still do, to search; default: run after --retriever "

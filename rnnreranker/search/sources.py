@@ -12,7 +12,7 @@ from rnnreranker.method import find
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
 
-VECTORS, GRAPH = "vectors", "neighbours"
+VECTORS, GRAPH, TOKENS = "vectors", "neighbours", "tokens"
 
 
 def needs_of(args: argparse.Namespace, name: str) -> frozenset[str]:
@@ -26,22 +26,24 @@ def needs_of(args: argparse.Namespace, name: str) -> frozenset[str]:
 def problems(args: argparse.Namespace) -> list[str]:
     """What is wrong with --from and --queries, in the words of an error."""
     found = []
-    if args.source == GRAPH and not any(find("reranker", name).takes_source for name in args.rerank):
+    if args.source != VECTORS and not any(find("reranker", name).takes_source for name in args.rerank):
         found.append(
-            f"--from {GRAPH} is of rnn: not with {' '.join(f'--rerank {one}' for one in args.rerank or ['none'])}"
+            f"--from {args.source} is of rnn: not with {' '.join(f'--rerank {one}' for one in args.rerank or ['none'])}"
         )
-    if args.source == VECTORS and args.queries is not None:
-        found.append(f"--queries {args.queries}: with vectors queries are encoded; give --from {GRAPH} too")
-    if args.source == GRAPH and args.device is not None:
-        found.append(f"--device: --from {GRAPH} computes on the processor")
+    if args.source != GRAPH and args.queries is not None:
+        found.append(f"--queries {args.queries}: with {args.source} queries are encoded; give --from {GRAPH} too")
+    if args.source != VECTORS and args.device is not None:
+        found.append(f"--device: --from {args.source} computes on the processor")
+    if args.source == TOKENS and args.explain is not None:
+        found.append(f"--explain: shows similarities of vectors or of a graph, not --from {TOKENS}")
     return found
 
 
 def choose_queries(args: argparse.Namespace, index: Index, retrievers: Sequence[str]) -> str:
     """What --queries stands for where it is not given.
 
-    With vectors "encoded". From a graph of the vectors that dense retrieval has just searched, "run", whose scores are
-    their inner products; of an index that has these vectors, "encoded"; else "none".
+    With vectors and tokens "encoded". From a graph of the vectors that dense retrieval has just searched, "run", whose
+    scores are their inner products; of an index that has these vectors, "encoded"; else "none".
 
     Args:
         args: of `search`.
@@ -51,7 +53,7 @@ def choose_queries(args: argparse.Namespace, index: Index, retrievers: Sequence[
     Raises:
         InputError: --queries encoded without vectors, or with those of another part than the graph is of.
     """
-    if args.source == VECTORS:
+    if args.source != GRAPH:
         return "encoded"
     origin = index.graph.origin
     of_vectors = index.dense is not None and origin.of in ("", "dense") and origin.similarity in ("", "inner product")
