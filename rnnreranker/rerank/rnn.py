@@ -95,9 +95,8 @@ class RnnReranker(Reranker):
         if self.source != "neighbours" and queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
         if self.source != "vectors" and device is not None:
-            raise InputError(
-                f"device={device!r}: from {'a graph' if self.source == 'neighbours' else 'tokens'}, rnn computes on the processor"
-            )
+            of = "a graph" if self.source == "neighbours" else self.source
+            raise InputError(f"device={device!r}: from {of}, rnn computes on the processor")
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
 
