@@ -229,6 +229,28 @@ def spread(values: Sequence[float] | np.ndarray) -> np.ndarray:
     return (own - own.min()) / (np.ptp(own) or 1.0)
 
 
+def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> None:
+    """The run's scores are the inner products here, so both ways to know them give the same labels."""
+    argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
+    argv += ["--from", "neighbours", "--method", "joint", "--k", "4", "--context", "25"]
+    encoded = ["--encoded-queries", str(folder / "q.npy")]
+    for queries, more in (("none", []), ("run", []), ("encoded", encoded)):
+        output = str(tmp_path / f"{queries}.parquet")
+        assert main([*argv, *more, "--queries", queries, "--output", output]) == 0
+    none, run, exact = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("none", "run", "encoded"))
+    assert none.metadata["rnn"]["queries"] == "none"
+    assert exact.metadata["rnn"]["queries"] == "encoded"
+    for one, other, third in zip(run, exact, none, strict=True):
+        known = [docid for docid, there in zip(one.docids, one.positive.tolist(), strict=True) if there]
+        if set(known) <= set(Run.read(folder / "run.txt").ranked(one.qid)):  # else the run does not score a positive
+            np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
+        assert not np.allclose(one.scores[:25], third.scores[:25], atol=1e-3)
+    with pytest.raises(InputError, match="--queries is for labeler joint: not with evidence"):
+        main([*argv[:-4], "--method", "evidence", "--queries", "run", "--output", str(tmp_path / "x.parquet")])
+    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
+        main([*argv, "--queries", "encoded", "--output", str(tmp_path / "x.parquet")])
+
+
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "l.parquet")]
