@@ -20,9 +20,11 @@ from rnnreranker.rnn.given import given_similarity
 from rnnreranker.rnn.late_interaction import token_similarities
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tokens import TokenParams, TokenSource
+from rnnreranker.tokens.ivf_pq import FILE, write_neighbours
+from rnnreranker.tokens.params import TokenParams
 from rnnreranker.tokens.token_files import FOLDER, write_tokens
-from rnnreranker.tokens.token_neighbours import FILE, TokenNeighbours, write_neighbours
+from rnnreranker.tokens.token_neighbours import TokenNeighbours
+from rnnreranker.tokens.token_source import TokenSource
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder
 

@@ -15,10 +15,10 @@ from rnnreranker.errors import InputError
 from rnnreranker.files.json_files import read_json
 from rnnreranker.index.encoded_part import EncodedPart
 from rnnreranker.index.part import check_encoder
-from rnnreranker.tokens import TokenParams, TokenSource
-from rnnreranker.tokens.params import EXACT
+from rnnreranker.tokens.ivf_pq import write_neighbours
+from rnnreranker.tokens.params import EXACT, TokenParams
+from rnnreranker.tokens.stored_tokens import StoredTokens
 from rnnreranker.tokens.token_files import FOLDER, Block, map_tokens, write_tokens
-from rnnreranker.tokens.token_neighbours import write_neighbours
 
 MB = 1e6
 
@@ -34,7 +34,7 @@ class TokensPart(EncodedPart):
     name: ClassVar[str] = FOLDER
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "faiss-cpu")
     folder, ending = FOLDER, ".npz"
-    _old: TokenSource | None
+    _old: StoredTokens | None
 
     def __init__(self, encoder: LateEncoder, params: TokenParams) -> None:
         super().__init__(encoder.fingerprint)
@@ -52,7 +52,7 @@ class TokensPart(EncodedPart):
         """
         check_encoder(index, self.name, self._encoder.fingerprint)
         described = read_json(index / "rnnreranker.json", repair="make the index again")
-        self._old = TokenSource(index, described["parts"][self.name])
+        self._old = StoredTokens(index, described["parts"][self.name])
 
     def encoded(self, texts: list[str]) -> TokenVectors:
         """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""

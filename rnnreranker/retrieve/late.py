@@ -74,7 +74,8 @@ class LateRetriever(Retriever):
 
     def _neighbours(self) -> TokenNeighbours | None:
         """What proposes candidates; None where all documents are compared."""
-        from rnnreranker.tokens.token_neighbours import FILE, TokenNeighbours
+        from rnnreranker.tokens.ivf_pq import FILE
+        from rnnreranker.tokens.token_neighbours import TokenNeighbours
 
         source = self.inputs.tokens
         if self.params.late_search == "index" and (source.folder / FILE).is_file():

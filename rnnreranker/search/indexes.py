@@ -24,7 +24,7 @@ from rnnreranker.settings import hints_of
 if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
     from rnnreranker.neighbours import NeighbourGraph
-    from rnnreranker.tokens import TokenSource
+    from rnnreranker.tokens.token_source import TokenSource
     from rnnreranker.vectors import VectorSource
 
 # what methods need → the part that gives it
@@ -130,7 +130,7 @@ class Index:
         Raises:
             InputError: no such part, or one that cannot be used.
         """
-        from rnnreranker.tokens import TokenSource
+        from rnnreranker.tokens.token_source import TokenSource
 
         if self.tokens is None:
             raise InputError(f"{self.name}: no tokens in this index; add them with index --parts tokens")

@@ -1,66 +1,22 @@
-"""Tokens on disk, found by docid and searched by MaxSim."""
+"""Tokens on disk, searched by MaxSim."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.rnn.late_interaction import ragged_maxsim
-from rnnreranker.tokens.token_files import FOLDER, OFFSETS, VECTORS, map_tokens
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.tokens.stored_tokens import StoredTokens
+from rnnreranker.tokens.token_files import VECTORS
 
 QUERIES = 8  # that all documents are compared with at a time
 Found = tuple[np.ndarray, np.ndarray]  # scores (n,) float64 and rows (n,) int64, best first
 
 
-class TokenSource:
-    """The vectors of the tokens of an index's documents.
-
-    Args:
-        index: the folder of the index, with `docid` and a folder `tokens`.
-        described: what rnnreranker.json says of this part.
-
-    Attributes:
-        folder: of the files; docids: row -> docid; dimension: of a vector.
-        vectors: (T, d) float16; offsets: (N + 1,) int64; ids: (T,) int32; all memory-mapped, see `token_files`.
-        encoder: its name, settings and digest, for `load_late_encoder(name, **settings)`.
-
-    Raises:
-        InputError: files that are missing, cut short or do not fit together, a description that is not one.
-    """
-
-    def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
-        self.folder = index / FOLDER
-        self.vectors, self.offsets, self.ids = map_tokens(self.folder)
-        self.dimension = int(self.vectors.shape[1])
-        self._ids = read_ids(index / "docid")
-        self.docids: Sequence[str] = self._ids.names
-        if len(self.docids) != len(self.offsets) - 1:
-            raise InputError(
-                f"{index / 'docid'}: has {len(self.docids)} docids, {self.folder / OFFSETS} is of "
-                f"{len(self.offsets) - 1} documents; expected as many: build the index again"
-            )
-        encoder = described.get("encoder")
-        if not isinstance(encoder, dict) or not {"name", "settings", "digest"} <= set(encoder):
-            raise InputError(
-                f"{index / 'rnnreranker.json'}: does not describe tokens as this version does; make the index again"
-            )
-        self.encoder: Mapping[str, Any] = encoder
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """What tells these tokens from others."""
-        return fingerprint("tokens", *(file_digest(path) for path in sorted(self.folder.glob("*.npy"))))
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
-        return self._ids.rows(docids)
+class TokenSource(StoredTokens):
+    """`StoredTokens`, and how near queries are to them."""
 
     def scores(
         self, queries: np.ndarray, places: np.ndarray, rows: np.ndarray | None = None, threads: int | None = None
