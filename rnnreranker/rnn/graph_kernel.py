@@ -71,6 +71,19 @@ def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _mark(listed, lists_me, i, near, order, count):  # type: ignore[no-untyped-def]
+    """Set the bits of a list of `count` elements, i itself the first, and in those elements' rows the bit of i."""
+    word, bit = i >> 6, np.uint64(1) << np.uint64(i & 63)
+    if count > 0:
+        listed[i, word] |= bit
+        lists_me[i, word] |= bit
+    for e in range(count - 1):
+        j = np.int64(near[order[e]])
+        listed[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+        lists_me[j, word] |= bit
+
+
+@compiled()
 def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore[no-untyped-def]
     """Bits of the elements that have each other in their lists, of those in each other's short list, the `top` nearest.
 
@@ -97,21 +110,8 @@ def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore
             _highest(values, first, last[i], n, keys)
             for e in range(n):
                 order[e] = last[i] - (keys[e] & 0xFFFFFFFF)
-        word, bit = i >> 6, np.uint64(1) << np.uint64(i & 63)
-        if length > 0:
-            listed[i, word] |= bit
-            lists_me[i, word] |= bit
-        for e in range(min(n, length - 1)):
-            j = np.int64(near[order[e]])
-            listed[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
-            lists_me[j, word] |= bit
-        if columns > 0:
-            short[i, word] |= bit
-            shorts_me[i, word] |= bit
-        for e in range(min(n, columns - 1)):
-            j = np.int64(near[order[e]])
-            short[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
-            shorts_me[j, word] |= bit
+        _mark(listed, lists_me, i, near, order, min(n + 1, length))
+        _mark(short, shorts_me, i, near, order, min(n + 1, columns))
         for t in range(top):  # in element order
             j, place = np.int64(near[order[t - 1]]) if 1 <= t <= n else i, t
             while place > 0 and nearest[i, place - 1] > j:
