@@ -183,6 +183,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
     parser.add_argument(
+        "--labelled-queries",
+        type=command.positive,
+        metavar="N",
+        help="that a task trains on or holds out for validation, drawn by the seed (default: all)",
+    )
+    parser.add_argument(
         "--learning-rates", type=float, nargs="+", metavar="RATE", help="choose one a fold, on validation queries"
     )
     parser.add_argument(

@@ -49,11 +49,18 @@ class Task:
 
 
 def fold_tasks(
-    topics: Mapping[str, str], qrels: pandas.DataFrame, folds: int, seed: int, *, share: float, relevant: int = 1
+    topics: Mapping[str, str],
+    qrels: pandas.DataFrame,
+    folds: int,
+    seed: int,
+    *,
+    share: float,
+    relevant: int = 1,
+    labelled: int | None = None,
 ) -> list[Task]:
     """Every query is tested once, by an encoder that was trained on one random positive of each query of other folds.
 
-    The folds are the same for every seed; the positives and the validation queries are drawn by it.
+    The folds are the same for every seed; the positives, the labelled queries and those of validation are drawn by it.
 
     Args:
         topics: query id to text; those without a positive are neither trained on nor tested.
@@ -62,9 +69,11 @@ def fold_tasks(
         seed: of the positives and of the validation queries.
         share: of the training queries that is held out for validation.
         relevant: grades from here on are positive.
+        labelled: queries of the other folds that are trained on or held out for validation; None = all.
 
     Raises:
-        InputError: fewer queries with a positive than there are folds, fewer than 2 folds.
+        InputError: fewer queries with a positive than there are folds, fewer than 2 folds, more labelled queries than
+            there are.
     """
     usable = _with_positive(topics, qrels, relevant)
     if not 2 <= folds <= len(usable):
@@ -73,7 +82,7 @@ def fold_tasks(
     tasks = []
     for fold in range(folds):
         tested = set(ordered[fold::folds])
-        training = [qid for qid in usable if qid not in tested]
+        training = _labelled([qid for qid in usable if qid not in tested], labelled, seed)
         held_out = _held_out(training, share, seed)
         tasks.append(
             Task(
@@ -98,17 +107,19 @@ def transfer_task(
     *,
     share: float,
     relevant: int = 1,
+    labelled: int | None = None,
 ) -> Task:
-    """Train on one positive of each query of one set, test on another.
+    """Train on one positive of each query (or of `labelled` queries) of one set, test on another.
 
     Test queries with a positive that some training query has too, whether drawn or not, are a group.
 
     Raises:
-        InputError: no query with a positive in either set, or one id in both.
+        InputError: no query with a positive in either set, one id in both, or more labelled queries than there are.
     """
-    training = _with_positive(topics, qrels, relevant)
+    usable = _with_positive(topics, qrels, relevant)
     tested = _with_positive(test_topics, test_qrels, relevant)
-    check_held_out(training, tested)
+    check_held_out(usable, tested)
+    training = _labelled(usable, labelled, seed)
     seen = {docid for qid, found in _positives(qrels, relevant).items() if qid in topics for docid in found}
     of_test = _positives(test_qrels, relevant)
     held_out = _held_out(training, share, seed)
@@ -135,12 +146,12 @@ def tasks_of(
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
 
-    seeds, relevant = range(args.seeds), args.relevant
+    seeds, given = range(args.seeds), {"share": share, "relevant": args.relevant, "labelled": args.labelled_queries}
     if not args.test_topics:
-        folds = (fold_tasks(topics, qrels, args.folds, seed, share=share, relevant=relevant) for seed in seeds)
+        folds = (fold_tasks(topics, qrels, args.folds, seed, **given) for seed in seeds)
         return [task for tasks in folds for task in tasks], qrels
     other, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
-    transfers = [transfer_task(topics, qrels, other, tested, seed, share=share, relevant=relevant) for seed in seeds]
+    transfers = [transfer_task(topics, qrels, other, tested, seed, **given) for seed in seeds]
     return transfers, tested
 
 
@@ -161,6 +172,16 @@ def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant:
     if not usable:
         raise InputError(f"none of {len(topics)} topics has a judgement of grade {relevant} or more")
     return usable
+
+
+def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
+    """As many of the queries, drawn by the seed, in their order."""
+    if count is None:
+        return qids
+    if count > len(qids):
+        raise InputError(f"--labelled-queries {count}: a task has {len(qids)} queries beside those of its test")
+    drawn = set(sorted(qids, key=lambda qid: (fingerprint("labelled", seed, qid), qid))[:count])
+    return [qid for qid in qids if qid in drawn]
 
 
 def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tuple[tuple[str, str, int], ...]:
