@@ -58,12 +58,15 @@ def test_folds_test_every_query_once_and_never_train_on_it() -> None:
 def test_labelled_queries_are_drawn_by_the_seed_and_the_test_stays_whole() -> None:
     whole, few = (fold_tasks(TOPICS, QRELS, 2, 3, share=0.5, labelled=labelled) for labelled in (None, 4))
     assert [task.test for task in few] == [task.test for task in whole]
-    assert [len(task.positives) for task in few] == [4, 4] and [len(task.validation) for task in few] == [2, 2]
+    assert [len(task.positives) for task in few] == [4, 4]
+    assert [len(task.validation) for task in few] == [2, 2]
     tasks = [fold_tasks(TOPICS, QRELS, 2, seed, share=0.5, labelled=4)[0] for seed in range(4)]
     drawn = [set(task.positives["query_id"]) for task in tasks]
-    assert all(len(found) == 4 for found in drawn) and len({frozenset(found) for found in drawn}) > 1
+    assert all(len(found) == 4 for found in drawn)
+    assert len({frozenset(found) for found in drawn}) > 1
     one = transfer_task(TOPICS, QRELS, {"t1": "b"}, QRELS.assign(query_id="t1"), 0, share=0.5, labelled=4)
-    assert len(one.positives) == 4 and one.test == ("t1",)
+    assert len(one.positives) == 4
+    assert one.test == ("t1",)
     with pytest.raises(InputError, match="--labelled-queries 6: a task has 5 queries beside those of its test"):
         fold_tasks(TOPICS, QRELS, 2, 3, share=0.5, labelled=6)
 
