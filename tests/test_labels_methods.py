@@ -16,6 +16,7 @@ from rnnreranker.labels.methods.base import Labeler, needs_of
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.methods.query import QueryLabeler
+from rnnreranker.labels.methods.run import RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
 from rnnreranker.method import Inputs, names
@@ -61,6 +62,16 @@ def some(run: Run) -> pandas.DataFrame:
     absent = next(f"d{n:02}" for n in range(40) if f"d{n:02}" not in run.ranked("q2"))
     rows = [(qid, run.ranked(qid)[2], 1) for qid in run if qid not in ("q2", "q3")]
     return judgements([*rows, ("q1", run.ranked("q1")[0], 3), ("q2", absent, 1), ("q3", run.ranked("q3")[0], 0)])
+
+
+def test_labels_by_a_run_are_the_softmax_of_its_scores() -> None:
+    run = Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.5}, "p": {"a": 1.0}})
+    raw = LabelParams(normalization="none", boost=1.0, n_max=None)
+    labels = labeler_of("run", Inputs(), RunLabelParams(context=3), raw).infer(run, judgements([("q", "z", 2)]))
+    (one,) = labels
+    assert list(one.docids) == ["z", "a", "b", "c", "d"]
+    given = np.exp([2.0, 3.0, 2.0])  # z, put in, has the lowest of the context
+    assert one.targets == pytest.approx([*(given / given.sum()), 0, 0], abs=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)

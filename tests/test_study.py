@@ -278,6 +278,28 @@ def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
 
 
+def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> None:
+    from rnnreranker.study.__main__ import _parser
+    from rnnreranker.study.loaded import load_study
+
+    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--output", "found.json"]
+    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
+    argv += ["--seeds", "1", "--context", "8", "--candidates", "8", "--first-stages", "dense", "--methods"]
+    without = load_study(_parser().parse_args([*argv, "joint"]), TrainParams(candidates=8)).setting
+    assert without.taught is None
+    setting = load_study(_parser().parse_args([*argv, "run"]), TrainParams(candidates=8)).setting
+    assert setting.identity == without.identity  # trials of other arms are those of a study without it
+    assert setting.taught is not None
+    assert {qid: set(found) for qid, found in setting.taught.to_dict().items()} == {
+        qid: set(found) for qid, found in setting.run.to_dict().items()
+    }
+    assert [score for _, score in setting.taught["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
+    side = Side(TrainParams())
+    (_, arm) = label_arms(side, side, ["run"], taught="0a1b")
+    task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
+    assert (arm.name, arm.described(task)[2:]) == ("CODER + fused run", ["0a1b"])
+
+
 @pytest.mark.slow
 def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
@@ -314,6 +336,8 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     assert len(first.inputs["index"]) == 16
     unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
     assert len(unchanged) == len(taken) - 1
+    taught = found("taught.json", "--methods", "run", "--first-stages", "dense", "--no-other-side")
+    assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
     losses = found("losses.json", "--arms", "losses", "--seeds", "1")
     counts = found("counts.json", "--arms", "candidates", "--counts", "2", "12", "--seeds", "1")
     header, lines = study_table(first.outcome, "all")

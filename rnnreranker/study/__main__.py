@@ -63,6 +63,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of query encoders found, and what it read."""
+    from rnnreranker.files import fingerprint
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
     from rnnreranker.study.comparisons import masses, positives
     from rnnreranker.study.loaded import load_study
@@ -80,7 +81,8 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
             taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
             command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":
-        arms = label_arms(sides["hard"], sides["evidence"], args.methods, args.other_side)
+        taught = fingerprint(setting.taught.to_dict()) if setting.taught is not None else ""
+        arms = label_arms(sides["hard"], sides["evidence"], args.methods, args.other_side, taught)
     elif args.arms == "losses":
         arms = loss_arms(sides["hard"])
     else:
@@ -178,7 +180,8 @@ def _parser() -> argparse.ArgumentParser:
         default=SMOOTHING,
         metavar="METHOD",
         help="--arms labels: methods of smooth labels; with :share or :confident behind a name, how much probability "
-        f"leaves the positives is learnt, as labels --mass does (default: {' '.join(SMOOTHING)})",
+        "leaves the positives is learnt, as labels --mass does; run: the encoder's run fused with those of "
+        f"--first-stages teaches (default: {' '.join(SMOOTHING)})",
     )
     parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
@@ -206,7 +209,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=names("retriever"),
         default=("bm25", "impact"),
         metavar="RETRIEVER",
-        help="where negatives come from; cross-encoders rerank the last in the test (default: bm25 impact)",
+        help="where negatives come from, or what a run that teaches is fused of; cross-encoders rerank the last in the "
+        "test (default: bm25 impact)",
     )
     parser.add_argument(
         "--test-candidates", type=command.positive, default=100, metavar="N", help="reranked in the test (default: 100)"

@@ -15,7 +15,7 @@ from rnnreranker.train.params import TrainParams
 BASE = "base"  # the encoder as it is
 CODER = "CODER"  # hard labels
 SMOOTHING = ("uniform", "query", "geometric", "jaccard", "evidence")  # label methods that a study takes by default
-SHOWN = {"jaccard": "Jaccard", "evidence": "mixed"}  # as the paper calls them
+SHOWN = {"jaccard": "Jaccard", "evidence": "mixed", "run": "fused run"}  # the first two as the paper calls them
 LEARNT = {"share": "share learnt", "confident": "threshold learnt"}  # mass of the labels → what a title says of it
 HPARAM = ", hparam"  # the hyperparameters of the other side
 NEGATIVES: dict[str, dict[str, Any]] = {
@@ -61,20 +61,25 @@ class Arm:
         method: of labels, see `rnnreranker.labels`.
         side: its hyperparameters.
         mass: "share" or "confident": how much leaves the positives is learnt, see `labels.learnt_mass`; None = not.
+        taught: fingerprint of the scores that labels by `run` take; empty for other methods.
     """
 
     name: str
     method: str
     side: Side
     mass: str | None = None
+    taught: str = ""
 
     def described(self, task: Task) -> list[Any]:
-        """The method of labels, the parameters of the training on a task, and what a mass is learnt from."""
+        """The method of labels, the parameters of the training on a task, what teaches, what a mass is learnt of."""
         learnt = [self.mass, sorted(task.known_of_validation)] if self.mass else []
-        return [self.method, self.side.params_of(task).to_dict(), *learnt]
+        taught = [self.taught] if self.taught else []
+        return [self.method, self.side.params_of(task).to_dict(), *taught, *learnt]
 
 
-def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING, other_side: bool = True) -> list[Arm]:
+def label_arms(
+    coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING, other_side: bool = True, taught: str = ""
+) -> list[Arm]:
     """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.
 
     Args:
@@ -84,24 +89,26 @@ def label_arms(coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING,
         methods: of labels, by name, of this package or another one; with `:share` or `:confident` behind it where the
             mass is learnt.
         other_side: False leaves the arms with the hyperparameters of the other side out in any case.
+        taught: fingerprint of the scores that labels by `run` take.
 
     Raises:
         InputError: no such method or mass.
     """
-    arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing) for method in methods)]
+    arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing, taught) for method in methods)]
     if other_side and coder != smoothing:
-        others = [Arm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder) for method in methods)]
+        others = [Arm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder, taught) for method in methods)]
         arms += [dataclasses.replace(arm, name=f"{arm.name}{HPARAM}") for arm in others]
     return arms
 
 
-def _smoothing_arm(written: str, side: Side) -> Arm:
+def _smoothing_arm(written: str, side: Side, taught: str) -> Arm:
     method, _, mass = written.partition(":")
     find("labeler", method)
     if mass and mass not in LEARNT:
         raise InputError(f"{written}: {nearest(mass, LEARNT)}")
     learnt = f", {LEARNT[mass]}" if mass else ""
-    return Arm(f"{CODER} + {SHOWN.get(method, method)}{learnt}", method, side, mass or None)
+    name = f"{CODER} + {SHOWN.get(method, method)}{learnt}"
+    return Arm(name, method, side, mass or None, taught if method == "run" else "")
 
 
 def loss_arms(side: Side) -> list[Arm]:

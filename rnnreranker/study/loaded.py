@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rnnreranker.command import given_of
+from rnnreranker.method import find
 from rnnreranker.study.query_setting import QuerySetting
+from rnnreranker.study.retrieved import DEPTH, fused_scores, inputs_of, retrieved
 from rnnreranker.study.tasks import Task, tasks_of
 from rnnreranker.train.params import TrainParams
 
@@ -49,18 +51,25 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.inputs import query_vectors, trained_encoder
 
-    index = open_index(args.index)
+    stages = args.first_stages if args.arms == "labels" and "run" in args.methods else ()
+    needs = {need for name in stages for need in find("retriever", name).needs} - {"topics", "query vectors"}
+    index = open_index(args.index, needs=needs | {"vectors"} if stages else ())
     encoder, said = trained_encoder(args, index)
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
     tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
     texts = tasks[0].topics
     queries = query_vectors(args, index, texts, threads=args.jobs)
     deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
+    run = dense_run(index.vectors, queries, deepest, threads=args.jobs, batch_size=256)
+    taught = None
+    if stages:
+        inputs = inputs_of(index, texts, queries)
+        taught = fused_scores(run, [retrieved(name, inputs, DEPTH, args.jobs) for name in stages])
     setting = QuerySetting(
         args.index,
         encoder,
         queries,
-        dense_run(index.vectors, queries, deepest, threads=args.jobs, batch_size=256),
+        run,
         tested,
         args.measures,
         args.protocol,
@@ -70,5 +79,6 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
         pooling=said.get("pooling"),
         normalize=said.get("normalize"),
         loss_values=given_of(args, "loss"),
+        taught=taught,
     )
     return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

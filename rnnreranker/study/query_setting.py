@@ -41,6 +41,7 @@ class QuerySetting:
         hits: documents retrieved for a test query.
         pooling, normalize: what the index says of its encoder; None = what the model's files say.
         loss_values: parameters of losses; an arm takes those that its loss has.
+        taught: the run with the scores of a fusion, which labels by `run` take; None where no arm does.
     """
 
     index: str
@@ -56,6 +57,7 @@ class QuerySetting:
     pooling: str | None = None
     normalize: bool | None = None
     loss_values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    taught: Run | None = None
 
     @functools.cached_property
     def identity(self) -> str:
@@ -84,7 +86,8 @@ class QuerySetting:
         index = _open(self.index)
         source = index.vectors
         inputs = Inputs(vectors=source, query_vectors=self.queries, topics=task.topics)
-        training, mass = training_labels(task, arm, inputs, self.run, self.rnn, self.labels)
+        run = self.taught if arm.method == "run" and self.taught is not None else self.run
+        training, mass = training_labels(task, arm, inputs, run, self.rnn, self.labels)
         checked = make_labeler("hard", inputs).infer(self.run, task.part(validation=True))
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "encoder"

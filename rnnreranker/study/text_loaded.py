@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from rnnreranker.command import given_of
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
-from rnnreranker.method import Inputs, find
+from rnnreranker.method import find
+from rnnreranker.study.retrieved import inputs_of, retrieved
 from rnnreranker.study.tasks import Task, tasks_of
 from rnnreranker.study.text_arms import MODELS, TextArm
 from rnnreranker.study.text_setting import CrossSetting, SparseSetting, TextSetting
 from rnnreranker.train.group_params import GroupParams
 
 if TYPE_CHECKING:
-    from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
@@ -68,15 +68,9 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
     tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
     texts = tasks[0].topics
     queries = _query_vectors(args, index, texts) if filtered or "dense" in stages else None
-    inputs = Inputs(
-        topics=texts,
-        words=lambda: index.lucene,
-        impacts=lambda: index.impacts,
-        vectors=lambda: index.vectors,
-        query_vectors=queries,
-    )
+    inputs = inputs_of(index, texts, queries)
     depth = max(params.depth, args.test_candidates, params.validation_candidates)
-    runs = {name: _retrieved(name, inputs, depth, args.jobs) for name in stages}
+    runs = {name: retrieved(name, inputs, depth, args.jobs) for name in stages}
     if index.texts is None:
         raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
     documents = {document.docid: document.text for document in documents_of(index.texts)}
@@ -96,13 +90,6 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         given_of(args, "loss"),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
-
-
-def _retrieved(name: str, inputs: Inputs, depth: int, threads: int) -> Run:
-    retriever = find("retriever", name)(inputs, threads=threads)
-    retriever.check()
-    found: Run = retriever.retrieve(depth)
-    return found
 
 
 def _query_vectors(args: argparse.Namespace, index: Index, topics: Mapping[str, str]) -> QueryVectors:

@@ -1,0 +1,43 @@
+"""First stages that a study retrieves by itself, and what they say of the candidates of another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rnnreranker.method import Inputs, find
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.vectors import QueryVectors
+
+DEPTH = 1000  # of the runs that are fused
+
+
+def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
+    """What retrievers read of an index, opened when they ask for it."""
+    return Inputs(
+        topics=topics,
+        words=lambda: index.lucene,
+        impacts=lambda: index.impacts,
+        vectors=lambda: index.vectors,
+        query_vectors=queries,
+    )
+
+
+def retrieved(name: str, inputs: Inputs, hits: int, threads: int) -> Run:
+    """The run of a retriever."""
+    retriever = find("retriever", name)(inputs, threads=threads)
+    retriever.check()
+    found: Run = retriever.retrieve(hits)
+    return found
+
+
+def fused_scores(run: Run, runs: Sequence[Run]) -> Run:
+    """The candidates of a run with their scores in the fusion (RRF) of it with other runs."""
+    from rnnreranker.runs import Run
+    from rnnreranker.runs.fuse import fuse
+
+    fused, own = fuse([run, *runs]).to_dict(), run.to_dict()
+    return Run.from_dict({qid: {docid: fused[qid][docid] for docid in found} for qid, found in own.items()})
