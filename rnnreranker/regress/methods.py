@@ -19,7 +19,7 @@ from rnnreranker.settings import Params, flag, hints_of, plain, words
 # what a method needs → part of an index
 PARTS = {
     **{"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"},
-    **{"tokens": "tokens", "neighbours": "neighbours"},
+    **{"query tokens": "tokens", "tokens": "tokens", "neighbours": "neighbours"},
 }
 OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_"}  # part → how its settings begin as options of `index`
 SOURCES = {  # of a reranker's similarities

@@ -29,6 +29,7 @@ class Query:
     qid: str
     text: Any = None  # str: topics
     vector: Any = None  # (d,) float32: query vectors
+    tokens: Any = None  # (q, d) float32: query tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,7 @@ class Reranker(ABC):
         from rnnreranker.process.blas import one_blas_thread
 
         texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
+        tokens = self.inputs.query_tokens.of(run.qids) if "query tokens" in self.needs else None
         rows, usable = self._usable(run)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
@@ -155,7 +157,12 @@ class Reranker(ABC):
             for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
                 part = slice(starts[number], starts[number + 1])
                 qid, own = run.qids[number], run.rows[entries[part]]
-                query = Query(qid, None if texts is None else texts[qid], None if queries is None else queries[number])
+                query = Query(
+                    qid,
+                    None if texts is None else texts[qid],
+                    None if queries is None else queries[number],
+                    None if tokens is None else tokens.one(qid),
+                )
                 docids = run.docids[own]
                 candidates = Candidates(
                     docids,

@@ -23,24 +23,16 @@ class LateReranker(Reranker):
 
     Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
 
-    Args and Raises: as `Reranker`; also InputError where the encoder has changed, UnavailableError where it cannot be
-    had.
+    Args and Raises: as `Reranker`.
     """
 
     name: ClassVar[str] = "late"
-    needs = frozenset({"topics", "tokens"})
+    needs = frozenset({"query tokens", "tokens"})
     Params: ClassVar[type[Params]] = LateRerankerParams
     params: LateRerankerParams
 
-    def prepare(self) -> None:
-        """Look that the encoder is here."""
-        from rnnreranker.tokens.topic_tokens import TopicTokens
-
-        self._topics_tokens = TopicTokens(self.inputs, self.threads)
-
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: MaxSim."""
-        asked = self._topics_tokens.of(query.text)
-        bounds = np.array([0, len(asked)])
-        found: np.ndarray = self.inputs.tokens.scores(asked, bounds, candidates.rows, self.threads)[0]
+        bounds = np.array([0, len(query.tokens)])
+        found: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
         return found.astype(np.float64)

@@ -106,7 +106,7 @@ class RnnReranker(Reranker):
         if source == "vectors":
             return frozenset({"query vectors", "vectors", "run scores"})
         if source == "tokens":
-            return frozenset({"topics", "tokens", "run scores"})
+            return frozenset({"query tokens", "tokens", "run scores"})
         return frozenset({"neighbours", "run scores", *(["query vectors", "vectors"] if queries == "encoded" else [])})
 
     @property
@@ -131,10 +131,6 @@ class RnnReranker(Reranker):
             usable_device(self.device)
         if self.queries == "none":
             self.params.without_query()
-        if self.source == "tokens":
-            from rnnreranker.tokens.topic_tokens import TopicTokens
-
-            self._topics_tokens = TopicTokens(self.inputs, self.threads)
 
     @property
     def graph(self) -> NeighbourGraph:
@@ -292,6 +288,7 @@ class RnnReranker(Reranker):
     def _of_tokens(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: s* of the candidates of one query, which are as alike as `token_similarities` says."""
         source = self.inputs.tokens
-        asked, (tokens, offsets) = self._topics_tokens.of(query.text), (source.vectors, source.offsets)
-        found = token_similarities(asked, tokens, offsets, rows=candidates.rows, threads=self.threads)
+        found = token_similarities(
+            query.tokens, source.vectors, source.offsets, rows=candidates.rows, threads=self.threads
+        )
         return given_similarity(found, self.params, base=candidates.scores).astype(np.float64)

@@ -42,7 +42,7 @@ class LateRetriever(Retriever):
     """
 
     name: ClassVar[str] = "late"
-    needs: ClassVar[frozenset[str]] = frozenset({"topics", "tokens"})
+    needs: ClassVar[frozenset[str]] = frozenset({"query tokens", "tokens"})
     Params: ClassVar[type[settings.Params]] = LateSearchParams
 
     def check(self) -> None:
@@ -52,17 +52,15 @@ class LateRetriever(Retriever):
             InputError: no tokens in the index, an encoder that has changed, settings of an index that this is not.
             UnavailableError: an encoder that is not here.
         """
-        from rnnreranker.tokens.token_queries import check_token_encoder
+        from rnnreranker.tokens.query_tokens import check_token_encoder
 
         check_token_encoder(self.inputs.tokens)
         self._neighbours()
 
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; documents without tokens are not in it."""
-        from rnnreranker.tokens.token_queries import token_queries
-
-        source, topics = self.inputs.tokens, self.inputs.topics
-        queries, places = token_queries(source, list(topics.values()), self.threads)
+        source, asked = self.inputs.tokens, self.inputs.query_tokens
+        queries, places = asked.vectors, asked.places
         neighbours = self._neighbours()
         if neighbours is None:
             scores, rows = source.search(queries, places, hits, self.threads)
@@ -70,7 +68,7 @@ class LateRetriever(Retriever):
             how = {"depth": self.params.token_depth, "nprobe": self.params.nprobe}
             scores, rows = neighbours.search(queries, places, hits, self.threads, **how)
             self._tell(queries, places, rows, hits)
-        return run_of_rows(tuple(topics), source.docids, scores, rows)
+        return run_of_rows(asked.qids, source.docids, scores, rows)
 
     def _neighbours(self) -> TokenNeighbours | None:
         """What proposes candidates; None where all documents are compared."""

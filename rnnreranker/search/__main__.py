@@ -63,8 +63,8 @@ def main(argv: Sequence[str]) -> int:
         work = open_pipeline(args, params, topics, qrels, given)
 
     with phase("query vectors"):
-        if "query vectors" in work.needs:
-            work.inputs.query_vectors  # noqa: B018  loaded now
+        for need in sorted({"query vectors", "query tokens"} & work.needs):
+            getattr(work.inputs, need.replace(" ", "_"))  # loaded now
     with phase("retrieval"):
         stages = [work.retrieve() if given is None else given]
     if work.expander is not None:

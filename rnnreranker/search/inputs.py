@@ -1,4 +1,4 @@
-"""What methods read, from the arguments of a command: query vectors, and everything that an index has."""
+"""What methods read, from the arguments of a command: queries encoded, and everything that an index has."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ def open_inputs(
     args: argparse.Namespace, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
     """Everything that an index and the arguments of `search` can give; nothing is opened yet."""
+    from rnnreranker.tokens.query_tokens import query_tokens
+
     return Inputs(
         topics=topics,
         query_vectors=lambda: query_vectors(args, index, topics, encoded=args.encoded_queries, threads=args.threads),
+        query_tokens=lambda: query_tokens(index.token_vectors, topics, args.threads),
         vectors=lambda: index.vectors,
         texts=lambda: _texts(args.documents, index),
         words=lambda: index.lucene,
