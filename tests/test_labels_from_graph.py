@@ -240,6 +240,8 @@ def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> Non
     none, run, exact = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("none", "run", "encoded"))
     assert none.metadata["rnn"]["queries"] == "none"
     assert exact.metadata["rnn"]["queries"] == "encoded"
+    assert exact.metadata["vectors"] == open_vectors(folder / "index").fingerprint
+    assert "vectors" not in run.metadata
     for one, other, third in zip(run, exact, none, strict=True):
         known = [docid for docid, there in zip(one.docids, one.positive.tolist(), strict=True) if there]
         if set(known) <= set(Run.read(folder / "run.txt").ranked(one.qid)):  # else the run does not score a positive
@@ -249,6 +251,20 @@ def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> Non
         main([*argv[:-4], "--method", "evidence", "--queries", "run", "--output", str(tmp_path / "x.parquet")])
     with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
         main([*argv, "--queries", "encoded", "--output", str(tmp_path / "x.parquet")])
+
+
+def test_vectors_of_other_documents_than_the_graph_are_refused(
+    folder: Path, graph: NeighbourGraph, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    np.save(other / "vectors.npy", np.load(folder / "index" / "vectors.npy")[::-1])
+    (other / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS - 1, -1, -1)))
+    run, judged = Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt")
+    inputs = Inputs(vectors=open_vectors(other), neighbours=graph, query_vectors=load_encoded_queries(folder / "q.npy"))
+    labeler = make_labeler("joint", inputs, dataclasses.replace(JOINT, queries="encoded"), source="neighbours")
+    with pytest.raises(InputError, match="docids in the run have other rows in the graph than in the vectors"):
+        labeler.infer(run, judged)
 
 
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:

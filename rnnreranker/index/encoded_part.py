@@ -10,9 +10,11 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.command import counted
 from rnnreranker.data.document import Document
 from rnnreranker.files import fingerprint, write_atomically
-from rnnreranker.index.part import Part
+from rnnreranker.files.json_files import read_json
+from rnnreranker.index.part import Part, check_encoder
 
 
 class EncodedPart(Part):
@@ -70,3 +72,48 @@ class EncodedPart(Part):
                 stream.flush()
                 os.fsync(stream.fileno())
         self._files.append(file)
+
+
+class CountedPart(EncodedPart):
+    """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too.
+
+    Args:
+        encoder: with name and fingerprint.
+        params: of the part.
+    """
+
+    ending = ".npz"
+
+    def __init__(self, encoder: Any, params: Any) -> None:
+        super().__init__(encoder.fingerprint)
+        self._encoder = encoder
+        self._params = params
+        self.marks = (encoder.fingerprint, params.to_dict())
+        self._cut = 0
+        self._empty = 0
+
+    @abstractmethod
+    def opened(self, index: Path, described: dict[str, Any]) -> Any:
+        """What an index has of this part, with docids; described: the part, as the index says."""
+
+    def extend(self, index: Path) -> None:
+        """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
+
+        Raises:
+            InputError: they were made by another encoder.
+        """
+        check_encoder(index, self.name, self._encoder.fingerprint)
+        described = read_json(index / "rnnreranker.json", repair="make the index again")
+        self._old = self.opened(index, described["parts"][self.name])
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """As `EncodedPart`."""
+        super().add(documents)
+        with np.load(self._files[-1], allow_pickle=False) as block:
+            self._cut += int(block["cut"])
+        self._empty += sum(not document.text.strip() for document in documents)
+
+    def lost(self, length: int) -> list[str]:
+        """What to say of the texts that were cut at a length, and of empty ones."""
+        said = [f"{counted(self._cut, 'text')} cut at {length} tokens"] if self._cut else []
+        return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said

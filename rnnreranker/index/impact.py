@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.command import counted, say
-from rnnreranker.data.document import Document
 from rnnreranker.encode.sparse import Encoded, SparseEncoder
-from rnnreranker.files.json_files import read_json
 from rnnreranker.impacts import ImpactSource
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.impacts.whole import whole
-from rnnreranker.index.encoded_part import EncodedPart
-from rnnreranker.index.part import check_encoder
+from rnnreranker.index.encoded_part import CountedPart
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class ImpactPart(EncodedPart):
+class ImpactPart(CountedPart):
     """The weights of words in documents.
 
     Args:
@@ -33,26 +30,14 @@ class ImpactPart(EncodedPart):
 
     name: ClassVar[str] = "impact"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "scipy")
-    folder, ending = FOLDER, ".npz"
+    folder = FOLDER
+    _encoder: SparseEncoder
+    _params: ImpactParams
     _old: ImpactSource | None
 
-    def __init__(self, encoder: SparseEncoder, params: ImpactParams) -> None:
-        super().__init__(encoder.fingerprint)
-        self._encoder = encoder
-        self._params = params
-        self.marks = (encoder.fingerprint, params.to_dict())
-        self._cut = 0
-        self._empty = 0
-
-    def extend(self, index: Path) -> None:
-        """Take the weights of blocks of documents that the index has; a block that is new in part is encoded whole.
-
-        Raises:
-            InputError: they were made by another encoder.
-        """
-        check_encoder(index, "impact", self._encoder.fingerprint)
-        described = read_json(index / "rnnreranker.json", repair="make the index again")
-        self._old = ImpactSource(index, described["parts"]["impact"])
+    def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
+        """See `CountedPart`."""
+        return ImpactSource(index, described)
 
     def encoded(self, texts: list[str]) -> Encoded:
         """Weights (n, V) CSR, and how many texts were cut."""
@@ -70,13 +55,6 @@ class ImpactPart(EncodedPart):
         found, cut = block
         np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
 
-    def add(self, documents: Sequence[Document]) -> None:
-        """As `EncodedPart`; texts that were cut or are empty are counted."""
-        super().add(documents)
-        with np.load(self._files[-1], allow_pickle=False) as block:
-            self._cut += int(block["cut"])
-        self._empty += sum(not document.text.strip() for document in documents)
-
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.
 
@@ -87,11 +65,7 @@ class ImpactPart(EncodedPart):
         documents = write_impacts(folder / FOLDER, self._blocks, made_by.vocabulary, exact)
         postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
         said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
-        if self._cut:
-            said.append(f"{counted(self._cut, 'text')} cut at {made_by.max_length} tokens")
-        if self._empty:
-            said.append(f"{counted(self._empty, 'text')} empty, never found")
-        say(f"impacts: {'; '.join(said)}")
+        say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")
         return {
             "encoder": {
                 "name": made_by.name,

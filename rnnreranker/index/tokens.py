@@ -12,9 +12,7 @@ from rnnreranker.command import counted, say
 from rnnreranker.data.document import Document
 from rnnreranker.encode.late import LateEncoder, TokenVectors
 from rnnreranker.errors import InputError
-from rnnreranker.files.json_files import read_json
-from rnnreranker.index.encoded_part import EncodedPart
-from rnnreranker.index.part import check_encoder
+from rnnreranker.index.encoded_part import CountedPart
 from rnnreranker.tokens.ivf_pq import write_neighbours
 from rnnreranker.tokens.params import EXACT, TokenParams
 from rnnreranker.tokens.stored_tokens import StoredTokens
@@ -23,7 +21,7 @@ from rnnreranker.tokens.token_files import FOLDER, Block, map_tokens, write_toke
 MB = 1e6
 
 
-class TokensPart(EncodedPart):
+class TokensPart(CountedPart):
     """A vector for every token of the documents.
 
     Args:
@@ -33,26 +31,14 @@ class TokensPart(EncodedPart):
 
     name: ClassVar[str] = FOLDER
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "faiss-cpu")
-    folder, ending = FOLDER, ".npz"
+    folder = FOLDER
+    _encoder: LateEncoder
+    _params: TokenParams
     _old: StoredTokens | None
 
-    def __init__(self, encoder: LateEncoder, params: TokenParams) -> None:
-        super().__init__(encoder.fingerprint)
-        self._encoder = encoder
-        self._params = params
-        self.marks = (encoder.fingerprint, params.to_dict())
-        self._cut = 0
-        self._empty = 0
-
-    def extend(self, index: Path) -> None:
-        """Take the tokens of blocks of documents that the index has; a block that is new in part is encoded whole.
-
-        Raises:
-            InputError: they were made by another encoder.
-        """
-        check_encoder(index, self.name, self._encoder.fingerprint)
-        described = read_json(index / "rnnreranker.json", repair="make the index again")
-        self._old = StoredTokens(index, described["parts"][self.name])
+    def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
+        """See `CountedPart`."""
+        return StoredTokens(index, described)
 
     def encoded(self, texts: list[str]) -> TokenVectors:
         """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""
@@ -76,13 +62,10 @@ class TokensPart(EncodedPart):
         np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
 
     def add(self, documents: Sequence[Document]) -> None:
-        """As `EncodedPart`; the first block says how large it will be, texts that were cut or are empty are counted."""
+        """As `CountedPart`; before the first block it says how large the part will be."""
         if not self._files:
             self._foretell([document.text for document in documents])
         super().add(documents)
-        with np.load(self._files[-1], allow_pickle=False) as block:
-            self._cut += int(block["cut"])
-        self._empty += sum(not document.text.strip() for document in documents)
 
     def _foretell(self, texts: list[str]) -> None:
         """Say, before anything is encoded, what the documents will take."""
@@ -106,11 +89,7 @@ class TokensPart(EncodedPart):
         size = sum(file.stat().st_size for file in place.iterdir())
         said = [f"{counted(tokens, 'vector')} of {made_by.dimension} numbers, {tokens / count:.1f} a document"]
         said += [f"{size / MB:.1f} MB on disk", f"searched by {search}"]
-        if self._cut:
-            said.append(f"{counted(self._cut, 'text')} cut at {made_by.document_length} tokens")
-        if self._empty:
-            said.append(f"{counted(self._empty, 'text')} empty, never found")
-        say(f"tokens: {'; '.join(said)}")
+        say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")
         settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
         return {
             "encoder": {

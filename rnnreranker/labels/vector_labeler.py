@@ -16,6 +16,7 @@ from rnnreranker.labels.methods.base import Labeler, Labelled, Source
 from rnnreranker.labels.params import SHARED
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_RUN
+from rnnreranker.vectors.of_run import vector_rows
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
@@ -63,25 +64,35 @@ class VectorLabeler(Labeler):
         """The labels, and how many positives were left out for want of a vector.
 
         Raises:
-            InputError: queries or candidates without a vector, vectors of another dimension.
+            InputError: queries or candidates without a vector, vectors of another dimension, or in other rows than in
+                the graph.
         """
         self.check(run, judged)
         return super().infer_from(run, judged)
 
     def check(self, run: Run, judged: Judged) -> None:
-        """Look that queries with positives have vectors where the method reads them.
+        """Look that queries with positives have vectors where they are read, and that a graph has the rows of vectors.
 
         Raises:
             InputError: as `infer_from`.
         """
         if "query vectors" in self.needs_from(self.source, self.params):
             check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
+        if self._reads_both:
+            vector_rows(self.inputs.neighbours, run, skip=True, beside=self.inputs.vectors)
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
         found = super().describe()
+        if self._reads_both:
+            found["vectors"] = self.inputs.vectors.fingerprint
         found["labels"]["mass"] = "evidence" if self.takes_mass else self.label_params.mass or "own"
         return found
+
+    @property
+    def _reads_both(self) -> bool:
+        """Whether vectors are read beside a graph, by the same rows."""
+        return self.source == "neighbours" and "vectors" in self.needs_from(self.source, self.params)
 
     def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
         """Scores and targets of a batch: (B, N) float32 each."""

@@ -113,6 +113,8 @@ def approximate(exact: DenseNeighbours, search: str, k: int, work: Path) -> Appr
             index = _build(faiss, exact, search)
         begun = file.with_suffix(".begun")
         faiss.write_index(index, str(begun))
+        with open(begun, "rb") as written:
+            os.fsync(written.fileno())
         os.replace(begun, file)
     count, width = len(exact.docids), 8
     while True:
