@@ -177,6 +177,7 @@ def test_a_context_without_known_pairs_keeps_the_order_of_the_run() -> None:
         ({"query": np.array([[np.inf, 1.0]])}, r"query\[0, 0\]=inf: expected a finite score"),
         ({"weights": np.full((60, 4), np.nan, dtype=np.float16)}, "NaN or infinite; make the graph again"),
         ({"weights": np.zeros((60, 4))}, "expected uint32 and float16"),
+        ({"edges": [[1, 2]]}, r"edges is a list: expected an array \(D, K\)"),
         ({"weights": np.zeros((60, 3), dtype=np.float16)}, r"expected \(D, K\) both"),
         ({"params": RnnParams.preset("tas-b")}, "scale=none.*without query vectors expected scale=minmax"),
         ({"params": RnnParams.preset("vectors")}, "rank_weight=0, run_weight=0: without query vectors"),

@@ -78,6 +78,9 @@ def checked(
     Raises:
         InputError: shapes or types that do not fit, rows beyond the graph, products that are not finite.
     """
+    for name, given in (("edges", edges), ("weights", weights)):
+        if not isinstance(given, np.ndarray):
+            raise InputError(f"{name} is a {type(given).__name__}: expected an array (D, K)")
     if edges.ndim != 2 or edges.shape != weights.shape or not edges.size:
         raise InputError(f"edges has shape {edges.shape} and weights {weights.shape}: expected (D, K) both")
     if edges.dtype != np.uint32 or weights.dtype != np.float16:
