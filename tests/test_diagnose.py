@@ -400,6 +400,11 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert record.commands[0]["command"].startswith("python -m rnnreranker.diagnose --run ")
     assert found["queries"] == {"run": 12, "sampled": 5, "measured": 5}
     assert f"cohesion\t{found['sets']['cohesion']:.3f}\t" in out
+    assert found["token_search"] is None
+    told = rows(found | {"token_search": [{"nprobe": 4, "recall": 0.9, "candidates": 0.25}]})
+    assert [row[1:] for row in told if row[0] == "search of tokens"] == [
+        ("90.0% / 25.0%", "--nprobe 4: of the 100 best by MaxSim, found / documents compared")
+    ]
     assert main([*flags, "--preset", "tas-b", "--lam", "0.05", "--output", str(tmp_path / "d.html")]) == 0
     page = (tmp_path / "d.html").read_text(encoding="utf-8")
     assert "verdict: risky; use --scale minmax\n" in capsys.readouterr().out

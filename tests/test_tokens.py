@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.data.document import Document
+from rnnreranker.diagnose.token_search import token_search
 from rnnreranker.encode.late import LateEncoder, load_late_encoder
 from rnnreranker.encode.late_base import make_late_base
 from rnnreranker.errors import InputError
@@ -22,6 +23,7 @@ from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
 from rnnreranker.tokens.ivf_pq import FILE, write_neighbours
 from rnnreranker.tokens.params import TokenParams
+from rnnreranker.tokens.query_tokens import query_tokens
 from rnnreranker.tokens.token_files import FOLDER, write_tokens
 from rnnreranker.tokens.token_neighbours import TokenNeighbours
 from rnnreranker.tokens.token_source import TokenSource
@@ -254,6 +256,18 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     said = re.search(r"by ivf-pq: found ([\d.]+)% of the 10 best of 10 of 10 queries", capsys.readouterr().err)
     assert said is not None
     assert float(said[1]) > 50
+    asked = {line.split("\t")[0]: line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines()}
+    source = open_index(str(index)).token_vectors
+    rows = token_search(source, asked)
+    assert [row["nprobe"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128, TokenNeighbours(source).lists]
+    assert [row["recall"] for row in rows] == sorted(row["recall"] for row in rows)
+    queries = query_tokens(source, asked)
+    exact = source.search(queries.vectors, queries.places, 100)[1]
+    found = TokenNeighbours(source).search(queries.vectors, queries.places, 100, depth=1024, nprobe=4)[1]
+    by_hand = [np.isin(one, other).mean() for one, other in zip(exact, found, strict=True)]
+    assert 0.2 < rows[2]["recall"] <= rows[-1]["recall"]
+    assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept
+    assert rows[-1]["candidates"] <= 1
     assert run_search(*of_search(world, index, run, "--hits", 10, "--late-search", "exact")) == 0
     assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):

@@ -49,7 +49,9 @@ def main(argv: Sequence[str]) -> int:
     queries = query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
     graph = None if index.neighbours is None else index.graph
     found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample, graph=graph)
-    found["impacts"] = _impacts(args, index, {qid: topics[qid] for qid in run if qid in topics})
+    asked = {qid: topics[qid] for qid in run if qid in topics}
+    found["impacts"] = _impacts(args, index, asked)
+    found["token_search"] = _token_search(args, index, asked)
     found["queries"]["run"] = len(whole)
     found = {"run": Path(args.run).name, "index": args.index, **found}
     print_report(found)
@@ -111,6 +113,21 @@ def _impacts(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> 
         return sparsity(index.impacts, topics, args.threads)
     except (UnavailableError, MissingDependencyError) as error:
         command.say(f"words of queries left out: {error}")
+        return None
+
+
+def _token_search(args: argparse.Namespace, index: Index, topics: dict[str, str]) -> list[dict[str, Any]] | None:
+    """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
+    from rnnreranker.tokens.ivf_pq import FILE
+
+    if index.tokens is None or not topics or not (index.token_vectors.folder / FILE).is_file():
+        return None
+    from rnnreranker.diagnose.token_search import token_search
+
+    try:
+        return token_search(index.token_vectors, topics, args.threads)
+    except (UnavailableError, MissingDependencyError) as error:
+        command.say(f"search of tokens left out: {error}")
         return None
 
 

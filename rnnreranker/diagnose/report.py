@@ -77,6 +77,11 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
                 "products of a query and a document: Σ p(query has t) p(document has t)",
             ),
         ]
+    for one in found.get("token_search") or ():
+        what = (
+            f"of the 100 best by MaxSim found by nearest tokens / of the documents compared, --nprobe {one['nprobe']}"
+        )
+        made.append(("search of tokens", f"{_part(one['recall'])} / {_part(one['candidates'])}", what))
     if (graph := found.get("graph")) is not None:
         made += _graph(graph)
     if overlap is not None:

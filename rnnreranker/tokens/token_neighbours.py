@@ -39,13 +39,18 @@ class TokenNeighbours:
                 f"{source.folder} {len(source.vectors)} of {source.dimension}; build the index again"
             )
 
+    @property
+    def lists(self) -> int:
+        """Lists of tokens, of which `nprobe` are searched."""
+        return int(self._index.nlist)
+
     def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
         """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, -1 where too few.
 
         Args:
             vectors: (n, d) float32; nprobe: lists that are searched.
         """
-        parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self._index.nlist))
+        parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self.lists))
         found: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
         return found
 
