@@ -17,7 +17,7 @@ from rnnreranker.diagnose.diagnosis import sampled
 from rnnreranker.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
 from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
-from rnnreranker.diagnose.report import print_report
+from rnnreranker.diagnose.report import print_report, rows
 from rnnreranker.diagnose.terms import effects, terms, weights_of
 from rnnreranker.errors import InputError
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
