@@ -78,9 +78,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             ),
         ]
     for one in found.get("token_search") or ():
-        what = (
-            f"of the 100 best by MaxSim found by nearest tokens / of the documents compared, --nprobe {one['nprobe']}"
-        )
+        what = f"--nprobe {one['nprobe']}: of the 100 best by MaxSim, found / documents compared"
         made.append(("search of tokens", f"{_part(one['recall'])} / {_part(one['candidates'])}", what))
     if (graph := found.get("graph")) is not None:
         made += _graph(graph)
