@@ -276,7 +276,7 @@ def refusals() -> Sequence[tuple[list[str], str]]:
         (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
         (
             ["--retriever", "dense", "--fb-docs", "3"],
-            "--fb-docs is for feedback average or rm3 or rocchio: not wi",
+            "--fb-docs is for feedback average or colbert or rm3 or rocchio: not wi",
         ),
         (["--retriever", "dense", "--prf", "average", "--fb-alpha", "1"], "--fb-alpha is for feedback rocchio: not wi"),
         (["--retriever", "dense", "--prf", "average", "--fb-docs", "0"], "--fb-docs 0: expected an integer >= 1"),
@@ -295,7 +295,7 @@ def test_the_command_knows_the_names(capsys: pytest.CaptureFixture[str]) -> None
         search(["--index", "no-such-index", "--query", "a", "--prf", "rochio"])
     assert exited.value.code == 2
     assert "--prf: rochio: no such feedback; did you mean rocchio?" in capsys.readouterr().err
-    assert set(names("feedback")) == {"average", "rm3", "rocchio"}
+    assert set(names("feedback")) == {"average", "colbert", "rm3", "rocchio"}
 
 
 def test_the_command_searches_twice(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
     assert (PrfAverageParams().prf_depth, ZhongParams()) == (3, ZhongParams(20, 6, 0.3))
     assert PrfRocchioParams() == PrfRocchioParams(5, 0.4, 0.6, 0.1, 5, 0)
     assert {find("reranker", name).Params().context for name in ("rnn", *RIVALS)} == {RnnParams().context}
-    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "lexboost"}
+    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "colbert-prf", "lexboost"}
     assert set(names("reranker")) == {"rnn", *others, *RIVALS}
 
 
@@ -284,7 +284,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     assert exited.value.code == 2
     assert "--rerank: zong: no such reranker; did you mean zhong?" in capsys.readouterr().err
     for flags, message in (
-        (["--prf-depth", "2"], "--prf-depth is for reranker prf-average or prf-rocchio: not with rnn"),
+        (["--prf-depth", "2"], "--prf-depth is for reranker colbert-prf or prf-average or prf-rocchio: not with rnn"),
         (["--rerank", "zhong", "--k", "2"], "--k is for reranker jaccard-plain or rnn: not with zhong"),
         (["--rerank", "none", "--zhong-k1", "2"], "--zhong-k1 is for reranker zhong: not with none"),
         (["--rerank", "regularise", "--preset", "tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),

@@ -13,6 +13,7 @@ from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.late_base import late_base
 from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model, known_model
 from rnnreranker.encode.params import LateEncoderParams
+from rnnreranker.encode.vocabulary import tokenizer_in
 from rnnreranker.errors import InputError, UnavailableError, require
 from rnnreranker.files import fingerprint
 from rnnreranker.files.json_files import read_json
@@ -205,6 +206,20 @@ def late_digest_of(name: str) -> str:
         InputError, UnavailableError: as `load_late_encoder`.
     """
     return content_of(_found(name).path)
+
+
+def special_tokens(name: str) -> np.ndarray:
+    """(S,) int32, ascending: the numbers of the tokens of a late-interaction encoder that stand for no text.
+
+    Special ones, as [CLS], those that are put in beside the vocabulary, as marks of queries and documents are, and
+    those that are there to be used so ([unused0], …). No weights are loaded.
+
+    Raises:
+        InputError, UnavailableError: as `load_late_encoder`.
+    """
+    tokenizer = tokenizer_in(_found(name).path)
+    unused = (number for token, number in tokenizer.get_vocab().items() if "[unused" in token)
+    return np.unique([*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder, *unused]).astype(np.int32)
 
 
 def _found(name: str) -> ModelFolder:

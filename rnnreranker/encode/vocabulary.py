@@ -1,4 +1,4 @@
-"""The words of a sparse encoder: its tokenizer, found and loaded without the weights."""
+"""The words of a sparse encoder, and the tokenizer of any encoder, found and loaded without the weights."""
 
 from __future__ import annotations
 
@@ -25,9 +25,18 @@ def load_tokenizer(name: str) -> tuple[Any, Path]:
         UnavailableError: a model that is not here and not to be had.
     """
     folder = find_tokenizer(name, KIND)
-    transformers = require("transformers", "the words of a sparse encoder", "transformers")
+    return tokenizer_in(folder), folder
+
+
+def tokenizer_in(folder: Path) -> Any:
+    """The tokenizer of transformers in the folder of a model.
+
+    Raises:
+        InputError: one that cannot be loaded.
+    """
+    transformers = require("transformers", "the words of an encoder", "transformers")
     try:
-        return transformers.AutoTokenizer.from_pretrained(_place(folder), local_files_only=True), folder
+        return transformers.AutoTokenizer.from_pretrained(_place(folder), local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker import settings
+from rnnreranker.command import progress
 from rnnreranker.errors import InputError
 from rnnreranker.method import find, methods
 
 if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
+    from rnnreranker.tokens.lexicon import Lexicon
+    from rnnreranker.tokens.query_tokens import QueryTokens
     from rnnreranker.vectors import QueryVectors, VectorSource
 
-OVER = ("vectors", "impacts", "words")  # what queries and documents are to a retriever
+OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents are to a retriever
 
 
 class Feedback:
@@ -28,7 +31,7 @@ class Feedback:
         InputError: parameters of another method.
 
     A subclass in a file of its own is a method: it sets `name`, `over` and `Params`, and writes what `over` names:
-    `of_vectors`, `of_impacts`, `set_words`; and `depth`.
+    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth`.
     """
 
     name: ClassVar[str]
@@ -61,6 +64,16 @@ class Feedback:
             query: (1, V) CSR float32.
             documents: (n, V) CSR float32, n >= 1, the best first.
             scores: (n,) float64, of the first search.
+        """
+        raise NotImplementedError
+
+    def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
+        """The new query's tokens (p, d) float32 and their weights (p,) float64.
+
+        Args:
+            query: (q, d) float32, q >= 1.
+            rows: (n,) int64, n >= 1, the documents in `lexicon.source`, the best first; each has tokens.
+            lexicon: which token of the vocabulary stands where, and how rare it is.
         """
         raise NotImplementedError
 
@@ -144,6 +157,30 @@ def weighed_twice(source: ImpactSource, queries: Any, feedback: Feedback, thread
         for place, (scores, rows) in enumerate(found)
     ]
     return csr_matrix(vstack(new, format="csr")) if new else queries
+
+
+def asked_twice(
+    asked: QueryTokens, found: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
+) -> tuple[QueryTokens, np.ndarray]:
+    """The second queries, each made of a first one and of the documents that it found; and (P,) their tokens' weights.
+
+    Args:
+        asked: the first queries; one that found nothing stays as it is, with weights of 1.
+        found: (n,) rows of the documents of each, best first.
+        feedback: a method over `tokens`.
+        lexicon: of the documents.
+    """
+    from rnnreranker.tokens.query_tokens import QueryTokens
+
+    tokens, weights = [], []
+    for qid, rows in zip(asked.qids, progress(found, unit="queries", what="feedback"), strict=True):
+        own = asked.one(qid)
+        new, weighed = feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
+        tokens.append(new)
+        weights.append(weighed)
+    places = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+    vectors = np.concatenate([asked.vectors[:0], *tokens])
+    return QueryTokens(asked.qids, vectors, places), np.concatenate([np.ones(0), *weights])
 
 
 def check_dimension(source: VectorSource, queries: QueryVectors) -> None:

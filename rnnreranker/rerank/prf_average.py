@@ -12,7 +12,7 @@ from rnnreranker.feedback.average import average
 from rnnreranker.rerank.base import Candidates, Query, Reranker, inner_products
 from rnnreranker.settings import Params, context_setting, setting
 
-DEPTH = "candidates that feedback comes from"
+DEPTH = "candidates that feedback comes from (f_p of colbert-prf)"
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,15 @@ import numpy as np
 from rnnreranker import settings
 from rnnreranker.command import counted, say
 from rnnreranker.errors import InputError
+from rnnreranker.feedback.base import asked_twice
 from rnnreranker.retrieve.base import Retriever, run_of_rows
 from rnnreranker.settings import setting
+from rnnreranker.tokens.lexicon import Lexicon
+from rnnreranker.tokens.token_neighbours import NPROBE, TokenNeighbours, neighbours_in
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
-    from rnnreranker.tokens.token_neighbours import TokenNeighbours
+    from rnnreranker.tokens.query_tokens import QueryTokens
 
 OF_NEIGHBOURS = ("nprobe", "token_depth")
 
@@ -28,7 +31,7 @@ class LateSearchParams(settings.Params):
     late_search: Literal["index", "exact"] = setting(
         "index", "index: as the index was made for (index --token-search); exact: MaxSim with all documents"
     )
-    nprobe: int = setting(32, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
+    nprobe: int = setting(NPROBE, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
     token_depth: int = setting(1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1)
     token_recall: int = setting(
         20, "of ivf-pq: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
@@ -43,6 +46,7 @@ class LateRetriever(Retriever):
 
     name: ClassVar[str] = "late"
     needs: ClassVar[frozenset[str]] = frozenset({"query tokens", "tokens"})
+    over: ClassVar[str] = "tokens"
     Params: ClassVar[type[settings.Params]] = LateSearchParams
 
     def check(self) -> None:
@@ -58,39 +62,43 @@ class LateRetriever(Retriever):
         self._neighbours()
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; documents without tokens are not in it."""
-        source, asked = self.inputs.tokens, self.inputs.query_tokens
-        queries, places = asked.vectors, asked.places
+        """The run of all topics, or of what feedback makes of them; documents without tokens are not in it."""
+        source, asked, weights = self.inputs.tokens, self.inputs.query_tokens, None
         neighbours = self._neighbours()
-        if neighbours is None:
-            scores, rows = source.search(queries, places, hits, self.threads)
-        else:
+
+        def search(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+            if neighbours is None:
+                return source.search(asked.vectors, asked.places, count, self.threads, weights)
             how = {"depth": self.params.token_depth, "nprobe": self.params.nprobe}
-            scores, rows = neighbours.search(queries, places, hits, self.threads, **how)
-            self._tell(queries, places, rows, hits)
+            return neighbours.search(asked.vectors, asked.places, count, self.threads, weights, **how)
+
+        if self.feedback is not None:
+            lexicon = Lexicon(source, neighbours, self.params.nprobe)
+            asked, weights = asked_twice(asked, search(self.feedback.depth("tokens"))[1], self.feedback, lexicon)
+        scores, rows = search(hits)
+        if neighbours is not None:
+            self._tell(asked, weights, rows, hits)
         return run_of_rows(asked.qids, source.docids, scores, rows)
 
     def _neighbours(self) -> TokenNeighbours | None:
         """What proposes candidates; None where all documents are compared."""
-        from rnnreranker.tokens.ivf_pq import FILE
-        from rnnreranker.tokens.token_neighbours import TokenNeighbours
-
-        source = self.inputs.tokens
-        if self.params.late_search == "index" and (source.folder / FILE).is_file():
-            return TokenNeighbours(source)
+        found = neighbours_in(self.inputs.tokens) if self.params.late_search == "index" else None
+        if found is not None:
+            return found
         usual = {field.name: field.default for field in dataclasses.fields(LateSearchParams)}
         if changed := [name for name in OF_NEIGHBOURS if getattr(self.params, name) != usual[name]]:
             raise InputError(f"{' and '.join(changed)}: of search by ivf-pq; here all documents are compared")
         return None
 
-    def _tell(self, queries: np.ndarray, places: np.ndarray, rows: list[Any], hits: int) -> None:
+    def _tell(self, asked: QueryTokens, weights: np.ndarray | None, rows: list[Any], hits: int) -> None:
         """Say how much of the exact run is found, of a sample of the queries."""
         source, count = self.inputs.tokens, len(rows)
         sample = np.unique(np.linspace(0, count - 1, min(count, self.params.token_recall)).astype(np.int64))
         shares = []
         for number in sample.tolist():
-            own = queries[places[number] : places[number + 1]]
-            [exact] = source.search(own, np.array([0, len(own)]), hits, self.threads)[1]
+            part = slice(asked.places[number], asked.places[number + 1])
+            own, weighed = asked.vectors[part], None if weights is None else weights[part]
+            [exact] = source.search(own, np.array([0, len(own)]), hits, self.threads, weighed)[1]
             shares += [np.isin(exact, rows[number]).mean()] if len(exact) else []
         if shares:
             of = f"the {hits} best of {len(shares)} of {counted(count, 'query', 'queries')}"

@@ -13,6 +13,8 @@ from rnnreranker.neighbours.approximate import one_thread
 from rnnreranker.tokens.ivf_pq import FILE
 from rnnreranker.tokens.token_source import Found, TokenSource
 
+NPROBE = 32  # lists of the index that are searched for a token
+
 
 class TokenNeighbours:
     """Candidates by nearest tokens, and their exact MaxSim, as ColBERT searches (paper 002).
@@ -65,18 +67,20 @@ class TokenNeighbours:
         places: np.ndarray,
         hits: int,
         threads: int | None = None,
+        weights: np.ndarray | None = None,
         *,
         depth: int = 1024,
-        nprobe: int = 32,
+        nprobe: int = NPROBE,
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """As `TokenSource.search`, of the documents of the `depth` nearest tokens of every query token."""
         source = self._source
         source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
 
         def of_query(number: int) -> Found:
-            own = queries[places[number] : places[number + 1]]
+            part = slice(places[number], places[number + 1])
+            own, weighed = queries[part], None if weights is None else weights[part]
             rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
-            scores = source.scores(own, np.array([0, len(own)]), rows, threads=1)[0]
+            scores = source.scores(own, np.array([0, len(own)]), rows, threads=1, weights=weighed)[0]
             return source.best(scores, rows, hits)
 
         with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
@@ -86,3 +90,12 @@ class TokenNeighbours:
     @cached_property
     def _ends(self) -> np.ndarray:
         return np.asarray(self._source.offsets[1:])
+
+
+def neighbours_in(source: TokenSource) -> TokenNeighbours | None:
+    """What the index of Faiss beside some tokens proposes; None where there is no such index.
+
+    Raises:
+        InputError: as `TokenNeighbours`.
+    """
+    return TokenNeighbours(source) if (source.folder / FILE).is_file() else None

@@ -19,13 +19,18 @@ class TokenSource(StoredTokens):
     """`StoredTokens`, and how near queries are to them."""
 
     def scores(
-        self, queries: np.ndarray, places: np.ndarray, rows: np.ndarray | None = None, threads: int | None = None
+        self,
+        queries: np.ndarray,
+        places: np.ndarray,
+        rows: np.ndarray | None = None,
+        threads: int | None = None,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """(Q, n) float32: MaxSim of queries with documents, by `ragged_maxsim`; None = with all of them.
 
         Args:
             queries: (P, d) float32; places: (Q + 1,) int64, where the tokens of each query begin.
-            rows: (n,) int64; threads: None = one per core.
+            rows: (n,) int64; threads: None = one per core; weights: (P,) float64, of the tokens; None = 1.
 
         Raises:
             InputError: queries of another dimension, stored vectors that are NaN or infinite.
@@ -36,12 +41,19 @@ class TokenSource(StoredTokens):
                 f"{self.dimension}; encode the queries with the encoder that made the index"
             )
         try:
-            return ragged_maxsim(queries, places, self.vectors, self.offsets, rows=rows, threads=threads)
+            return ragged_maxsim(
+                queries, places, self.vectors, self.offsets, rows=rows, weights=weights, threads=threads
+            )
         except InputError as error:
             raise InputError(f"{self.folder / VECTORS}: {error}; build the index again") from None
 
     def search(
-        self, queries: np.ndarray, places: np.ndarray, hits: int, threads: int | None = None
+        self,
+        queries: np.ndarray,
+        places: np.ndarray,
+        hits: int,
+        threads: int | None = None,
+        weights: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
@@ -52,7 +64,9 @@ class TokenSource(StoredTokens):
         found: list[Found] = []
         for first in range(0, len(places) - 1, QUERIES):
             own = places[first : first + QUERIES + 1]
-            scores = self.scores(queries[own[0] : own[-1]], own - own[0], threads=threads)
+            part = slice(own[0], own[-1])
+            weighed = None if weights is None else weights[part]
+            scores = self.scores(queries[part], own - own[0], threads=threads, weights=weighed)
             found += [
                 self.best(one, self._filled, hits) if end > start else self.best(one[:0], self._filled[:0], hits)
                 for one, start, end in zip(scores[:, self._filled], own[:-1], own[1:], strict=True)

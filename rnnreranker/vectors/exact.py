@@ -6,7 +6,7 @@ float64; and the proposal is widened until rounding cannot have kept a better do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -48,6 +48,36 @@ def exact_search(
         pending = np.array(unsettled, dtype=np.int64)
         count = min(len(docids), 4 * count)
     return scores, rows
+
+
+def by_blocks(
+    queries: np.ndarray,
+    count: int,
+    blocks: Iterable[tuple[int, np.ndarray]],
+    refuse: Callable[[int, np.ndarray], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `exact_search` asks of `propose`: the best `count` rows of every query by float32 products, block by block.
+
+    Args:
+        queries: (Q, d) float32.
+        blocks: the row that each begins with, and its (n, d) float32 vectors.
+        refuse: is given a block with products that are not finite, and raises an error where the block is to blame.
+    """
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    for first, block in blocks:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+            products = queries @ block.T  # (Q, block)
+        if not np.isfinite(products).all():
+            refuse(first, block)
+        numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)
+        scores = np.concatenate([scores, products], axis=1)
+        rows = np.concatenate([rows, numbers], axis=1)
+        if scores.shape[1] > count:
+            best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+            scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:

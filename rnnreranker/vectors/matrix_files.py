@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
-from rnnreranker.vectors.exact import exact_search
+from rnnreranker.vectors.exact import by_blocks, exact_search
 from rnnreranker.vectors.ids import Ids, read_ids
 from rnnreranker.vectors.mapped import MappedRows, map_matrix
 from rnnreranker.vectors.validity import check_fetch, check_finite, check_search
@@ -101,18 +101,8 @@ class MatrixVectors:
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The best `count` rows of every query by float32 products, block by block."""
         step = max(count, BLOCK // (4 * self.dimension))
-        scores = np.empty((len(queries), 0), dtype=np.float32)
-        rows = np.empty((len(queries), 0), dtype=np.int64)
-        for first, block in self._matrix.blocks(step):
-            with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
-                products = queries @ block.T  # (Q, block)
-            if not np.isfinite(products).all():
-                check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))
-            numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)
-            scores = np.concatenate([scores, products], axis=1)
-            rows = np.concatenate([rows, numbers], axis=1)
-            if scores.shape[1] > count:
-                best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-                scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+        def refuse(first: int, block: np.ndarray) -> None:
+            check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))
+
+        return by_blocks(queries, count, self._matrix.blocks(step), refuse)

@@ -1,0 +1,336 @@
+"""ColBERT-PRF: clusters, words, weights and scores beside loops written from the equations; commands and bad input."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import maxsim
+from rnnreranker.encode.late import special_tokens
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
+from rnnreranker.method import Inputs
+from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.retrieve.late import LateRetriever, LateSearchParams
+from rnnreranker.runs import Run
+from rnnreranker.search.indexes import open_index
+from rnnreranker.tokens.ivf_pq import write_neighbours
+from rnnreranker.tokens.lexicon import NEAREST, Lexicon
+from rnnreranker.tokens.query_tokens import QueryTokens
+from rnnreranker.tokens.token_files import FOLDER, write_tokens
+from rnnreranker.tokens.token_source import TokenSource
+from tests.test_impacts import run_index, run_search
+from tests.test_tokens import D, unit
+from tests.tiny_encoder import WORDS, make_encoder
+
+WORDS_HERE, SPECIAL = 30, (0, 1)  # numbers of tokens, and those of them that stand for no text
+
+
+def made_up(folder: Path, documents: int = 60, most: int = 12, seed: int = 0) -> TokenSource:
+    """Documents of 0 to `most` tokens; a token is its word's vector and noise, and special ones are everywhere."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, most + 1, size=documents)
+    offsets, count = np.concatenate([[0], np.cumsum(lengths)]), int(lengths.sum())
+    ids = np.minimum(rng.geometric(0.12, size=count) + 1, WORDS_HERE - 1).astype(np.int32)
+    ids[rng.random(count) < 0.2] = 1
+    vectors = unit(rng, WORDS_HERE, D)[ids] + 0.2 * unit(rng, count, D)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tokens(folder / FOLDER, lambda: [(vectors.astype(np.float16), offsets, ids)], D)
+    docids = [f"d{(7 * row) % documents}" for row in range(documents)]
+    (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
+    return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> TokenSource:
+    return made_up(tmp_path_factory.mktemp("tokens"))
+
+
+def tokens_of(source: TokenSource, row: int) -> np.ndarray:
+    return source.vectors[source.offsets[row] : source.offsets[row + 1]].astype(np.float64)
+
+
+def nearest_by_loops(source: TokenSource, vector: np.ndarray, special: Sequence[int]) -> int:
+    products = [(-float(vector.astype(np.float64) @ token), place) for place, token in enumerate(
+        source.vectors.astype(np.float64)
+    )]  # fmt: skip
+    numbers = [int(source.ids[place]) for _, place in sorted(products)[:NEAREST]]
+    counted = Counter(number for number in numbers if number not in special)
+    return counted.most_common(1)[0][0] if counted else -1  # of equally frequent ones the first that was met
+
+
+def idf_by_loops(source: TokenSource, number: int) -> float:
+    having = 0
+    for row in range(len(source.docids)):
+        having += number in source.ids[source.offsets[row] : source.offsets[row + 1]].tolist()
+    return math.log((len(source.docids) + 1) / (having + 1))
+
+
+def centroids_by_loops(passages: list[np.ndarray], clusters: int) -> np.ndarray:
+    """Lloyd's iteration from tokens spread evenly over each passage's share, until no token changes its cluster."""
+    tokens = [token.astype(np.float64) for passage in passages for token in passage]
+    bounds = [int(place * clusters / len(passages)) for place in range(len(passages) + 1)]
+    centres = []
+    for passage, first, last in zip(passages, bounds[:-1], bounds[1:], strict=True):
+        steps = last - first
+        spread = [int(step * (len(passage) - 1) / (steps - 1)) if steps > 1 else 0 for step in range(steps)]
+        centres += [passage[place].astype(np.float64) for place in spread]
+    before: list[int] = []
+    while True:
+        own = [min(range(clusters), key=lambda m: float(((token - centres[m]) ** 2).sum())) for token in tokens]
+        if own == before:
+            return np.array(centres)
+        before = own
+        centres = [
+            np.mean([token for token, m in zip(tokens, own, strict=True) if m == number], axis=0)
+            for number in range(clusters)
+        ]
+
+
+def expanded_by_loops(
+    source: TokenSource, query: np.ndarray, rows: Sequence[int], params: ColbertParams
+) -> list[tuple[np.ndarray, float]]:
+    """The tokens of an expanded query with their weights."""
+    passages = [tokens_of(source, row) for row in rows]
+    found = []
+    for centre in centroids_by_loops(passages, params.fb_clusters):
+        number = nearest_by_loops(source, centre.astype(np.float32), SPECIAL)
+        if number >= 0:
+            found.append((idf_by_loops(source, number), centre))
+    found.sort(key=lambda pair: -pair[0])
+    added = [(centre, params.fb_expansion_weight * idf) for idf, centre in found[: params.fb_embeddings]]
+    return [*((token.astype(np.float64), 1.0) for token in query), *added]
+
+
+def score_by_loops(expanded: list[tuple[np.ndarray, float]], document: np.ndarray) -> float:
+    """Paper 002, eq. 6, before its softmax; 0 without tokens."""
+    if not len(document):
+        return 0.0
+    return sum(weight * max(float(token @ other) for other in document) for token, weight in expanded)
+
+
+def test_the_nearest_word_and_its_idf_are_those_of_loops(source: TokenSource) -> None:
+    rng = np.random.default_rng(5)
+    vectors = np.concatenate([unit(rng, 40, D), source.vectors[:20].astype(np.float32)])
+    lexicon = Lexicon(source, special=SPECIAL)
+    found = lexicon.nearest(vectors)
+    assert found.tolist() == [nearest_by_loops(source, vector, SPECIAL) for vector in vectors]
+    for one in (vectors[7:8], vectors[::-1]):
+        where = [next(i for i, vector in enumerate(vectors) if (vector == own).all()) for own in one]
+        np.testing.assert_array_equal(lexicon.nearest(one), found[where])
+    known = np.unique(source.ids)
+    np.testing.assert_allclose(
+        lexicon.idf(known), [idf_by_loops(source, number) for number in known.tolist()], atol=1e-12
+    )
+    np.testing.assert_array_equal(Lexicon(source, special=SPECIAL).idf(known), lexicon.idf(known))  # as it was kept
+    assert Lexicon(source, special=range(WORDS_HERE)).nearest(vectors[:3]).tolist() == [-1, -1, -1]
+
+
+def test_centroids_are_those_of_lloyds_iteration(source: TokenSource) -> None:
+    filled = [row for row in range(len(source.docids)) if source.offsets[row + 1] - source.offsets[row] >= 6]
+    for rows, clusters in ((filled[:3], 6), (filled[3:4], 3), (filled[4:9], 13)):
+        passages = [tokens_of(source, row) for row in rows]
+        np.testing.assert_allclose(centroids(passages, clusters), centroids_by_loops(passages, clusters), atol=1e-9)
+    assert np.linalg.norm(centroids(passages, 3), axis=1).max() < 0.99  # means of tokens of length 1, as they are
+
+
+def test_there_are_no_more_clusters_than_different_tokens(source: TokenSource) -> None:
+    row = int(np.argmax(np.diff(source.offsets)))
+    passage = tokens_of(source, row)
+    found = centroids([passage, passage], 24)
+    np.testing.assert_allclose(np.unique(found, axis=0), np.unique(passage, axis=0), atol=1e-12)
+    assert centroids([], 24).shape[0] == 0
+    np.testing.assert_allclose(centroids([np.tile(passage[:1], (5, 1))], 4), passage[:1], atol=1e-12)
+    empty = np.flatnonzero(np.diff(source.offsets) == 0)[:2]
+    lexicon = Lexicon(source, special=SPECIAL)
+    assert [len(part) for part in expansion(empty, lexicon, 4, 4, 1.0)] == [0, 0, 0]
+    assert [len(part) for part in expansion(np.array([row]), lexicon, 4, 4, 0.0)] == [0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def asked() -> QueryTokens:
+    """Queries of 4, 0, 7 and 5 tokens."""
+    places = np.array([0, 4, 4, 11, 16])
+    return QueryTokens(("q0", "q1", "q2", "q3"), unit(np.random.default_rng(3), 16, D), places)
+
+
+PARAMS = ColbertParams(fb_docs=3, fb_clusters=8, fb_embeddings=5, fb_expansion_weight=0.7)
+
+
+@pytest.fixture
+def known_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made-up encoder has no tokenizer: its special tokens are given."""
+    monkeypatch.setattr("rnnreranker.tokens.lexicon.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32))
+    monkeypatch.setattr("rnnreranker.tokens.query_tokens.late_digest_of", lambda name: "y")
+
+
+@pytest.mark.usefixtures("known_words")
+def test_retrieval_with_feedback_is_that_of_loops(source: TokenSource, asked: QueryTokens) -> None:
+    inputs = Inputs(tokens=source, query_tokens=asked)
+    first = LateRetriever(inputs, threads=1).retrieve(20)
+    run = LateRetriever(inputs, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(20)
+    assert [len(run[qid]) for qid in run] == [20, 0, 20, 20]
+    moved = 0
+    for qid in ("q0", "q2", "q3"):
+        rows = source.rows(first.ranked(qid)[:3]).tolist()
+        expanded = expanded_by_loops(source, asked.one(qid), rows, PARAMS)
+        assert len(expanded) == len(asked.one(qid)) + 5
+        filled = [row for row in range(len(source.docids)) if len(tokens_of(source, row))]
+        scores = {source.docids[row]: score_by_loops(expanded, tokens_of(source, row)) for row in filled}
+        expected = sorted(scores, key=lambda docid: (-scores[docid], docid))[:20]
+        assert run.ranked(qid) == expected
+        np.testing.assert_allclose([score for _, score in run[qid]], [scores[docid] for docid in expected], atol=1e-5)
+        moved += run.ranked(qid) != first.ranked(qid)
+    assert moved
+    for threads, order in ((3, ("q3", "q0")), (1, ("q2", "q1", "q0"))):
+        other = Inputs(tokens=source, query_tokens=asked.of(order))
+        again = LateRetriever(other, threads=threads, feedback=ColbertFeedback(PARAMS)).retrieve(20)
+        assert {qid: again[qid] for qid in order} == {qid: run[qid] for qid in order}
+
+
+@pytest.mark.usefixtures("known_words")
+def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: QueryTokens) -> None:
+    """Padded documents with a mask give the same; empty candidates score 0 and are no feedback."""
+    rng = np.random.default_rng(8)
+    chosen = {qid: rng.permutation(len(source.docids))[:25] for qid in asked.qids}
+    given = {qid: {source.docids[row]: -float(rank) for rank, row in enumerate(rows)} for qid, rows in chosen.items()}
+    params = ColbertPrfParams(prf_depth=3, prf_clusters=8, prf_embeddings=5, prf_expansion_weight=0.7)
+    inputs = Inputs(tokens=source, query_tokens=asked)
+    found = ColbertPrfReranker(inputs, params).rerank(Run.from_dict(given))
+    empty = 0
+    for qid, rows in chosen.items():
+        scores, query = dict(found[qid]), asked.one(qid)
+        if qid == "q1":
+            assert set(scores.values()) == {0.0}
+            continue
+        plain = [(-score_by_loops([(token, 1.0) for token in query], tokens_of(source, row)), row) for row in rows]
+        filled = [row for _, row in sorted(plain) if len(tokens_of(source, row))][:3]
+        expanded = expanded_by_loops(source, query, filled, PARAMS)
+        expected = [score_by_loops(expanded, tokens_of(source, row)) for row in rows]
+        np.testing.assert_allclose([scores[source.docids[row]] for row in rows], expected, atol=1e-5)
+        padded, mask = np.full((len(rows), 12, D), np.nan), np.zeros((len(rows), 12), dtype=bool)
+        for line, row in enumerate(rows.tolist()):
+            own = tokens_of(source, row)
+            padded[line, 12 - len(own) :], mask[line, 12 - len(own) :] = own, True
+        tokens, weights = (np.array(part) for part in zip(*expanded, strict=True))
+        np.testing.assert_allclose(maxsim(tokens, padded, mask, weights=weights), expected, atol=1e-5)
+        empty += sum(not len(tokens_of(source, row)) for row in rows)
+    assert empty
+    turned = {qid: dict(zip(given[qid], sorted(given[qid].values()), strict=True)) for qid in reversed(asked.qids)}
+    again = ColbertPrfReranker(inputs, params, threads=3).rerank(Run.from_dict(turned))
+    assert {qid: again[qid] for qid in again} == {qid: found[qid] for qid in again}
+
+
+@pytest.mark.usefixtures("known_words")
+def test_known_candidates_are_the_first_feedback(source: TokenSource, asked: QueryTokens) -> None:
+    from rnnreranker.rerank.base import Candidates, Query
+
+    rows = np.flatnonzero(np.diff(source.offsets) >= 4)[:12]
+    inputs = Inputs(tokens=source, query_tokens=asked)
+    params = ColbertPrfParams(prf_depth=2, prf_clusters=4, prf_embeddings=3, prf_expansion_weight=1.5)
+    reranker, query = ColbertPrfReranker(inputs, params), Query("q2", tokens=asked.one("q2"))
+    candidates = Candidates(np.array([source.docids[row] for row in rows], dtype=object), rows=rows)
+    near = [score_by_loops([(token, 1.0) for token in query.tokens], tokens_of(source, row)) for row in rows]
+    order = sorted(range(12), key=lambda place: -near[place])
+    given = ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=1.5)
+    for known, feedback in (((), order[:2]), ((order[9],), [order[9], order[0]]), (order[7:11], order[7:9])):
+        expanded = expanded_by_loops(source, query.tokens, [int(rows[place]) for place in feedback], given)
+        expected = [score_by_loops(expanded, tokens_of(source, row)) for row in rows]
+        np.testing.assert_allclose(reranker.scores_knowing(query, candidates, known), expected, atol=1e-5)
+
+
+@pytest.mark.usefixtures("known_words")
+def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: QueryTokens) -> None:
+    source = made_up(tmp_path, 2500, 12, seed=2)
+    inputs = Inputs(tokens=source, query_tokens=asked)
+    exact = LateRetriever(inputs, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
+    write_neighbours(source.vectors, source.folder)
+    wide = LateSearchParams(nprobe=10_000, token_depth=len(source.vectors))
+    found = LateRetriever(inputs, wide, threads=2, feedback=ColbertFeedback(PARAMS)).retrieve(30)
+    alone = Inputs(tokens=source, query_tokens=asked.of(["q2"]))
+    again = LateRetriever(alone, wide, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
+    assert again["q2"] == found["q2"]
+    shared = [len(set(exact.ranked(qid)) & set(found.ranked(qid))) for qid in ("q0", "q2", "q3")]
+    assert np.mean(shared) > 20  # quantised products may take other tokens for the nearest ten
+    by_hand = LateRetriever(
+        inputs, LateSearchParams(late_search="exact"), threads=1, feedback=ColbertFeedback(PARAMS)
+    ).retrieve(30)
+    assert {qid: by_hand[qid] for qid in by_hand} == {qid: exact[qid] for qid in exact}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder whose vocabulary has unused tokens, documents, topics, and an index with tokens."""
+    pytest.importorskip("sentence_transformers")
+    folder = tmp_path_factory.mktemp("world")
+    make_late_base(str(make_encoder(folder / "bert", [*WORDS, "[unused0]"])), folder / "model", D)
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(2, 9)))) for _ in range(70)]
+    lines = [f"d{number}\t{text}" for number, text in enumerate(texts[:60])]
+    (folder / "docs.tsv").write_text("".join(f"{line}\n" for line in [*lines, "none\t "]))
+    (folder / "topics.tsv").write_text("".join(f"q{number}\t{text}\n" for number, text in enumerate(texts[60:])))
+    named = ["--documents", folder / "docs.tsv", "--output", folder / "index", "--parts", "tokens"]
+    lengths = ["--token-query-length", 8, "--token-document-length", 30]
+    assert run_index(*named, "--token-encoder", folder / "model", *lengths) == 0
+    return folder
+
+
+def test_special_tokens_are_those_without_text(world: Path) -> None:
+    assert special_tokens(str(world / "model")).tolist() == [0, 1, 2, 3, 4, 45]  # [PAD] to [MASK]; [unused0]
+
+
+def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = ["--index", world / "index", "--topics", world / "topics.tsv"]
+    late, prf, again, reranked = (tmp_path / f"{name}.txt" for name in ("late", "prf", "again", "reranked"))
+    search = [*named, "--retriever", "late", "--rerank", "none", "--output"]
+    assert run_search(*search, late) == 0
+    how = ["--fb-docs", 2, "--fb-clusters", 6, "--fb-embeddings", 4, "--fb-expansion-weight", 0.5]
+    assert run_search(*search, prf, "--prf", "colbert", *how) == 0
+    assert " late.colbert.none\n" in prf.read_text()
+    assert run_search(*search, again, "--prf", "colbert", *how, "--threads", 1) == 0
+    assert prf.read_bytes() == again.read_bytes()
+    how = ["--prf-depth", 2, "--prf-clusters", 6, "--prf-embeddings", 4, "--prf-expansion-weight", 0.5]
+    assert run_search(*named, "--run", late, "--rerank", "colbert-prf", *how, "--output", reranked) == 0
+    one, other, plain = (Run.read(path) for path in (prf, reranked, late))
+    assert {qid: other[qid] for qid in other} == {qid: one[qid] for qid in one}  # all documents are in the first run
+    assert any(one.ranked(qid) != plain.ranked(qid) for qid in one)
+    index = open_index(str(world / "index"))
+    near = Lexicon(index.token_vectors).nearest(index.token_vectors.vectors[:50].astype(np.float32))
+    assert set(near.tolist()) <= {-1, *range(5, 45)}
+    for flags, said in (
+        (["--retriever", "dense", "--prf", "colbert"], "prf colbert: is for retriever late, not for dense"),
+        (["--retriever", "late", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for late"),
+        (["--retriever", "late", "--fb-clusters", 3], "--fb-clusters is for feedback colbert: not with none"),
+        (["--retriever", "late", "--prf", "colbert", "--fb-clusters", 0], "--fb-clusters 0: expected an integer >= 1"),
+        (["--retriever", "late", "--prf", "colbert", "--fb-docs", 0], "--fb-docs 0: expected an integer >= 1"),
+        (
+            ["--retriever", "late", "--prf", "colbert", "--fb-expansion-weight", -1],
+            "--fb-expansion-weight -1.0: expected a finite number >= 0",
+        ),
+    ):
+        with pytest.raises(InputError, match=said):
+            run_search(*named, *flags, "--rerank", "none", "--output", again)
+
+
+def test_scikit_learn_is_asked_for(source: TokenSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingDependencyError, match=r"sklearn is needed for ColBERT-PRF: pip install '.\[late\]'"):
+        centroids([tokens_of(source, int(np.argmax(np.diff(source.offsets))))], 2)
+
+
+def test_stored_tokens_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    source = made_up(tmp_path)
+    vectors = source.vectors.copy()
+    vectors[3] = np.nan
+    np.save(source.folder / "vectors.npy", vectors)
+    broken = TokenSource(tmp_path, {"encoder": source.encoder})
+    with pytest.raises(InputError, match=r"vectors.npy: has NaN or infinite values behind row 0; build the index"):
+        Lexicon(broken, special=SPECIAL).nearest(np.ones((1, D), dtype=np.float32))
