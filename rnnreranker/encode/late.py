@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.late_base import late_base
-from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model, known_model
+from rnnreranker.encode.late_folder import KIND, late_folder
+from rnnreranker.encode.late_model import Side, open_late_model
+from rnnreranker.encode.model_folder import ModelFolder, content_of
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.vocabulary import tokenizer_in
-from rnnreranker.errors import InputError, UnavailableError, require
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import fingerprint
-from rnnreranker.files.json_files import read_json
 
-KIND = "late-encoder"  # of method
 BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
-STANFORD = "HF_ColBERT"  # the architecture that Stanford's checkpoints name
-MODEL_TYPES = ("MultiVectorEncoder", "ColBERT")  # of sentence-transformers and of PyLate
 PLAIN = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
 
 
@@ -57,31 +53,9 @@ class LateEncoder:
     """
 
     def __init__(self, folder: ModelFolder, params: LateEncoderParams) -> None:
-        package = require("sentence_transformers", "late interaction", "'rnnreranker[late]'")
-        transformers = require("transformers", "late interaction", "transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        self._model = package.MultiVectorEncoder(str(folder.path), device="cpu", local_files_only=True).eval()
-        first = self._model[0]
-        limit = int(self._model.max_seq_length or 512)
-        expansion = getattr(first, "query_expansion", None)
-        own = (expansion or {}).get("length") or getattr(first, "query_length", None) or limit
-        self.query_length = int(params.query_length or min(own, limit))
-        own = getattr(first, "document_length", None) or limit
-        self.document_length = int(params.document_length or min(own, limit))
-        for name, length in (("query_length", self.query_length), ("document_length", self.document_length)):
-            if length > limit:
-                raise InputError(f"{name}={length}: {folder.path} takes at most {limit} tokens")
-        first.query_length, first.document_length = None, self.document_length
-        if expansion:
-            first.query_expansion = {**expansion, "length": self.query_length}
-        else:
-            first.query_length = self.query_length
-        self.expands = bool(expansion)
-        self._prompts = {
-            what: self._model._resolve_prompt(None, what if what in self._model.prompts else None) or ""
-            for what in ("query", "document")
-        }
+        self._model = open_late_model(folder.path, params)
+        self.query_length, self.document_length = self._model.query_length, self._model.document_length
+        self.expands = self._model.expands
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         self.name = folder.name
         self.params = params
@@ -98,9 +72,7 @@ class LateEncoder:
         """The tokens of `encode`, of queries."""
         return self.encode(texts, "query", threads=threads)
 
-    def encode(
-        self, texts: Sequence[str], what: Literal["query", "document"], *, threads: int | None = None
-    ) -> TokenVectors:
+    def encode(self, texts: Sequence[str], what: Side, *, threads: int | None = None) -> TokenVectors:
         """The vectors of texts' tokens, in their order.
 
         Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
@@ -138,35 +110,36 @@ class LateEncoder:
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
         return TokenVectors(vectors, offsets, ids, sum(text in longer for text in texts))
 
-    def count_cut(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+    def count_cut(self, texts: Sequence[str], what: Side) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
         limit = self.query_length if what == "query" else self.document_length
         return sum(length > limit for length in self._lengths([text for text in texts if text.strip()], what))
 
-    def count_tokens(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+    def count_tokens(self, texts: Sequence[str], what: Side) -> int:
         """How many tokens the texts have at most, those that are skipped too."""
         limit = self.query_length if what == "query" else self.document_length
         return sum(min(length, limit) for length in self._lengths([text for text in texts if text.strip()], what))
 
-    def _lengths(self, texts: list[str], what: str) -> list[int]:
+    def _lengths(self, texts: list[str], what: Side) -> list[int]:
         """The number of tokens of each text with its prompt, uncut."""
         if not texts:
             return []
         with self._tokenizing:
-            found = self._model.tokenizer([self._prompts[what] + text for text in texts], **PLAIN)
+            prompt = self._model.prompts[what]
+            found = self._model.modules.tokenizer([prompt + text for text in texts], **PLAIN)
         return [len(tokens) for tokens in found["input_ids"]]
 
-    def _forward(self, batch: list[str], what: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _forward(self, batch: list[str], what: Side) -> list[tuple[np.ndarray, np.ndarray]]:
         """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch."""
         import torch
 
         with torch.inference_mode():
             with self._tokenizing:
-                features = self._model.preprocess(batch, prompt=self._prompts[what] or None, task=what)
+                features = self._model.features(batch, what)
             ids = features["input_ids"]
-            found = self._model(features, task=what)
-            vectors, mask = found["token_embeddings"].float().numpy(), found["attention_mask"].bool().numpy()
-        return [(vectors[row][real], own[real]) for row, (real, own) in enumerate(zip(mask, _int32(ids), strict=True))]
+            tokens, mask = self._model.tokens(features, what)
+            vectors, real = tokens.float().numpy(), mask.numpy()
+        return [(vectors[row][its], own[its]) for row, (its, own) in enumerate(zip(real, _int32(ids), strict=True))]
 
 
 def _int32(ids: Any) -> np.ndarray:
@@ -187,7 +160,7 @@ def load_late_encoder(name: str, **given: Any) -> LateEncoder:
         UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
     """
     params = LateEncoderParams(**given)
-    folder = _found(name)
+    folder = late_folder(name)
     try:
         return LateEncoder(folder, params)
     except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
@@ -205,7 +178,7 @@ def late_digest_of(name: str) -> str:
     Raises:
         InputError, UnavailableError: as `load_late_encoder`.
     """
-    return content_of(_found(name).path)
+    return content_of(late_folder(name).path)
 
 
 def special_tokens(name: str) -> np.ndarray:
@@ -217,26 +190,6 @@ def special_tokens(name: str) -> np.ndarray:
     Raises:
         InputError, UnavailableError: as `load_late_encoder`.
     """
-    tokenizer = tokenizer_in(_found(name).path)
+    tokenizer = tokenizer_in(late_folder(name).path)
     unused = (number for token, number in tokenizer.get_vocab().items() if "[unused" in token)
     return np.unique([*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder, *unused]).astype(np.int32)
-
-
-def _found(name: str) -> ModelFolder:
-    """The files of a model, which are looked at: another model would get a random projection."""
-    base = getattr(known_model(name, KIND), "base", "")
-    folder = late_base(name, base) if base else find_model(name, KIND)
-    again = "get the model again"
-    said: list[Any] = []
-    for file, key in (("config_sentence_transformers.json", "model_type"), ("config.json", "architectures")):
-        if (folder.path / file).is_file():
-            config = read_json(folder.path / file, "settings file of the model", again)
-            value = config.get(key) if isinstance(config, dict) else None
-            said += value if isinstance(value, list) else [value]
-    if not {STANFORD, *MODEL_TYPES} & {str(kind) for kind in said}:
-        shown = " and a ".join(str(kind) for kind in itertools.filterfalse(lambda kind: kind is None, said))
-        raise InputError(
-            f"{folder.path}: a {shown or 'model of no kind'}; expected a late-interaction encoder ({MODEL_TYPES[0]} of "
-            f"sentence-transformers, or {STANFORD}); a dense model is for --encoder"
-        )
-    return folder

@@ -61,15 +61,15 @@ def make_late_base(encoder: str, output: str | os.PathLike[str], dimension: int 
         model.save_pretrained(str(folder), create_model_card=False)
 
 
-def late_base(name: str, encoder: str) -> ModelFolder:
-    """The files of a known model that is made of an encoder, in the cache folder: made on first use.
+def late_base(name: str, encoder: str, dimension: int = DIMENSION) -> ModelFolder:
+    """The files of a model that is made of an encoder, in the cache folder: made on first use.
 
     Raises:
         InputError, UnavailableError: as `make_late_base`.
     """
-    digest = fingerprint("late base", find_model(encoder).digest, DIMENSION, QUERY_LENGTH, DOCUMENT_LENGTH)
+    digest = fingerprint("late base", find_model(encoder).digest, dimension, QUERY_LENGTH, DOCUMENT_LENGTH)
     folder: Path = cache_home() / "models" / f"{name}-{digest}"
     if not folder.is_dir():
-        make_late_base(encoder, folder)
+        make_late_base(encoder, folder, dimension)
     made = find_model(str(folder))
     return ModelFolder(name, made.path, made.digest)

@@ -15,7 +15,7 @@ from rnnreranker.study.retrieved import inputs_of, retrieved
 from rnnreranker.study.tasks import Task, tasks_of
 from rnnreranker.study.text_arms import MODELS, TextArm
 from rnnreranker.study.text_setting import CrossSetting, SparseSetting, TextSetting
-from rnnreranker.train.group_params import GroupParams
+from rnnreranker.train.group_params import GroupParams, OneLengthParams
 
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
@@ -86,7 +86,7 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         queries if filtered else None,
         index.vectors if filtered else None,
         max(args.test_candidates, deepest_cutoff(args.measures)),
-        params.max_length,
+        params.max_length if isinstance(params, OneLengthParams) else None,
         given_of(args, "loss"),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})

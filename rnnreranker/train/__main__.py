@@ -26,6 +26,7 @@ EPILOG = """examples:
   python -m rnnreranker.train --model cross --labels labels.parquet --index my-index --topics train.tsv \\
       --encoder minilm --output my-reranker
   python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
+  python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm-tokens --output my-colbert
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
@@ -59,7 +60,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.parser("train", "Train a query encoder, a sparse encoder or a cross-encoder.", EPILOG)
+    parser = command.parser(
+        "train", "Train a query encoder, a sparse or late-interaction encoder, or a cross-encoder.", EPILOG
+    )
     parser.add_argument("--model", choices=names(KIND), default="query", help="what is trained (default: query)")
     parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
     parser.add_argument("--negatives", metavar="FILE", help="of python -m rnnreranker.negatives, in place of labels")

@@ -14,9 +14,9 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group_inputs import GroupInputs
-from rnnreranker.train.group_params import GroupParams
+from rnnreranker.train.group_params import OneLengthParams
 from rnnreranker.train.groups import Group
-from rnnreranker.train.learner import Learner
+from rnnreranker.train.learner import Learner, Scored
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.text_start import limit_of, loading, start_folder
 
@@ -39,7 +39,7 @@ class CrossLearner(Learner):
     trainer = CrossEncoderTrainer
     arguments = CrossEncoderTrainingArguments
 
-    def __init__(self, encoder: str, params: GroupParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+    def __init__(self, encoder: str, params: OneLengthParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
         self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
         with loading(place, "a cross-encoder"):
@@ -65,12 +65,13 @@ class CrossLearner(Learner):
             "documents": [[self._documents[docid] for docid in group.docids] for group in groups],
         }
 
-    def scores(self, lists: Sequence[Labels]) -> tuple[list[np.ndarray], dict[str, float]]:
+    def scores(self, lists: Sequence[Labels]) -> Scored:
         """The scores of all pairs; nothing else is measured."""
         pairs = [(self._queries[one.qid], self._documents[docid]) for one in lists for docid in one.docids]
         found = pair_scores(self.model, pairs).cpu().numpy()
         ends = np.cumsum([len(one.docids) for one in lists])[:-1]
-        return np.split(found, ends), {}
+        own = np.split(found, ends)
+        return Scored(own, own, {})
 
     def save(self, folder: Path) -> None:
         """As sentence-transformers saves a CrossEncoder."""

@@ -37,10 +37,10 @@ class GroupParams(TrainingParams):
     learning_rate: float = as_in(TrainParams, "learning_rate", 1e-5)
     weight_decay: float = as_in(TrainParams, "weight_decay", 0.01)
     warmup: float = as_in(TrainParams, "warmup", 0.1)
-    clip: float = as_in(TrainParams, "clip", 1.0)
-    max_length: int | None = setting(
-        None, f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower", at_least=1
+    decay: bool = setting(
+        True, "linear decay of the learning rate to 0 after warm-up; no = it stays at its highest", tunable=False
     )
+    clip: float = as_in(TrainParams, "clip", 1.0)
     evaluate_every: int = as_in(TrainParams, "evaluate_every", 0)
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = as_in(TrainParams, "key_measure", "nDCG@10")
     patience: int = as_in(TrainParams, "patience", 0)
@@ -50,3 +50,16 @@ class GroupParams(TrainingParams):
         100, "first candidates of a validation query that are scored, its positives besides", at_least=1, tunable=False
     )
     seed: int = as_in(TrainParams, "seed", 42)
+
+
+@dataclass(frozen=True)
+class OneLengthParams(GroupParams):
+    """As `GroupParams`, of a model that cuts all texts at one length.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    max_length: int | None = setting(
+        None, f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower", at_least=1
+    )

@@ -95,9 +95,9 @@ class GroupTrainer:
         was_training = self.encoder.training
         self.encoder.eval()
         with torch.no_grad():
-            scores, others = self.learner.scores(self.held_out)
+            scored = self.learner.scores(self.held_out)
         self.encoder.train(was_training)
-        return validate_lists(self.held_out, scores, self.ranking, self.params.seed, others)
+        return validate_lists(self.held_out, scored, self.ranking, self.params.seed)
 
     def add_model_card_callback(self, _: Any) -> None:
         """No model card: it would name the day and the machine."""
@@ -163,7 +163,8 @@ def trainer_of(
         | when
         | {"save_strategy": "steps" if checkpoints else "no", "num_train_epochs": 1, "max_steps": steps}
         | {"eval_steps": every, "save_steps": every, "logging_steps": every}
-        | {"weight_decay": params.weight_decay, "warmup_steps": params.warmup, "lr_scheduler_type": "linear"}
+        | {"weight_decay": params.weight_decay, "warmup_steps": params.warmup}
+        | {"lr_scheduler_type": "linear" if params.decay else "constant_with_warmup"}
         | {"batch_sampler": _in_order}
     )
     kind: Any = type(learner.trainer.__name__, (GroupTrainer, learner.trainer), {})

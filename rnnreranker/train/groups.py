@@ -19,7 +19,8 @@ from rnnreranker.negatives.mining import Mined
 class Group:
     """A query with n candidates, the first of them the positive it was drawn for.
 
-    targets: (n,) float32, sums to 1 over the group; positive: (n,) bool; known: all positives of the query.
+    targets: (n,) float32, sums to 1 over the group; positive: (n,) bool; known: all positives of the query; pool: what
+    it was drawn from; scale: what the targets of the pool were divided by, 0 where they were not taken.
     """
 
     qid: str
@@ -27,6 +28,17 @@ class Group:
     targets: np.ndarray
     positive: np.ndarray
     known: frozenset[str]
+    pool: Labels | None = None
+    scale: float = 0.0
+
+    def targets_of(self, docids: Sequence[str]) -> np.ndarray:
+        """(m,) float32: the targets of any documents by the labels of the query, as those of the group are scaled."""
+        found = dict(zip(self.docids, self.targets.tolist(), strict=True))
+        if self.pool is not None and self.scale > 0:
+            wanted = set(docids).difference(found)
+            of_pool = zip(self.pool.docids, self.pool.targets.tolist(), strict=True)
+            found |= {docid: target / self.scale for docid, target in of_pool if docid in wanted}
+        return np.array([found.get(docid, 0.0) for docid in docids], dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +80,7 @@ class Groups:
             [rng.choice(positives, 1), rng.choice(negatives_of(pool, self.depth), self.size - 1, replace=False)]
         )
         targets = pool.targets[chosen]
-        total = float(targets.sum())
+        total = scale = float(targets.sum())
         if total <= 0:  # a positive without probability, and no other in the group has any
             targets, total = pool.positive[chosen].astype(np.float32), 1.0
         return Group(
@@ -77,6 +89,8 @@ class Groups:
             (targets / np.float32(total)).astype(np.float32),
             pool.positive[chosen],
             self._known[pool.qid],
+            pool,
+            scale,
         )
 
     @cached_property

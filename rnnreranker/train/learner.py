@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
     from rnnreranker.labels.soft import Labels
     from rnnreranker.train.groups import Group
+
+
+class Scored(NamedTuple):
+    """What a model gives every query's candidates, (n,) float32 each.
+
+    searched: as a search has them, which ranks by them; trained: as the loss has them; others: what else was measured
+    on the way.
+    """
+
+    searched: list[np.ndarray]
+    trained: list[np.ndarray]
+    others: dict[str, float]
 
 
 class Learner(ABC):
@@ -39,8 +51,8 @@ class Learner(ABC):
         """What the trainer reads of some groups; under "label" what `loss` gets besides the columns."""
 
     @abstractmethod
-    def scores(self, lists: Sequence[Labels]) -> tuple[list[np.ndarray], dict[str, float]]:
-        """The scores of every query's candidates, (n,) float32 each, and what else is measured on the way."""
+    def scores(self, lists: Sequence[Labels]) -> Scored:
+        """The scores of every query's candidates."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:

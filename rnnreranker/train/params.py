@@ -16,6 +16,7 @@ class TrainingParams(Params):
     """What a preset file says of a training stands in one section, the parameters of its loss beside the others."""
 
     section: ClassVar[str] = "train"
+    of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published preset → parameters of its loss
 
     loss: str = setting("kl", "what training lowers", one_of=lambda: names("loss"))
 
@@ -46,7 +47,9 @@ class TrainParams(TrainingParams):
     random_negatives: int = setting(
         0, "documents of the whole index, drawn anew for every step, added to each query", at_least=0
     )
-    in_batch_negatives: bool = setting(False, "the other queries' positives are candidates too", tunable=False)
+    in_batch_negatives: bool = setting(
+        False, "the other queries' positives (of groups: all candidates) are candidates too", tunable=False
+    )
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
@@ -137,7 +140,9 @@ def settings_for(
     if unknown := [name for name in values if name not in hints and name not in own]:
         near = "; ".join(f"{name}: {nearest(str(name), [*hints, *own])}" for name in unknown)
         raise InputError(f"not settings of training with the loss {params.loss}: {near}")
-    kept = read_section(preset, kind.section)[0] if preset and is_file_name(preset) else {}
+    kept = (
+        read_section(preset, kind.section)[0] if preset and is_file_name(preset) else kind.of_loss.get(preset or "", {})
+    )
     return params, loss_params(params.loss, {**kept, **values})
 
 

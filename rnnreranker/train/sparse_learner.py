@@ -23,15 +23,16 @@ from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.word_use import word_use
 from rnnreranker.labels.soft import Labels
+from rnnreranker.train.group_batch import documents_of, in_batch, in_groups
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.groups import Group
 from rnnreranker.train.largest_logits import largest_logits, without
-from rnnreranker.train.learner import Learner
+from rnnreranker.train.learner import Learner, Scored
 from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.padded_parts import padded_parts
 from rnnreranker.train.sparse_params import SparseParams
 from rnnreranker.train.text_start import limit_of, loading, start_folder
 
-TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 AT_ONCE = 256  # texts of validation that are cut into tokens together
 PROBE = ["a", "one text, and a longer one"]
 
@@ -95,22 +96,8 @@ class SparseLearner(Learner):
 
     def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
-        docids = list(dict.fromkeys(docid for group in groups for docid in group.docids))
-        columns = {docid: column for column, docid in enumerate(docids)}
-        places = np.array([[columns[docid] for docid in group.docids] for group in groups])
-        targets = np.stack([group.targets for group in groups])
-        positive = np.stack([group.positive for group in groups])
-        valid = np.ones_like(positive)
-        if self._in_batch:
-            shape = len(groups), len(docids)
-            valid = np.array([[docid not in group.known for docid in docids] for group in groups])
-            np.put_along_axis(valid, places, True, axis=1)
-            wide = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
-            for whole, own in zip(wide, (targets, positive), strict=True):
-                np.put_along_axis(whole, places, own, axis=1)
-            (targets, positive), places = wide, np.broadcast_to(np.arange(len(docids)), shape)
-        given = {"places": places, "targets": targets, "positive": positive, "valid": valid}
-        label = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in given.items()}
+        docids = documents_of(groups)
+        label = (in_batch if self._in_batch else in_groups)(groups, docids)
         queries = self._features([self._queries[group.qid] for group in groups], "query")
         documents = self._features([self._documents[docid] for docid in docids], "document")
         return {
@@ -119,7 +106,7 @@ class SparseLearner(Learner):
             **{f"document_{name}": value for name, value in documents.items()},
         }
 
-    def scores(self, lists: Sequence[Labels]) -> tuple[list[np.ndarray], dict[str, float]]:
+    def scores(self, lists: Sequence[Labels]) -> Scored:
         """The inner products of all queries and candidates; how many words they use, and the FLOPS of a pair."""
         qids = [one.qid for one in lists]
         docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
@@ -131,7 +118,7 @@ class SparseLearner(Learner):
             own = documents[[columns[docid] for docid in one.docids]]
             found.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
         frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
-        return found, word_use(queries, frequencies, documents.shape[0]).to_dict()
+        return Scored(found, found, word_use(queries, frequencies, documents.shape[0]).to_dict())
 
     def save(self, folder: Path) -> None:
         """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the side of the documents."""
@@ -186,16 +173,8 @@ class Sides(torch.nn.Module):
         if "sentence_embedding" in features:
             yield features["sentence_embedding"]
             return
-        lengths = features["attention_mask"].sum(dim=1).tolist()
-        most = TOKENS[features["attention_mask"].device.type]
-        start = 0
-        while start < len(lengths):
-            stop = start + 1
-            while stop < len(lengths) and max(lengths[start : stop + 1]) * (stop + 1 - start) <= most:
-                stop += 1
-            longest = max(lengths[start:stop])
-            yield self.weights({name: value[start:stop, :longest] for name, value in features.items()})
-            start = stop
+        for part in padded_parts(features):
+            yield self.weights(part)
 
     def weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
         """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""

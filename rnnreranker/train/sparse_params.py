@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rnnreranker.settings import setting
-from rnnreranker.train.group_params import GroupParams, as_in
+from rnnreranker.train.group_params import OneLengthParams, as_in
 
 
 @dataclass(frozen=True)
-class SparseParams(GroupParams):
+class SparseParams(OneLengthParams):
     """How a sparse encoder is trained; the presets have the values of published SPLADE models.
 
     Raises:
         InputError: values out of range, all of them in one message.
     """
 
-    loss: str = as_in(GroupParams, "loss", "info-nce")
-    group_size: int = as_in(GroupParams, "group_size", 2)
-    batch_size: int = as_in(GroupParams, "batch_size", 32)
-    epochs: float = as_in(GroupParams, "epochs", 3.0)
-    learning_rate: float = as_in(GroupParams, "learning_rate", 2e-5)
+    loss: str = as_in(OneLengthParams, "loss", "info-nce")
+    group_size: int = as_in(OneLengthParams, "group_size", 2)
+    batch_size: int = as_in(OneLengthParams, "batch_size", 32)
+    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
+    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
     architecture: Literal["max", "doc"] = setting(
         "max", "SPLADE-max, or SPLADE-doc, whose queries are counts of their words", tunable=False
     )

@@ -14,6 +14,7 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.scorer.model import CandidateScorer
 from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
+from rnnreranker.train.learner import Scored
 from rnnreranker.train.losses.base import Loss, divergence
 from rnnreranker.train.table import VectorTable
 
@@ -67,17 +68,12 @@ def validate(
     return tally.result()
 
 
-def validate_lists(
-    lists: Sequence[Labels], scores: Sequence[np.ndarray], loss: Loss, seed: int, others: Mapping[str, float]
-) -> Validation:
-    """The validation of scores that a model gave every candidate of every query.
-
-    others: what else was measured on the way, put beside the measures.
-    """
+def validate_lists(lists: Sequence[Labels], scored: Scored, loss: Loss, seed: int) -> Validation:
+    """The validation of scores that a model gave every candidate of every query."""
     tally = Tally(loss, seed)
-    for one, own in zip(lists, scores, strict=True):
-        tally.add(one.qid, np.array(one.docids), torch.from_numpy(own), one.targets, one.positive)
-    return tally.result(others)
+    for one, trained, searched in zip(lists, scored.trained, scored.searched, strict=True):
+        tally.add(one.qid, np.array(one.docids), torch.from_numpy(trained), one.targets, one.positive, searched)
+    return tally.result(scored.others)
 
 
 class Tally:
@@ -93,15 +89,27 @@ class Tally:
         self._true: list[np.ndarray] = []
         self._measured: list[tuple[float, float]] = []
 
-    def add(self, qid: str, ids: np.ndarray, scores: torch.Tensor, targets: np.ndarray, positive: np.ndarray) -> None:
-        """Take up a query: ids, scores, targets and what is positive of its n candidates; what follows is padding."""
+    def add(
+        self,
+        qid: str,
+        ids: np.ndarray,
+        scores: torch.Tensor,
+        targets: np.ndarray,
+        positive: np.ndarray,
+        searched: np.ndarray | None = None,
+    ) -> None:
+        """Take up a query: ids, scores, targets and what is positive of its n candidates; what follows is padding.
+
+        searched: what ranks them, where that is not the scores of the loss.
+        """
         size = len(ids)
         own = scores.unsqueeze(0)
         wanted, judged = (torch.from_numpy(part[:size]).unsqueeze(0).to(own.device) for part in (targets, positive))
         valid = torch.ones_like(judged)
         self._losses.append(float(self._loss(own, wanted, judged, valid)))
         self._divergences.append(float(divergence(own, wanted, valid)))
-        found = rank_positives_of(qid, ids, own[0].cpu().numpy(), positive[:size], self._seed)
+        by = own[0].cpu().numpy() if searched is None else searched
+        found = rank_positives_of(qid, ids, by, positive[:size], self._seed)
         self._ranks += found.tolist()
         shares = torch.softmax(own[0], dim=0).cpu().numpy()
         self._said.append(shares)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rnnreranker import settings
 from rnnreranker.errors import InputError
 from rnnreranker.method import find
-from rnnreranker.train.group_params import GroupParams
+from rnnreranker.train.group_params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CrossParams(GroupParams):
+class CrossParams(OneLengthParams):
     """How a cross-encoder is trained; the presets have the values of published rerankers.
 
     Raises:

@@ -1,0 +1,39 @@
+"""The model late: a late-interaction encoder, a vector for every token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.method import find
+from rnnreranker.train.late_params import LateParams
+from rnnreranker.train.models.base import GroupModel
+
+if TYPE_CHECKING:
+    from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.losses.base import Loss
+
+
+class Late(GroupModel):
+    """A late-interaction encoder (ColBERT), from one or from any transformer, whose tokens are then projected."""
+
+    name = "late"
+    Params: ClassVar[type[settings.Params]] = LateParams
+
+    def check(self, params: LateParams) -> None:
+        """As of every model, and that nothing is added to a loss that is it already."""
+        if not params.in_batch_negatives:
+            super().check(params)
+        if params.contrast and find("loss", params.loss).in_batch:
+            raise InputError(
+                f"contrast={params.contrast}: expected 0 with the loss {params.loss}, which is over the whole batch "
+                "itself"
+            )
+
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+        """See `train.late_learner`."""
+        from rnnreranker.train.late_learner import LateLearner
+
+        return LateLearner(encoder, params, loss, inputs, device)

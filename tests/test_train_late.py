@@ -1,0 +1,381 @@
+"""Late-interaction encoders trained on groups: scores, losses over group and batch, resuming, folder and command."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker import maxsim
+from rnnreranker.encode.late import load_late_encoder
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels.soft import Labels
+from rnnreranker.method import find, make_params
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.group_training import train_on_groups
+from rnnreranker.train.groups import Group
+from rnnreranker.train.late_params import LateParams
+from rnnreranker.train.late_scores import late_scores
+from rnnreranker.train.params import settings_for
+from rnnreranker.train.training import Trained
+from tests.test_train_cross import kill_at
+from tests.tiny_encoder import (
+    WORDS,
+    files_of,
+    make_documents,
+    make_encoder,
+    make_text_labels,
+    make_topics,
+    write_text_world,
+)
+
+pytest.importorskip("sentence_transformers")
+
+QUICK = LateParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
+TOPICS = {"q1": "w1 , w2", "q2": "w3 w4 w5 w6 w7 w8 w9 w10 w11 w12", "q3": "w5", "q4": "  "}
+TEXTS = {
+    "d1": "w1 w2 , w3 .",
+    "d2": "w4 " * 30,  # cut
+    "d3": "w5 w6 ! w7",
+    "d4": "",
+    "d5": ", .",  # [CLS] and [SEP] alone are left
+    "d6": "w9 w10 w11 w12 w13 w14",
+}
+
+
+@pytest.fixture(scope="module")
+def transformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("bert"), [*WORDS, *string.punctuation])
+
+
+@pytest.fixture(scope="module")
+def tiny(transformer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A late-interaction encoder of 16 numbers a token, its queries expanded to 9, its documents cut at 20."""
+    folder = tmp_path_factory.mktemp("late")
+    make_late_base(str(transformer), folder / "base", 16)
+    settings = folder / "base" / "sentence_bert_config.json"
+    config = json.loads(settings.read_text())
+    config["document_length"], config["query_expansion"]["length"] = 20, 9
+    settings.write_text(json.dumps(config))
+    return folder / "base"
+
+
+def inputs() -> GroupInputs:
+    """Training and validation queries are the same under other ids."""
+    pools, topics = list(make_text_labels())[:12], make_topics()
+    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
+    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
+    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+
+
+def trained(tiny: Path, out: Path, params: LateParams = QUICK, found: GroupInputs | None = None) -> Trained:
+    return train_on_groups(found or inputs(), "late", str(tiny), out, params)
+
+
+def group(
+    qid: str, docids: tuple[str, ...], targets: list[float], known: set[str], pool: Labels | None = None
+) -> Group:
+    positive = np.arange(len(docids)) == 0
+    return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known), pool, 0.5 if pool else 0)
+
+
+def learner(tiny: Path, params: LateParams, **of_loss: object):
+    from rnnreranker.train.late_learner import LateLearner
+
+    given = GroupInputs([], [], TOPICS, TEXTS, {}, True)
+    loss = find("loss", params.loss)(make_params("loss", params.loss, of_loss))
+    made = LateLearner(str(tiny), params, loss, given, "cpu")
+    made.model.eval()
+    return made
+
+
+def features_of(batch: Mapping[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+    return [
+        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
+        for side in ("query", "document")
+    ]
+
+
+GROUPS = [
+    group("q1", ("d1", "d2"), [1, 0], {"d1"}),
+    group("q2", ("d6", "d4"), [1, 0], {"d6", "d3"}),
+    group("q3", ("d3", "d5"), [1, 0], {"d3"}),
+    group("q4", ("d1", "d6"), [1, 0], {"d1"}),
+]
+DOCIDS = ["d1", "d2", "d6", "d4", "d3", "d5"]  # in the order of the groups
+
+
+def plain(tiny: Path, similarity: str, **lengths: int) -> np.ndarray:
+    """(4, 6): topics and DOCIDS, token by token, of what the encoder of the product gives."""
+    encoder = load_late_encoder(str(tiny), **lengths)
+    queries = encoder.encode_queries(list(TOPICS.values()))
+    documents = encoder.encode_documents([TEXTS[docid] for docid in DOCIDS])
+    found = np.zeros((len(TOPICS), len(DOCIDS)))
+    for row in range(len(TOPICS)):
+        for column in range(len(DOCIDS)):
+            tokens = documents.vectors[documents.offsets[column] : documents.offsets[column + 1]]
+            for query in queries.vectors[queries.offsets[row] : queries.offsets[row + 1]]:
+                near = [float(query @ token) for token in tokens]
+                if similarity == "l2":
+                    near = [*(-float(((query - token) ** 2).sum()) for token in tokens), -1.0]
+                found[row, column] += max(near, default=0.0)
+    return found
+
+
+@pytest.mark.parametrize("similarity", ["maxsim", "l2"])
+@pytest.mark.parametrize("lengths", [{}, {"query_length": 6, "document_length": 8}])
+def test_training_scores_are_those_of_the_product_token_by_token(
+    tiny: Path, similarity: str, lengths: dict[str, int]
+) -> None:
+    """Padding, punctuation, [MASK] of queries, cut texts, and texts without tokens on either side."""
+    found = learner(tiny, replace(QUICK, similarity=similarity, **lengths))  # type: ignore[arg-type]
+    with torch.no_grad():
+        scores = found.loss.scores(*features_of(found.batch(GROUPS)))
+    expected = plain(tiny, similarity, **lengths)
+    np.testing.assert_allclose(scores.numpy(), expected, atol=1e-5)
+    assert expected[:, 3].tolist() == (
+        [0, 0, 0, 0] if similarity == "maxsim" else [-lengths.get("query_length", 9)] * 3 + [0]
+    )
+    if similarity == "maxsim":
+        encoder = load_late_encoder(str(tiny), **lengths)
+        query = encoder.encode_queries([TOPICS["q1"]]).vectors
+        documents = encoder.encode_documents([TEXTS[docid] for docid in DOCIDS])
+        np.testing.assert_allclose(
+            scores[0].numpy(), maxsim(query, documents.vectors, offsets=documents.offsets), atol=1e-5
+        )
+
+
+def test_scores_of_validation_are_those_of_training_and_of_a_search(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rnnreranker.train import late_learner
+
+    monkeypatch.setattr(late_learner, "KEPT", 5)  # several blocks of queries
+    rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]
+    lists = [Labels(qid, own, np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own), bool)) for qid, own in rows]
+    found = learner(tiny, replace(QUICK, similarity="l2"))
+    with torch.no_grad():
+        scored = found.scores(lists)
+    for name, similarity in (("searched", "maxsim"), ("trained", "l2")):
+        expected = plain(tiny, similarity)
+        for (qid, own), scores in zip(rows, getattr(scored, name), strict=True):
+            wanted = [expected[list(TOPICS).index(qid), DOCIDS.index(docid)] for docid in own]
+            np.testing.assert_allclose(scores, wanted, atol=1e-5)
+
+
+def test_what_is_not_real_changes_neither_scores_nor_gradients() -> None:
+    rng = torch.Generator().manual_seed(3)
+    queries, documents = torch.randn(2, 3, 4, generator=rng), torch.randn(3, 5, 4, generator=rng)
+    asked = torch.tensor([[True, True, True], [True, False, False]])
+    real = torch.tensor([[True] * 5, [True, False, True, False, False], [False] * 5])
+    for similarity in ("maxsim", "l2"):
+        found = []
+        for filling in (0.0, 7.5, float("nan")):
+            given = documents.clone()
+            given[~real] = filling
+            given.requires_grad_()
+            scores = late_scores(queries, asked, given, real, similarity)  # type: ignore[arg-type]
+            scores.sum().backward()
+            found.append((scores.detach(), given.grad))
+        for scores, gradient in found:
+            assert torch.equal(scores, found[0][0])
+            assert torch.equal(gradient, found[0][1])
+        assert (found[0][1][~real] == 0).all()
+        assert (found[0][1][real] != 0).any()
+
+
+def log_share(scores: np.ndarray, place: int) -> float:
+    return float(scores[place] - np.log(np.exp(scores).sum()))
+
+
+def test_the_loss_over_the_batch_is_that_of_a_plain_computation(tiny: Path) -> None:
+    """Every document of the batch is a negative, but for other positives of the query: of q2 it is d3."""
+    scores = plain(tiny, "l2")
+    expected = [log_share(scores[0], 0), log_share(np.delete(scores[1], 4), 2), log_share(scores[2], 4)]
+    expected.append(log_share(scores[3], 0))
+    for params in (QUICK, replace(QUICK, loss="lce", in_batch_negatives=True)):
+        found = learner(tiny, replace(params, similarity="l2"))
+        batch = found.batch(GROUPS)
+        assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(-np.mean(expected), rel=1e-5)
+
+
+TEACHER = [[0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]
+
+
+def of_teacher() -> list[Group]:
+    """d2 is known to the labels of q3, with as much probability as a tenth of those of the group."""
+    pool = Labels("q3", ["d2"], np.zeros(1), np.array([0.05], dtype=np.float32), np.zeros(1, dtype=bool))
+    return [
+        group(one.qid, one.docids, own, set(one.known), pool if one.qid == "q3" else None)
+        for one, own in zip(GROUPS[:3], TEACHER, strict=True)
+    ]
+
+
+def divergence(targets: list[float], scores: np.ndarray) -> float:
+    shares = np.exp(scores) / np.exp(scores).sum()
+    return sum(y * np.log(y / share) for y, share in zip(targets, shares, strict=True) if y > 0)
+
+
+def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: Path) -> None:
+    """Cross-encoder teachers of paper 002's program: of a pair, and .75 of the loss over the batch."""
+    groups = of_teacher()
+    scores = plain(tiny, "maxsim")[:3]
+    pairs = [scores[0, [0, 1]], scores[1, [2, 3]], scores[2, [4, 5]]]
+    of_pairs = np.mean([divergence(y, own) for y, own in zip(TEACHER, pairs, strict=True)])
+    of_batch = -np.mean([log_share(scores[0], 0), log_share(np.delete(scores[1], 4), 2), log_share(scores[2], 4)])
+    found = learner(tiny, replace(QUICK, loss="kl", contrast=0.75))
+    batch = found.batch(groups)
+    expected = of_pairs + 0.75 * of_batch
+    assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_divergence_over_the_batch_with_raised_positives(tiny: Path) -> None:
+    """The student of paper 002's program: the positive has the score of the teacher's favourite, others theirs."""
+    scores = plain(tiny, "maxsim")[:3]
+    found = learner(tiny, replace(QUICK, loss="kl", in_batch_negatives=True), raise_positives=True)
+    batch = found.batch(of_teacher())
+    rows = [[0.5, 0.5, 0, 0, 0, 0], [0, 0, 0.6, 0.4, 0], [0, 0.1 / 1.1, 0, 0, 0.9 / 1.1, 0.1 / 1.1]]
+    own = [scores[0], np.delete(scores[1], 4), scores[2]]
+    expected = np.mean([divergence(y, of) for y, of in zip(rows, own, strict=True)])
+    assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"similarity": "l2"},
+        {"loss": "margin-mse", "group_size": 3},
+        {"loss": "kl", "group_size": 4, "contrast": 0.75},
+        {"loss": "kl", "group_size": 3, "in_batch_negatives": True, "similarity": "l2", "decay": False},
+    ],
+)
+def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, changed: dict[str, object]) -> None:
+    found = trained(tiny, tmp_path / "out", replace(QUICK, **changed))  # type: ignore[arg-type]
+    assert [entry["step"] for entry in found.history] == [0, 12]
+    assert found.best_step == 12
+    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
+
+
+def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path) -> None:
+    from sentence_transformers import MultiVectorEncoder
+
+    found, given = trained(tiny, tmp_path / "out", replace(QUICK, query_length=7, document_length=11)), inputs()
+    own = load_late_encoder(str(tmp_path / "out"))
+    assert (own.query_length, own.document_length, own.dimension) == (7, 11, 16)
+    theirs = MultiVectorEncoder(str(tmp_path / "out"), device="cpu", local_files_only=True)
+    losses, ranks = [], []
+    for one in given.checked:
+        texts = [given.documents[docid] for docid in one.docids]
+        asked, documents = own.encode_queries([given.queries[one.qid]]), own.encode_documents(texts)
+        scores = maxsim(asked.vectors, documents.vectors, offsets=documents.offsets)
+        other = theirs.similarity(theirs.encode_query([given.queries[one.qid]]), theirs.encode_document(texts))
+        np.testing.assert_allclose(scores, other.numpy()[0], atol=1e-4)
+        losses.append(-log_share(scores, 0))
+        ranks.append(1 + (scores > scores[0]).sum())
+    assert found.measures["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    assert found.measures["RR@10"] == pytest.approx(np.mean([1 / rank if rank <= 10 else 0 for rank in ranks]))
+
+
+def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = replace(QUICK, evaluate_every=3, max_steps=8, warmup=2.0, decay=False)
+    whole = trained(tiny, tmp_path / "whole", params)
+    kill_at(monkeypatch, [1, 4])
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            trained(tiny, tmp_path / "again", params)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        trained(tiny, tmp_path / "again", replace(params, similarity="l2"))
+    assert trained(tiny, tmp_path / "again", params).history == whole.history
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
+
+
+def test_a_student_begins_as_its_teacher(tiny: Path, tmp_path: Path) -> None:
+    teacher = trained(tiny, tmp_path / "teacher")
+    student = trained(tmp_path / "teacher", tmp_path / "student", replace(QUICK, evaluate_every=1, max_steps=1))
+    assert student.history[0]["loss"] == pytest.approx(teacher.measures["loss"], rel=1e-6)
+    assert student.history[0]["nDCG@10"] == teacher.measures["nDCG@10"]
+
+
+def test_presets_have_the_values_of_the_paper_and_its_program() -> None:
+    found = LateParams.preset("colbert")
+    assert (found.query_length, found.document_length, found.dimension, found.similarity) == (32, 180, 128, "l2")
+    assert (found.learning_rate, found.decay, found.warmup, found.weight_decay) == (3e-6, False, 0, 0)
+    assert (found.batch_size, found.group_size, found.clip, found.seed, found.depth) == (36, 2, 2.0, 12345, 1000)
+    assert (found.loss, found.max_steps) == ("info-nce", 400000)
+    assert LateParams.preset("colbert-hn").depth == 100
+    params, loss = settings_for(LateParams, {}, "collective")
+    assert (params.loss, params.in_batch_negatives, loss.to_dict()) == ("kl", True, {"raise_positives": True})
+    assert settings_for(LateParams, {"raise_positives": False}, "collective")[1].to_dict() == {"raise_positives": False}
+    params, loss = settings_for(LateParams, {}, "colbert-ce")
+    assert (params.loss, params.contrast, loss.to_dict()) == ("kl", 0.75, {"raise_positives": False})
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return write_text_world(folder)
+
+
+def command(world: Path, encoder: Path, *argv: str) -> list[str]:
+    words = ["--model", "late", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
+    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
+    return [*words, "--encoder", str(encoder), "--batch-size", "6", "--max-steps", "2", *argv]
+
+
+def test_a_transformer_is_trained_indexed_searched_and_reranks(
+    world: Path, transformer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(world, transformer, "--loss", "kl", "--group-size", "4", "--dimension", "16")) == 0
+    said = capsys.readouterr()
+    assert "nDCG@10\tbefore" in said.out
+    assert len(said.err.splitlines()) == 1  # no bar of a library
+    record = json.loads((world / "out" / "training.json").read_text())
+    assert (record["model"], record["params"]["dimension"], record["params"]["raise_positives"]) == ("late", 16, False)
+    argv = ["--documents", str(world / "documents.jsonl"), "--parts", "tokens", "--output", str(world / "index")]
+    assert index([*argv, "--token-encoder", str(world / "out")]) == 0
+    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--hits", "60"]
+    late, reranked = world / "late.txt", world / "reranked.txt"
+    assert search([*argv, "--retriever", "late", "--rerank", "none", "--output", str(late)]) == 0
+    assert search([*argv, "--run", str(late), "--rerank", "late", "--output", str(reranked)]) == 0
+    assert Run.read(reranked).ranked("q3") == Run.read(late).ranked("q3")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
+        (["--contrast", "0.5"], "--contrast 0.5: expected 0 with the loss info-nce, which is over the whole batch"),
+        (["--max-length", "9"], "--max-length: is for --model cross or sparse, not for late"),
+        (["--document-length", "65"], "--document-length 65: expected an integer <= 64"),
+        (["--dimension", "17"], "--dimension 17: expected 16, which a token of"),
+        (["--similarity", "cosine"], "--similarity"),
+        (["--raise-positives"], "not settings of training with the loss info-nce: raise_positives"),
+    ],
+)
+def test_what_is_refused(
+    world: Path, tiny: Path, argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((InputError, SystemExit)) as caught:
+        main(command(world, tiny, *argv))
+    assert said in f"{caught.value}{capsys.readouterr().err}"
+
+
+def test_models_that_are_no_transformers(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder or model"):
+        main(command(world, Path("colbert-v9")))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no model in this folder"):
+        main(command(world, tmp_path / "empty"))
