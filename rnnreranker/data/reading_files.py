@@ -14,6 +14,7 @@ from rnnreranker.files import read_lines, read_text
 from rnnreranker.files.json_files import parse_record, read_json
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+_TAG = re.compile(r"</?[A-Za-z][^>]*>")
 BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 
 
@@ -126,7 +127,8 @@ def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
     if "header" in record:  # the first line of an MRQA file
         return
     with _expecting(where, "a line of MRQA (context, qas) or of Natural Questions (document_text, annotations)"):
-        found = _natural_question(record, where) if "document_text" in record else _mrqa(record, where)
+        of_nq = "document_text" in record or "document_tokens" in record
+        found = _natural_question(record, where) if of_nq else _mrqa(record, where)
     if found:
         yield found
 
@@ -144,15 +146,23 @@ def _mrqa(record: dict[str, Any], where: str) -> Paragraph:
 
 
 def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
-    """The long answer, without its tags, with the short answers; None where annotators found no short answer."""
-    tokens = record["document_text"].split(" ")
+    """The long answer, without its tags, with the short answers; None where annotators found no short answer.
+
+    The simplified files have a text whose tokens blanks separate; the others a list of tokens that say what is a tag.
+    """
+    if "document_text" in record:
+        tokens = record["document_text"].split(" ")
+        tags = [bool(_TAG.fullmatch(token)) for token in tokens]
+    else:
+        tokens = [token["token"] for token in record["document_tokens"]]
+        tags = [bool(token["html_token"]) for token in record["document_tokens"]]
     for annotation in record["annotations"]:
         start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
         if start < 0 or not annotation["short_answers"]:
             continue
         words, positions, length = [], {}, 0
         for place in range(start, end):
-            if not re.fullmatch(r"</?[A-Za-z][^>]*>", tokens[place]):
+            if not tags[place]:
                 positions[place] = (length, length + len(tokens[place]))
                 words.append(tokens[place])
                 length += len(tokens[place]) + 1

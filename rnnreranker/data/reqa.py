@@ -1,9 +1,9 @@
 """ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
 
-The documents are the sentences of the paragraphs, in their order; the topics are the questions; relevant is every
-sentence that holds a marked answer of the question. Questions whose answer is not found are dropped and counted. A
-made set is a folder in BEIR layout in the cache folder, named by a fingerprint of its files and of the rules, with
-`made.json`, which says from what and how many.
+The documents are the sentences of the paragraphs, in their order, without the titles of articles; the topics are the
+questions; relevant is every sentence that holds a marked answer of the question. Questions whose answer is not found
+are dropped and counted. A made set is a folder in BEIR layout in the cache folder, named by a fingerprint of its files
+and of the rules, with `made.json`, which says from what and how many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
-RULES = 1  # part of a made set's name: count it up when what is made from the same files changes
+RULES = 2  # part of a made set's name: count it up when what is made from the same files changes
 NAMES = {
     "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",
     "reqa-nq": "Natural Questions: simplified-nq-train.jsonl.gz from https://ai.google.com/research/NaturalQuestions, "
@@ -35,7 +35,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Sentence:
-    """A document: paragraph id and number of the sentence in it, from 0, as `p7#s0`."""
+    """A document: paragraph id and number of the sentence in it, from 0, as `p7#s0`; the title is no part of it."""
 
     docid: str
     title: str
@@ -96,7 +96,10 @@ def made_folder(files: Path, name: str = "reqa", language: sentences.Language | 
     if not (target / "made.json").is_file():
         made = sentence_set(reading_files.read(files), language)
         if not made.topics:
-            raise InputError(f"{files}: no question with an answer; expected files in the format of SQuAD")
+            raise InputError(
+                f"{files}: no question with an answer ({len(made.dropped)} have none that stands in their paragraph); "
+                "expected files in the format of SQuAD, with answers"
+            )
         with folder_written_whole(target) as temporary:
             write_beir(temporary, made)
             counts = {"documents": len(made.documents), "topics": len(made.topics), "dropped": len(made.dropped)}
@@ -155,7 +158,7 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: sentences.Language |
 
 def write_beir(folder: Path, made: SentenceSet) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/test.tsv."""
-    corpus = ({"_id": found.docid, "title": found.title, "text": found.text} for found in made.documents)
+    corpus = ({"_id": one.docid, "text": one.text, "metadata": {"title": one.title}} for one in made.documents)
     queries = ({"_id": qid, "text": text} for qid, text in made.topics.items())
     (folder / "corpus.jsonl").write_bytes(_lines(corpus))
     (folder / "queries.jsonl").write_bytes(_lines(queries))

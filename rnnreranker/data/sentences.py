@@ -35,7 +35,8 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
     and then a capital letter, a digit, or an opening quote or bracket follows; not after an abbreviation of the list
     or after initials (`J.`, `U.S.`); a blank line ends one too. Chinese: after `。`, `；`, `！` or `？` (the last two
     full width or not) and what closes there, but not inside a title (`《…！》`) or right after an opening bracket, and
-    at a line break. A straight double quote closes where one is open.
+    at a line break. A straight double quote closes where one is open. What has neither letter nor digit is no sentence:
+    it belongs to the one before, at the beginning of a text to the one behind; a text of that alone has none.
 
     Args:
         text: any text.
@@ -64,7 +65,7 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
         start = cut
     found.append((start, len(text)))
     trimmed = [_trim(text, first, last) for first, last in found]
-    return [(first, last) for first, last in trimmed if first < last]
+    return _with_words(text, [(first, last) for first, last in trimmed if first < last])
 
 
 def _abbreviated(sentence: str, rest: str) -> bool:
@@ -76,6 +77,21 @@ def _abbreviated(sentence: str, rest: str) -> bool:
     if word.lower() in _BEFORE_NUMBERS and rest.lstrip()[:1].isdigit():
         return True
     return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
+
+
+def _with_words(text: str, found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sentences, those without a letter or digit joined to another."""
+    kept: list[tuple[int, int]] = []
+    waiting: int | None = None  # where a text begins that has had no word yet
+    for first, last in found:
+        if any(map(str.isalnum, text[first:last])):
+            kept.append((first if waiting is None else waiting, last))
+            waiting = None
+        elif kept:
+            kept[-1] = kept[-1][0], last
+        elif waiting is None:
+            waiting = first
+    return kept
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
