@@ -1,9 +1,9 @@
 """Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made here from downloaded files.
 
-A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its split
-`test` (or its only one), `FOLDER:SPLIT` another. `collections/NAME` is the folder NAME of those that one keeps in one
-place, so that a spec names it without saying where that is. `reqa:FILE` is the ReQA set made from a file in the format
-of SQuAD.
+A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its
+split `test` (or its only one), `FOLDER:SPLIT` another; `FOLDER:cold-1-train` and the like are parts of the first, see
+`splits`. `collections/NAME` is the folder NAME of those that one keeps in one place, so that a spec names it without
+saying where that is. `reqa:FILE` is the ReQA set made from a file in the format of SQuAD, or from such a folder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rnnreranker.data import reqa, tripclick
+from rnnreranker.data import reqa, splits, tripclick
 from rnnreranker.data.names import COLLECTIONS, collections_home
 from rnnreranker.errors import InputError, UnavailableError
 
@@ -74,7 +74,10 @@ def _folder(name: str) -> tuple[Path, str] | None:
     """The folder in BEIR layout that a name stands for, and the split asked for ("" = test, or the only one)."""
     plain, _, split = name.rpartition(":")
     if name.startswith(reqa.MADE_FROM):
-        return reqa.made_folder(Path(name.removeprefix(reqa.MADE_FROM)).expanduser()), ""
+        files, _, last = (given := name.removeprefix(reqa.MADE_FROM)).rpartition(":")
+        files, asked = (files, last) if splits.is_split(last) else (given, "")
+        kept = files.startswith(COLLECTIONS) and not Path(files).exists()
+        return reqa.made_folder(_kept(files) if kept else Path(files).expanduser()), asked
     for text, wanted in ((name, ""), (plain, split)):
         folder = Path(text).expanduser()
         if text.startswith(COLLECTIONS) and not folder.is_dir():
@@ -105,6 +108,11 @@ def _kept(name: str) -> Path:
 
 def _qrels_file(folder: Path, split: str) -> Path:
     files = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
+    if splits.is_split(split) and split not in files:
+        queries = _plain_or_gz(folder / FILES["topics"])
+        if queries is None:
+            raise InputError(f"{folder}:{split}: no {FILES['topics']} in this folder; expected the layout of BEIR")
+        return splits.qrels_of(split, _qrels_file(folder, ""), queries)
     if split:
         if split not in files:
             raise InputError(f"{folder}:{split}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}")

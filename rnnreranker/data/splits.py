@@ -1,0 +1,108 @@
+"""Judged questions in parts for training, validation and test, by a hash of their text: paper 004's two settings.
+
+A split is called SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text, whatever their letters' case and the
+blanks between words, are in one part, so that no part has a question of another. Their texts, in the order of their
+SHA-256, are cut into fifths; fold k of 4 is
+
+- standard: fifth k for the test, fifth k + 1 for validation, the other three for training: 60/20/20;
+- cold: fifth k for training, fifth k + 1 for validation, the other three for the test: 20/20/60.
+
+So the parts depend on the texts alone: not on ids, on the order of files, or on what reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+
+from rnnreranker.data.qrels_lines import parse_qrels
+from rnnreranker.data.topic_lines import parse_topics
+from rnnreranker.errors import InputError
+from rnnreranker.files import cache_home, file_digest, fingerprint, folder_written_whole, read_text
+
+SETTINGS = ("standard", "cold")
+FOLDS = 4
+PARTS = ("train", "validation", "test")
+FIFTHS = 5
+EXPECTED = f"{' or '.join(SETTINGS)}, 1 to {FOLDS}, and {', '.join(PARTS)}, as cold-1-train"
+RULES = 1  # part of the name of what is kept: count it up when the same questions get other parts
+_WRITTEN_SO = re.compile(rf"({'|'.join(SETTINGS)})-([^-:/]*)-([^-:/]*)")
+
+
+def is_split(name: str) -> bool:
+    """Whether a name is written as these splits are; `qrels_of` says whether there is such a one.
+
+    >>> is_split("cold-1-train"), is_split("standard-9-dev"), is_split("dev")
+    (True, True, False)
+    """
+    return bool(_WRITTEN_SO.fullmatch(name))
+
+
+def split_names() -> list[str]:
+    """All names, in their order."""
+    return [f"{setting}-{fold}-{part}" for setting in SETTINGS for fold in range(1, FOLDS + 1) for part in PARTS]
+
+
+def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
+    """Name of a split → ids of its questions, in the order of their hashes.
+
+    Args:
+        questions: id → text.
+
+    Raises:
+        InputError: fewer than five different texts, so that a part would be empty.
+    """
+    asked: dict[str, list[str]] = {}
+    for qid in sorted(questions):
+        text = " ".join(unicodedata.normalize("NFKC", questions[qid]).casefold().split())
+        asked.setdefault(hashlib.sha256(text.encode()).hexdigest(), []).append(qid)
+    if len(asked) < FIFTHS:
+        raise InputError(f"{len(asked)} different questions with a relevant document; five parts need {FIFTHS} or more")
+    fifths: list[list[str]] = [[] for _ in range(FIFTHS)]
+    for place, key in enumerate(sorted(asked)):
+        fifths[place * FIFTHS // len(asked)] += asked[key]
+    found = {}
+    for setting in SETTINGS:
+        for fold in range(1, FOLDS + 1):
+            rest = [qid for number, fifth in enumerate(fifths) if number not in (fold - 1, fold) for qid in fifth]
+            small, large = ("test", "train") if setting == "standard" else ("train", "test")
+            own = {small: fifths[fold - 1], "validation": fifths[fold], large: rest}
+            found |= {f"{setting}-{fold}-{part}": own[part] for part in PARTS}
+    return found
+
+
+def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
+    """The file with the judgements of a split, in the layout of BEIR; all splits are written when one is asked for.
+
+    Args:
+        split: one of `split_names()`.
+        qrels: judgements; questions without a relevant document are in no part.
+        queries: topics, with the text of every question that has a relevant document.
+
+    Raises:
+        InputError: no such split, too few questions, a question without a text, a malformed file.
+    """
+    if split not in split_names():
+        raise InputError(f"{split}: no such split; expected {EXPECTED}")
+    target = cache_home() / "data" / "splits" / fingerprint(RULES, file_digest(qrels), file_digest(queries))
+    if not target.is_dir():
+        judged = parse_qrels(read_text(qrels, "qrels file"), str(qrels))
+        topics = parse_topics(read_text(queries, "topics file"), str(queries))
+        answered = dict.fromkeys(qid for qid, _, grade in judged if grade > 0)
+        if lacking := [qid for qid in answered if qid not in topics]:
+            raise InputError(f"{queries}: no question {lacking[0]}, which {qrels} judges; expected all that it judges")
+        try:
+            found = parts_of({qid: topics[qid][0] for qid in answered})
+        except InputError as error:
+            raise InputError(f"{qrels}: {error}") from None
+        lines: dict[str, list[str]] = {}
+        for qid, docid, grade in judged:
+            lines.setdefault(qid, []).append(f"{qid}\t{docid}\t{grade}\n")
+        with folder_written_whole(target) as folder:
+            for name, qids in found.items():
+                content = "query-id\tcorpus-id\tscore\n" + "".join(line for qid in qids for line in lines[qid])
+                (folder / f"{name}.tsv").write_text(content, encoding="utf-8")
+    return target / f"{split}.tsv"

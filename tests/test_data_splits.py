@@ -1,0 +1,178 @@
+"""Questions in parts for training, validation and test: against parts worked out from hashes, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.data import splits
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.local import kept_at
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.errors import InputError
+
+TEXTS = {f"q{number}": f"Question number {number}?" for number in range(10)}
+
+
+def by_hand(fifths: list[list[str]], split: str) -> set[str]:
+    """What the module's first lines say, written another way."""
+    setting, fold, part = split.split("-")
+    one, other = fifths[int(fold) - 1], fifths[int(fold)]
+    rest = [qid for fifth in fifths if fifth not in (one, other) for qid in fifth]
+    standard = {"test": one, "validation": other, "train": rest}
+    cold = {"train": one, "validation": other, "test": rest}
+    return set((standard if setting == "standard" else cold)[part])
+
+
+def test_parts_are_fifths_of_the_hashed_texts() -> None:
+    def key(qid: str) -> str:
+        return hashlib.sha256(TEXTS[qid].casefold().encode()).hexdigest()
+
+    hashed = sorted(TEXTS, key=key)
+    fifths = [hashed[place : place + 2] for place in range(0, 10, 2)]
+    found = splits.parts_of(TEXTS)
+    assert list(found) == splits.split_names()
+    assert len(found) == 2 * 4 * 3
+    for split, qids in found.items():
+        assert set(qids) == by_hand(fifths, split)
+        large = "train" if split.startswith("standard") else "test"
+        assert len(qids) == (6 if split.endswith(large) else 2)
+
+
+def test_parts_depend_on_neither_order_nor_ids_nor_letters() -> None:
+    found = splits.parts_of(TEXTS)
+    mixed = list(TEXTS.items())
+    random.Random(3).shuffle(mixed)
+    assert splits.parts_of(dict(mixed)) == found
+    other = {f"x{qid}": f"  {text.upper()} " for qid, text in TEXTS.items()}
+    renamed = {split: [f"x{qid}" for qid in qids] for split, qids in found.items()}
+    assert splits.parts_of(other) == renamed
+
+
+def test_the_same_question_is_in_one_part() -> None:
+    twice = TEXTS | {f"again-{qid}": text.replace(" ", "\n") for qid, text in TEXTS.items()}
+    found = splits.parts_of(twice)
+    plain = splits.parts_of(TEXTS)
+    for split, qids in found.items():
+        assert {qid.removeprefix("again-") for qid in qids} == set(plain[split])
+        assert len(qids) == 2 * len(plain[split])
+
+
+def test_four_folds_test_different_questions() -> None:
+    found = splits.parts_of(TEXTS)
+    tested = Counter(qid for fold in range(1, 5) for qid in found[f"standard-{fold}-test"])
+    assert len(tested) == 8
+    assert set(tested.values()) == {1}
+    trained = Counter(qid for fold in range(1, 5) for qid in found[f"cold-{fold}-train"])
+    assert trained == tested
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Ten questions with a relevant sentence, one without, judgements of grade 0 beside."""
+    folder = tmp_path / "mine"
+    (folder / "qrels").mkdir(parents=True)
+    sentences = [json.dumps({"_id": f"p#s{number}", "text": f"It is {number}."}) for number in range(10)]
+    (folder / "corpus.jsonl").write_text("\n".join(sentences))
+    topics = TEXTS | {"none": "Never answered?"}
+    (folder / "queries.jsonl").write_text(
+        "\n".join(json.dumps({"_id": qid, "text": text}) for qid, text in topics.items())
+    )
+    lines = [f"q{number}\tp#s{number}\t1\nq{number}\tp#s{(number + 1) % 10}\t0" for number in range(10)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines, "none\tp#s0\t0"]))
+    return folder
+
+
+def test_a_folder_has_these_splits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = splits.parts_of(TEXTS)
+    for split, qids in found.items():
+        name = f"{folder}:{split}"
+        assert load_topics(name) == {qid: TEXTS[qid] for qid in TEXTS if qid in qids}
+        judged = load_qrels(name)
+        assert list(dict.fromkeys(judged["query_id"])) == qids
+        assert len(judged) == 2 * len(qids)
+        assert sorted(judged["relevance"]) == [0] * len(qids) + [1] * len(qids)
+    name = f"{folder}:cold-2-test"
+    assert [one.docid for one in load_documents(name)] == [one.docid for one in load_documents(folder)]
+    assert kept_at(name) == folder
+    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(folder.parent))
+    assert load_topics("collections/mine:cold-2-test") == load_topics(name)
+
+
+def test_a_split_of_ones_own_of_that_name_comes_first(folder: Path) -> None:
+    shutil.copy(folder / "qrels" / "test.tsv", folder / "qrels" / "cold-1-train.tsv")
+    assert len(load_topics(f"{folder}:cold-1-train")) == 11
+
+
+def test_splits_follow_what_they_are_made_from(folder: Path) -> None:
+    before = load_qrels(f"{folder}:standard-1-test")
+    qrels = folder / "qrels" / "test.tsv"
+    qrels.write_text(qrels.read_text().replace("\t0", "\t2"))
+    after = load_qrels(f"{folder}:standard-1-test")
+    assert set(before["relevance"]) == {0, 1}
+    assert set(after["relevance"]) == {1, 2}
+
+
+def squad(questions: int) -> str:
+    asked = [
+        {"id": f"n{number}", "question": f"What is {number}?", "answers": [{"text": "Ada", "answer_start": 0}]}
+        for number in range(questions)
+    ]
+    return json.dumps({"data": [{"title": "x", "paragraphs": [{"context": "Ada wrote it.", "qas": asked}]}]})
+
+
+def test_sets_made_from_files_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kept" / "squad").mkdir(parents=True)
+    path = tmp_path / "kept" / "squad" / "dev.json"
+    path.write_text(squad(5))
+    all_parts = [list(load_topics(f"reqa:{path}:standard-3-{part}")) for part in splits.PARTS]
+    assert [len(part) for part in all_parts] == [3, 1, 1]
+    assert sorted(qid for part in all_parts for qid in part) == [f"n{number}" for number in range(5)]
+    assert kept_at(f"reqa:{path}:standard-3-test") == path
+    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(tmp_path / "kept"))
+    assert load_topics("reqa:collections/squad:standard-3-test") == load_topics(f"reqa:{path}:standard-3-test")
+    path.write_text(squad(4))
+    with pytest.raises(InputError, match=r"test\.tsv: 4 different questions with a relevant document; five parts need"):
+        load_topics(f"reqa:{path}:standard-3-test")
+
+
+@pytest.mark.parametrize("name", ["cold-5-train", "cold-0-test", "standard-one-test", "standard-1-dev"])
+def test_no_such_split(folder: Path, name: str) -> None:
+    expected = r"expected standard or cold, 1 to 4, and train, validation, test, as cold-1-train"
+    with pytest.raises(InputError, match=rf"^{name}: no such split; {expected}$"):
+        load_topics(f"{folder}:{name}")
+
+
+def test_what_splits_cannot_be_made_of(folder: Path) -> None:
+    name, queries = f"{folder}:cold-1-test", folder / "queries.jsonl"
+    content = queries.read_text()
+    queries.write_text(content.replace('"q3"', '"other"'))
+    with pytest.raises(InputError, match=r"queries\.jsonl: no question q3, which .*test\.tsv judges"):
+        load_topics(name)
+    queries.write_bytes(content.replace("number", "nümber").encode("latin-1"))
+    with pytest.raises(InputError, match=r"queries\.jsonl:1: not UTF-8 text"):
+        load_topics(name)
+    queries.unlink()
+    with pytest.raises(InputError, match=r"no queries\.jsonl in this folder"):
+        load_qrels(name)
+
+
+@pytest.mark.parametrize("name", ["xquad-en-reqa", "cmrc2018-dev-reqa", "drcd-dev-reqa"])
+def test_parts_of_real_questions(shared: Path, name: str) -> None:
+    folder = shared / "data" / "beir" / name
+    every = load_topics(folder)
+    for fold in range(1, 5):
+        parts = [load_topics(f"{folder}:standard-{fold}-{part}") for part in splits.PARTS]
+        shares = [len(part) / len(every) for part in parts]
+        assert shares == pytest.approx([0.6, 0.2, 0.2], abs=0.002)
+        texts = [{text.casefold() for text in part.values()} for part in parts]
+        assert not texts[0] & texts[1] | texts[0] & texts[2] | texts[1] & texts[2]
+        assert parts[0] | parts[1] | parts[2] == every
+        assert load_topics(f"{folder}:cold-{fold}-train") == parts[2]
