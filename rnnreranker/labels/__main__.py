@@ -50,6 +50,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.tokens.query_tokens import query_tokens
 
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     learnt_from = args.validation_qrels or args.qrels
@@ -59,9 +60,11 @@ def main(argv: Sequence[str]) -> int:
     topics = _topics(args, needs, wanted)
     index = open_index(args.index) if args.index else None
     begun = time.perf_counter()
-    queries = None
+    queries = tokens = None
     if index is not None and "query vectors" in needs:
         queries = query_vectors(args, index, topics, wanted, encoded=args.encoded_queries, threads=args.jobs)
+    if index is not None and "query tokens" in needs:
+        tokens = query_tokens(index.token_vectors, {qid: topics[qid] for qid in wanted}, args.jobs)
     encoded = time.perf_counter()
     of_index = graph = None
     if index is not None and needs & {"vectors", "texts"}:
@@ -71,7 +74,8 @@ def main(argv: Sequence[str]) -> int:
     documents = args.documents if "texts" in needs else None
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
-    job = Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph)
+    stored = index.tokens if index is not None and "tokens" in needs else None
+    job = Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph, stored)
     if unlearnt(label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=args.jobs)
         command.say(str(job.learnt))
@@ -82,6 +86,7 @@ def main(argv: Sequence[str]) -> int:
         judged,
         queries,
         topics if "topics" in needs else None,
+        tokens,
         backend=args.backend,
         jobs=args.jobs,
         cluster=args.cluster,
@@ -162,8 +167,9 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace, needs: frozenset[str], label_params: LabelParams) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
-    from_index = sorted(needs & {"vectors", "neighbours", *([] if args.documents else ["texts"])}, reverse=True)
-    untold = "topics" in needs and not args.topics
+    of_index = {"vectors", "neighbours", "tokens", *([] if args.documents else ["texts"])}
+    from_index = sorted(needs & of_index, reverse=True)
+    untold = needs & {"topics", "query tokens"} and not args.topics
     blind = not untold and "query vectors" in needs and not (args.topics or args.encoded_queries)
     text = args.output.removesuffix(".gz").endswith(TEXT)
     refuse(
@@ -205,7 +211,7 @@ def _topics(args: argparse.Namespace, needs: frozenset[str], wanted: Sequence[st
 
     topics = load_topics(args.topics)
     lost = [qid for qid in wanted if qid not in topics]
-    if lost and ("topics" in needs or ("query vectors" in needs and not args.encoded_queries)):
+    if lost and (needs & {"topics", "query tokens"} or ("query vectors" in needs and not args.encoded_queries)):
         raise InputError(
             f"{args.topics}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
             f"{', '.join(lost[:3])}); give the topics that the run was made from"

@@ -20,6 +20,8 @@ from rnnreranker.settings import Params
 if TYPE_CHECKING:
     from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
+    from rnnreranker.tokens.query_tokens import QueryTokens
+    from rnnreranker.tokens.token_source import TokenSource
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 class Job:
     """What all shards of one job share.
 
-    index, graph: the folder or file of vectors and texts, and that of a graph, opened by whoever makes a shard; None
-        for a method without.
+    index, graph, tokens: the folder or file of vectors and texts, that of a graph, and that of an index with tokens,
+        opened by whoever makes a shard; None for a method without.
     documents: where texts come from in place of the index.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
@@ -42,6 +44,7 @@ class Job:
     documents: str | None = None
     source: Source = "vectors"
     graph: Path | None = None
+    tokens: Path | None = None
     learnt: LearntMass | None = None
 
 
@@ -51,14 +54,17 @@ def labeler_of(
     topics: Mapping[str, str] | None,
     docids: Sequence[str],
     threads: int | None = 1,
+    tokens: QueryTokens | None = None,
 ) -> Labeler:
     """The labeler of a job, with what its method needs of these queries and documents."""
-    index, graph = job.index, job.graph
+    index, graph, stored = job.index, job.graph, job.tokens
     inputs: Inputs = Inputs(
         query_vectors=queries,
+        query_tokens=tokens,
         topics=topics,
         vectors=None if index is None else lambda: _opened(index),
         neighbours=None if graph is None else lambda: _graph(graph),
+        tokens=None if stored is None else lambda: _tokens(stored),
         texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
         teacher=lambda: with_teacher(inputs, job.params, threads),
     )
@@ -129,6 +135,13 @@ def _opened(path: Path) -> VectorSource:
     from rnnreranker.vectors import open_vectors
 
     return open_vectors(path)
+
+
+@lru_cache(maxsize=2)
+def _tokens(path: Path) -> TokenSource:
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(str(path)).token_vectors
 
 
 @lru_cache(maxsize=2)

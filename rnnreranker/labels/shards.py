@@ -30,6 +30,7 @@ from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
+    from rnnreranker.tokens.query_tokens import QueryTokens
     from rnnreranker.vectors import QueryVectors
 
 SHARD = 2048  # queries
@@ -47,6 +48,7 @@ class Shard:
     judged: Judged
     queries: QueryVectors | None
     topics: Mapping[str, str] | None = None
+    tokens: QueryTokens | None = None
     threads: int | None = 1
 
 
@@ -58,6 +60,7 @@ def make_labels(
     judged: Judged,
     queries: QueryVectors | None,
     topics: Mapping[str, str] | None = None,
+    tokens: QueryTokens | None = None,
     *,
     backend: Literal["threads", "loky", "dask", "ray"] = "threads",
     jobs: int | None = None,
@@ -76,7 +79,7 @@ def make_labels(
         run: candidates.
         judged: positives by query, see `judged.positives_of`.
         queries: a vector for every query to label; None for a method that needs none.
-        topics: a text for every query to label; None for a method that needs none.
+        topics, tokens: a text, and the tokens, of every query to label; None for a method that needs none.
         backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must
             see the same files.
         jobs: shards made at the same time; None = one per core.
@@ -96,14 +99,15 @@ def make_labels(
             f"{', '.join(list(judged)[:3])}); give the judgements of these queries"
         )
     base = _describe(job)
-    name = fingerprint(base, *_contents(run, judged, queries, topics))
+    name = fingerprint(base, *_contents(run, judged, queries, topics, tokens))
     with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
         if waited and output.is_file() and described(output).get("input") == name:
             return described(output)  # the other has made the same
         folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
         folder.mkdir(parents=True, exist_ok=True)
+        asked = queries, topics, tokens
         shards = [
-            _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, queries, topics)
+            _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, *asked)
             for number, first in enumerate(range(0, len(chosen), shard_size))
         ]
         missing = [shard for shard in shards if not shard.path.is_file()]
@@ -125,7 +129,7 @@ def make_shard(job: Job, shard: Shard) -> int:
     """The number of labelled queries, after writing the file of a shard."""
     positives = (docid for pairs in shard.judged.values() for docid, _ in pairs)
     docids = [*shard.run.docids.tolist(), *positives]
-    labeler = labeler_of(job, shard.queries, shard.topics, docids, shard.threads)
+    labeler = labeler_of(job, shard.queries, shard.topics, docids, shard.threads, shard.tokens)
     labels, without = labeler.infer_from(shard.run, shard.judged)
     found = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=found).write(shard.path)
@@ -150,6 +154,7 @@ def _shard(
     judged: Judged,
     queries: QueryVectors | None,
     topics: Mapping[str, str] | None,
+    tokens: QueryTokens | None,
 ) -> Shard:
     """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
     from rnnreranker.runs import Run
@@ -162,7 +167,8 @@ def _shard(
         known = set(queries.qids)
         vectors = queries.of([qid for qid in part.qids if qid in known])
     texts = {qid: topics[qid] for qid in part.qids if qid in topics} if topics is not None else None
-    return Shard(path, part, {qid: judged[qid] for qid in part.qids}, vectors, texts)
+    own = None if tokens is None else tokens.of(part.qids)
+    return Shard(path, part, {qid: judged[qid] for qid in part.qids}, vectors, texts, own)
 
 
 def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> None:
@@ -176,10 +182,12 @@ def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> 
 
 def _describe(job: Job) -> dict[str, Any]:
     """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
+    from rnnreranker.tokens.query_tokens import QueryTokens
     from rnnreranker.vectors import QueryVectors
 
-    nobody = QueryVectors((), np.empty((0, 0), dtype=np.float32))
-    described = labeler_of(job, nobody, {}, ()).describe()
+    none = np.empty((0, 0), dtype=np.float32)
+    nobody, no_tokens = QueryVectors((), none), QueryTokens((), none, np.zeros(1, dtype=np.int64))
+    described = labeler_of(job, nobody, {}, (), tokens=no_tokens).describe()
     if "texts" in needs_of(job.method, job.params, job.source):
         described["texts"] = digest_of_texts(job)
     if job.learnt is not None:
@@ -188,7 +196,11 @@ def _describe(job: Job) -> dict[str, Any]:
 
 
 def _contents(
-    run: Run, judged: Judged, queries: QueryVectors | None, topics: Mapping[str, str] | None
+    run: Run,
+    judged: Judged,
+    queries: QueryVectors | None,
+    topics: Mapping[str, str] | None,
+    tokens: QueryTokens | None,
 ) -> Iterator[Any]:
     yield [list(run.qids), run.docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
     yield run.offsets.tobytes()
@@ -199,3 +211,7 @@ def _contents(
         yield queries.vectors.tobytes()
     if topics is not None:
         yield dict(topics)
+    if tokens is not None:
+        yield list(tokens.qids)
+        yield tokens.places.tobytes()
+        yield tokens.vectors.tobytes()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -112,6 +114,38 @@ class Reranker(ABC):
     @abstractmethod
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64, finite, larger = better: the new scores of the candidates of one query."""
+
+    def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
+        """A query and candidates that stand in no run, as `scores` takes them, with what the inputs have of them.
+
+        Raises:
+            InputError: a method that reads scores of the run; a query or candidates without what is needed of them.
+        """
+        if self.reads_scores:
+            raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
+        inputs, vector = self.inputs, None
+        rows: Any = None
+        if "query vectors" in self.needs:
+            vector = inputs.query_vectors.vectors[self._places[qid]]
+        for need in ("vectors", "tokens"):
+            if need in self.needs:
+                rows = getattr(inputs, need).rows(list(docids))
+                if (rows < 0).any():
+                    lost = docids[int(np.argmin(rows))]
+                    raise InputError(f"query {qid}: {lost} is not in the index; use the run's own index")
+        texts = inputs.topics if "topics" in self.needs else {qid: None}
+        query = Query(qid, texts[qid], vector, inputs.query_tokens.one(qid) if "query tokens" in self.needs else None)
+        names = np.array(docids, dtype=object)
+        return query, Candidates(
+            names,
+            vectors=self._vectors_of(rows, names) if "vectors" in self.needs else None,
+            rows=rows,
+            texts=_texts(qid, docids, inputs.texts) if "texts" in self.needs else None,
+        )
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {qid: place for place, qid in enumerate(self.inputs.query_vectors.qids)}
 
     @property
     def reads_scores(self) -> bool:
@@ -239,6 +273,15 @@ class Reranker(ABC):
         if not np.isfinite(found).all():
             raise InputError(f"rerank {self.name}: query {qid}: NaN or infinite scores; expected finite ones")
         return found
+
+
+def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
+    if lost := [docid for docid in docids if docid not in texts]:
+        raise InputError(
+            f"query {qid}: {len(lost)} of its {len(docids)} candidates and positives have no text (first: "
+            f"{', '.join(lost[:3])}); give the index that the run was made from, or --documents that have them"
+        )
+    return [texts[docid] for docid in docids]
 
 
 def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:

@@ -48,6 +48,11 @@ class ColbertPrfReranker(Reranker):
     Params: ClassVar[type[Params]] = ColbertPrfParams
     params: Any  # a subclass has more
 
+    def describe(self) -> dict[str, Any]:
+        """As `Reranker.describe`, and how the words of centroids are found."""
+        near = "exact" if neighbours_in(self.inputs.tokens) is None else "ivf-pq"
+        return super().describe() | {"token_search": near}
+
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: weighted MaxSim."""
         return self.scores_knowing(query, candidates)

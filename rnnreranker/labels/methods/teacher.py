@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,11 +11,11 @@ from rnnreranker.command import say
 from rnnreranker.errors import InputError
 from rnnreranker.labels.judged import Judged, JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler
-from rnnreranker.rerank.base import Candidates, Query
 from rnnreranker.settings import Params, context_setting, setting
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
+    from rnnreranker.rerank import Reranker
     from rnnreranker.runs import Run
 
 
@@ -45,51 +43,35 @@ class TeacherLabeler(ContextLabeler):
 
     name = "teacher"
     needs = frozenset({"teacher"})
-    Params = TeacherParams
-    params: TeacherParams
+    Params: ClassVar[type[Params]] = TeacherParams
+    params: Any  # a subclass has others
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
-        return super().describe() | {"teacher": self.inputs.teacher.describe()}
+        return super().describe() | {"teacher": self.teacher.describe()}
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """See `Labeler.infer_from`; says what the teacher has to remark."""
         found = super().infer_from(run, judged)
-        if remark := self.inputs.teacher.remark():
+        if remark := self.teacher.remark():
             say(remark)
         return found
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
-        teacher = self.inputs.teacher
-        needs, inputs = teacher.needs, teacher.inputs
-        if teacher.reads_scores:
-            raise InputError(f"teacher {teacher.name}: reads scores of the run, which positives put in have not")
-        docids, vector, vectors = one.docids[: one.size], None, None
-        if "query vectors" in needs:
-            vector = inputs.query_vectors.vectors[self._places[one.qid]]
-        if "vectors" in needs:
-            vectors = inputs.vectors.fetch(one.rows)
-        query = Query(one.qid, inputs.topics[one.qid] if "topics" in needs else None, vector)
-        texts = _texts(one.qid, docids, inputs.texts) if "texts" in needs else None
-        candidates = Candidates(np.array(docids, dtype=object), vectors=vectors, texts=texts)
-        found: np.ndarray = teacher.scores(query, candidates)
+        if self.teacher.reads_scores:
+            raise InputError(f"teacher {self.teacher.name}: reads scores of the run, which positives put in have not")
+        found: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
         return found
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {qid: place for place, qid in enumerate(self.inputs.teacher.inputs.query_vectors.qids)}
+    @property
+    def teacher(self) -> Reranker:
+        """Whose scores these are."""
+        found: Reranker = self.inputs.teacher
+        return found
 
     @property
     def source_of_rows(self) -> Any:
-        """See `Labeler.source_of_rows`."""
-        return self.inputs.teacher.inputs.vectors if "vectors" in self.inputs.teacher.needs else None
-
-
-def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-    if lost := [docid for docid in docids if docid not in texts]:
-        raise InputError(
-            f"query {qid}: {len(lost)} of its {len(docids)} candidates and positives have no text (first: "
-            f"{', '.join(lost[:3])}); give the index that the run was made from, or --documents that have them"
-        )
-    return [texts[docid] for docid in docids]
+        """See `Labeler.source_of_rows`; of a teacher without vectors the tokens."""
+        need = next((need for need in ("vectors", "tokens") if need in self.teacher.needs), None)
+        return None if need is None else getattr(self.teacher.inputs, need)
