@@ -30,6 +30,7 @@ ROOMS = [
         "encode",
         "vectors",
         "impacts",
+        "terms",
         "neighbours",
         "tokens",
         "data",

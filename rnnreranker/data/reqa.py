@@ -20,6 +20,7 @@ from rnnreranker.data.names import collections_home
 from rnnreranker.data.reading_files import Paragraph
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
+from rnnreranker.terms.segmentation import Language
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
 RULES = 2  # part of a made set's name: count it up when what is made from the same files changes
@@ -78,7 +79,7 @@ def folder(name: str) -> Path:
     return made_folder(home, name)
 
 
-def made_folder(files: Path, name: str = "reqa", language: sentences.Language | None = None) -> Path:
+def made_folder(files: Path, name: str = "reqa", language: Language | None = None) -> Path:
     """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then found.
 
     Args:
@@ -107,7 +108,7 @@ def made_folder(files: Path, name: str = "reqa", language: sentences.Language | 
     return target
 
 
-def sentence_set(paragraphs: Iterable[Paragraph], language: sentences.Language | None = None) -> SentenceSet:
+def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = None) -> SentenceSet:
     """The sentences, questions and judgements of paragraphs.
 
     An answer that goes over the end of a sentence makes every sentence it touches relevant. Paragraphs of the same

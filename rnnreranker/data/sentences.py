@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-from rnnreranker.errors import InputError
-
-Language = Literal["en", "zh"]
-LANGUAGES = ("en", "zh")
+from rnnreranker.terms.segmentation import Language, check_language, language_of
 
 _CLOSING = "\"'”’»)\\]」』】）"
 _CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》〉])|\n+")
 _ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-9À-ÖØ-Þ])|\n\s*\n")
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*$")
 _NAMES = """
     mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
@@ -48,10 +43,9 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
     >>> [text[a:b] for text in ["Dr. No sat. He said: \\"Yes!\\" It was 3.5 m."] for a, b in spans(text)]
     ['Dr. No sat.', 'He said: "Yes!"', 'It was 3.5 m.']
     """
-    if language not in (*LANGUAGES, None):
-        raise InputError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
     if language is None:
-        language = "zh" if len(_HAN.findall(text)) * 10 >= max(len(text), 1) else "en"
+        language = language_of(text)
+    check_language(language)
     end = _CHINESE_END if language == "zh" else _ENGLISH_END
     found = []
     start = 0

@@ -1,0 +1,123 @@
+"""Words of English and Chinese sentences and the tags of their characters, against sentences segmented by hand."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.terms import jieba_words
+from rnnreranker.terms.segmentation import bmes_tags, language_of, word_spans, words
+
+NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
+
+# words with / between them, and the tags of all characters of the sentence, both by hand
+CHINESE = [
+    ("他/来到/了/北京大学", "。", "SBESBMMES"),
+    ("我们/明天/去/图书馆/看书", "！", "BEBESBMEBES"),
+    ("中华人民共和国/成立/于/1949/年", "。", "BMMMMMEBESBMMESS"),
+    ("老师/喜欢/听/音乐", "，", "BEBESBES"),
+]
+
+
+@pytest.mark.parametrize(("by_hand", "mark", "tags"), CHINESE)
+def test_chinese_words_and_their_tags(by_hand: str, mark: str, tags: str) -> None:
+    pytest.importorskip("jieba", reason=NEEDS_JIEBA)
+    text = by_hand.replace("/", "") + mark
+    found = word_spans(text, "zh")
+    assert [text[start:end] for start, end in found] == by_hand.split("/")
+    assert bmes_tags(text, found) == tags
+    assert len(tags) == len(text)
+
+
+def test_full_width_letters_and_digits_are_the_usual_ones() -> None:
+    pytest.importorskip("jieba", reason=NEEDS_JIEBA)
+    text = "１９４９年　ＤＮＡ，ABC\n"
+    found = word_spans(text, "zh")
+    assert [text[start:end] for start, end in found] == ["１９４９", "年", "ＤＮＡ", "ABC"]
+    assert words(text, "zh") == ["1949", "年", "dna", "abc"]
+    assert bmes_tags(text, found) == "BMMESSBMESBMES"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Who wrote Ada's notes?", ["who", "wrote", "ada", "s", "notes"]),
+        ("Super_Bowl_50 (2016): 24–10", ["super", "bowl", "50", "2016", "24", "10"]),
+        ("naïve nai\u0308ve NAÏVE", ["naïve"] * 3),
+        ("…! —", []),
+        ("", []),
+    ],
+)
+def test_english_words(text: str, expected: list[str]) -> None:
+    assert words(text, "en") == expected
+
+
+def test_language_of_a_text() -> None:
+    assert language_of("谁写的？") == language_of("DNA 是 x") == "zh"
+    assert language_of("Mao (毛) wrote this line, too") == language_of("") == "en"
+    with pytest.raises(InputError, match="language 'fr': expected one of en, zh"):
+        word_spans("x", "fr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spans", [[(0, 2), (1, 3)], [(1, 1)], [(2, 5)], [(-1, 1)], [(2, 3), (0, 1)]])
+def test_spans_that_are_none(spans: list[tuple[int, int]]) -> None:
+    with pytest.raises(InputError, match=r"of a text of 4 characters: expected ascending spans"):
+        bmes_tags("天气很好", spans)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet=st.one_of(st.characters(codec="utf-8"), st.sampled_from("他来到了北京大学 ab1。，")), max_size=40)
+)
+def test_spans_ascend_and_tags_tell_them(text: str) -> None:
+    languages = ["en"]
+    if jieba_available():
+        languages.append("zh")
+    for language in languages:
+        found = word_spans(text, language)  # type: ignore[arg-type]
+        assert all(any(map(str.isalnum, text[start:end])) for start, end in found)
+        tags = bmes_tags(text, found)  # refuses what overlaps
+        begun = [place for place, tag in enumerate(tags) if tag == "B"]
+        ended = [place + 1 for place, tag in enumerate(tags) if tag == "E"]
+        assert list(zip(begun, ended, strict=True)) == [span for span in found if span[1] - span[0] > 1]
+
+
+def jieba_available() -> bool:
+    try:
+        jieba_words.load_jieba()
+    except MissingDependencyError:
+        return False
+    return True
+
+
+def test_jieba_says_nothing_keeps_nothing_and_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its messages, nor a file in the folder of temporary files, nor words that a user has added to it."""
+    jieba = pytest.importorskip("jieba", reason=NEEDS_JIEBA)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    heard = io.StringIO()
+    handler = logging.StreamHandler(heard)
+    logging.getLogger("jieba").addHandler(handler)
+    jieba_words.load_jieba.cache_clear()
+    assert words("他来到了网易", "zh") == ["他", "来到", "了", "网易"]
+    logging.getLogger("jieba").removeHandler(handler)
+    assert heard.getvalue() == ""
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(jieba.dt, "FREQ", {"他来": 10**9}, raising=True)
+    assert words("他来到了网易", "zh") == ["他", "来到", "了", "网易"]
+
+
+def test_without_jieba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)
+    jieba_words.load_jieba.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"^jieba is needed for the words of Chinese texts: pip install '"):
+        words("他来", "zh")
+    assert words("他来", "en") == ["他来"]
+    jieba_words.load_jieba.cache_clear()
