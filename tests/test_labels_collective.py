@@ -130,7 +130,10 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
     for given, said in (
         (topics, r"--method collective needs --index \(where tokens come from\)"),
         (index, r"--method collective needs --topics \(texts of the queries\)"),
-        (["--index", str(tmp_path / "vectors.npy"), *topics], "no tokens in this index; add them with index --parts tokens"),
+        (
+            ["--index", str(tmp_path / "vectors.npy"), *topics],
+            "no tokens in this index; add them with index --parts tokens",
+        ),
         ([*index, *topics, "--mass", "evidence"], "mass=evidence: takes rNN similarities, which the method collective"),
         ([*index, *topics, "--from", "neighbours"], "method collective: not from neighbours"),
         ([*index, *topics, "--prf-clusters", "0"], "--prf-clusters 0: expected an integer >= 1"),

@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     run = read_first_stage(args.run).head(args.depth)
     wanted = [qid for qid in run if qid in judged or qid in validation]
     topics = _topics(args, needs, wanted)
-    index = open_index(args.index) if args.index else None
+    index = open_index(args.index, needs=needs) if args.index else None
     begun = time.perf_counter()
     queries = tokens = None
     if index is not None and "query vectors" in needs:

@@ -11,24 +11,28 @@ from typing import Any
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.recover.beside import Beside, add_beside, check_beside, needs_of, open_beside
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_RUN
 from rnnreranker.search import flags
 from rnnreranker.tables import interval, print_table
 
 EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
-candidates, which are then ranked by similarity to the query, to the visible positive, and to both. No training: if
-hidden positives are not found here, soft labels cannot teach them.
+candidates, which are then ranked by similarity to the query, to the visible positive, and to both, and by teachers
+(--beside). No training: if hidden positives are not found here, soft labels cannot teach them.
 
 examples:
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --relevant 2
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --from both
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt \\
+      --beside collective cross-encoder --beside-model cross-encoder/ms-marco-MiniLM-L-6-v2
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
+    check_beside(args)
     begun = time.perf_counter()
     if args.output:
         from rnnreranker.files import check_writable
@@ -40,11 +44,15 @@ def main(argv: Sequence[str]) -> int:
 
     params = command.chosen(args, RnnParams, args.preset, RnnParams.preset("vectors"))
     joint = command.chosen(args, JointParams, args.preset, JointLabeler.defaults)
-    loaded, graph = _load(args)
-    similarities = Similarities(params, joint, graph, args.ablations, args.threads)
+    loaded, graph, beside = _load(args)
+    more = None if beside is None else beside.of
+    similarities = Similarities(params, joint, graph, args.ablations, more, args.threads)
     found = recover(
-        visible_positives(*loaded, similarities, relevant=args.relevant, unjudged=args.unjudged, visible=args.visible)
+        visible_positives(*loaded, similarities, relevant=args.relevant, unjudged=args.unjudged, visible=args.visible),
+        beside=args.beside,
     )
+    if beside is not None and (remark := beside.remark()):
+        command.say(remark)
     command.say(
         f"{command.counted(found.queries, 'query', 'queries')}, {found.cases} visible positives, "
         f"{found.hidden} hidden positives against {found.negatives} judged negatives"
@@ -66,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
         ("from the graph", "from vectors", found.from_graph),
         ("joint", None, found.joint),
         ("other settings", "joint", found.ablations),
+        ("teacher", None, found.beside),
     ):
         if rows:
             print_table(
@@ -100,6 +109,7 @@ def main(argv: Sequence[str]) -> int:
 
         outcome = {"params": params.to_dict(), "joint_params": joint.to_dict(), "visible": args.visible}
         outcome |= {"relevant": args.relevant, "unjudged": args.unjudged, **found.to_dict()}
+        outcome |= {} if beside is None else {"teachers": beside.describe()}
         inputs = {"index": loaded[2].fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
         about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": inputs}
         write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
@@ -133,14 +143,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
     parser.add_argument("--threads", type=command.positive, help="default: one per core; results do not depend on it")
     flags.add_encoder(parser)
+    add_beside(parser)
     similarity = parser.add_argument_group("rNN parameters")
     skip = OF_THE_RUN | {"queries"}
     command.add_dataclass_flags(similarity, JointParams, skip, JointParams.preset("vectors"))
     return parser
 
 
-def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any]:
-    """Run, qrels, document vectors and query vectors; and the graph, None without --from both."""
+def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any, Beside | None]:
+    """Run, qrels, document and query vectors; the graph, None without --from both; teachers, None without --beside."""
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
     from rnnreranker.retrieve.dense import dense_run
@@ -148,7 +159,7 @@ def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any]:
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.inputs import query_vectors
 
-    index = open_index(args.index)
+    index = open_index(args.index, needs={"vectors"} | needs_of(args.beside) if args.beside else ())
     graph = index.graph if args.source == "both" else None
     qrels = load_qrels(args.qrels)
     texts = load_topics(args.topics)
@@ -160,7 +171,7 @@ def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any]:
     queries = query_vectors(args, index, texts, chosen, encoded=args.encoded_queries, threads=args.threads)
     if run is None:
         run = dense_run(index.vectors, queries, args.context or RnnParams().context, threads=args.threads)
-    return (run, qrels, index.vectors, queries), graph
+    return (run, qrels, index.vectors, queries), graph, open_beside(args, index, chosen, queries)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,6 +35,8 @@ class Candidates:
     graph, or None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
     """
 
+    qid: str
+    docids: Sequence[str]
     context: np.ndarray
     places: np.ndarray
     rows: np.ndarray | None
@@ -51,7 +54,7 @@ class Similarities:
     """The similarities that are compared.
 
     params: of Jaccard and mixed similarity; joint: of joint similarity, its ends and its ablations; graph: of the
-    collection; ablations: whether joint similarity is computed with other settings, too;
+    collection; ablations: whether joint similarity is computed with other settings, too; beside: scores of teachers;
     threads: None = one per core.
     """
 
@@ -59,6 +62,7 @@ class Similarities:
     joint: JointParams = JointLabeler.defaults
     graph: NeighbourGraph | None = None
     ablations: bool = False
+    beside: Callable[[Candidates], Scores] | None = None
     threads: int | None = None
 
     def of(self, found: Candidates) -> Scores:
@@ -81,6 +85,8 @@ class Similarities:
             scores["joint, plain neighbours"] = both(near, plain.astype(np.float64), a, lam)
         if self.graph is not None:
             scores |= self._of_graph(found, probes, self.graph)
+        if self.beside is not None:
+            scores |= self.beside(found)
         return scores
 
     def _of_graph(self, found: Candidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:

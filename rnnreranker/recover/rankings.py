@@ -150,7 +150,7 @@ def _candidates(
     context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
     products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
     scores = np.array([score for _, score in run[qid][: len(docids)]])
-    return Candidates(context, np.flatnonzero(positive), in_graph, products, scores)
+    return Candidates(qid, docids, context, np.flatnonzero(positive), in_graph, products, scores)
 
 
 def _of_query(

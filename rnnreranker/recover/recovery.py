@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ JOINT = (  # what joint similarity is compared with, where there is a graph from
     *(("joint", "query"), ("joint", "mixed"), ("joint", "joint-geometric"), ("joint-geometric", "query")),
     *((OF_GRAPH + "joint", "query"), (OF_GRAPH + "joint", "joint")),
 )
+BESIDE = ("query", "mixed", "joint")  # what every teacher is compared with
 VARIED = "joint, "  # before what differs from joint similarity
 
 
@@ -41,6 +42,8 @@ class Recovery:
         joint: scorer, other, measure, and how far the scorer lies above the other, see `JOINT`; p_holm over these rows.
         ablations: scorer, measure, value, and how far it lies above "joint", of the graph above that of the graph;
             p_holm over these rows; AP alone; empty unless asked for.
+        beside: scorer, of a teacher, other, measure, and how far the teacher lies above the other, see `BESIDE`; p_holm
+            over these rows; empty without teachers.
         reliability: of ("similarity", that of "joint", or "mass", the probability in labels made of it) and the rows of
             `by_confidence`, every query counted alike.
     """
@@ -54,6 +57,7 @@ class Recovery:
     from_graph: tuple[dict[str, Any], ...] = ()
     joint: tuple[dict[str, Any], ...] = ()
     ablations: tuple[dict[str, Any], ...] = ()
+    beside: tuple[dict[str, Any], ...] = ()
     reliability: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,8 +65,12 @@ class Recovery:
         return asdict(self)
 
 
-def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recovery:
+def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()) -> Recovery:
     """Measure every case under every scorer.
+
+    Args:
+        cases: of one set of scorers; rates: shares of the candidates that filters discard; beside: the scorers that
+            are teachers.
 
     Raises:
         InputError: no case at all.
@@ -90,7 +98,7 @@ def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recover
         for measure in MEASURES
     }
     varied = [scorer for scorer in scorers if VARIED in scorer]
-    alone = [scorer for scorer in scorers if "joint" not in scorer]
+    alone = [scorer for scorer in scorers if "joint" not in scorer and scorer not in beside]
     above_query = _differences(values, [(scorer, "query") for scorer in alone[1:]])
     over_context = [(scorer, scorer.removeprefix(OF_GRAPH)) for scorer in alone if scorer.startswith(OF_GRAPH)]
     pairs = [pair for pair in JOINT if set(pair) <= set(scorers)]
@@ -118,6 +126,12 @@ def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES) -> Recover
         ablations=tuple(
             {"scorer": scorer, "measure": measure, "value": float(values[scorer, measure].mean()), **row}
             for (scorer, _, measure), row in ablated.items()
+        ),
+        beside=tuple(
+            {"scorer": scorer, "other": other, "measure": measure, **row}
+            for (scorer, other, measure), row in _differences(
+                values, [(scorer, other) for scorer in beside for other in BESIDE]
+            ).items()
         ),
         reliability=tuple(_reliability(kept)),
     )

@@ -18,7 +18,7 @@ from rnnreranker.regress.methods import (
 from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.model_steps import start_models
 from rnnreranker.regress.reading import Document, Place
-from rnnreranker.regress.spec import Condition, Index, Model
+from rnnreranker.regress.spec import Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
 NOT_DENSE = (
@@ -28,6 +28,7 @@ NOT_DENSE = (
 OF_MODEL = {
     "dense": "query",
     "impact": "sparse",
+    "tokens": "late",
     "cross-encoder": "cross",
     "ensemble": "cross",
 }  # what models are there
@@ -120,6 +121,10 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
             yield "retrieve", name, "sparse"
         for use in entry.rerank:
             yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use.params))
+    elif isinstance(entry, Work):
+        kinds = (OF_MODEL[name] for name in entry.options.get("beside", ()) if name in OF_MODEL)
+        kind = next(kinds, "")
+        yield from (("beside_model", name, kind) for name in models_in(entry.options.get("beside_model")))
 
 
 def check_kinds(entry: Any, source: Document, place: Place, models: dict[str, Model]) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 from rnnreranker.method import find
 from rnnreranker.regress.methods import (
     arguments,
+    beside_parts,
     flags_of,
     needs_with,
     option_words,
     reranking_words,
     with_sources,
 )
+from rnnreranker.regress.model_names import models_in, with_folders
 from rnnreranker.regress.model_steps import ModelSteps
 from rnnreranker.regress.needs import needs_of
 from rnnreranker.regress.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
@@ -96,7 +98,12 @@ class Maker(ModelSteps):
             name, files = self.index(index, "neighbours" if told or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
                 files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
+            for part in beside_parts(work):
+                files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
+        if "beside_model" in options:
+            inputs = [*inputs, *map(self.model, models_in(options["beside_model"]))]
+            options["beside_model"] = with_folders(options["beside_model"], self.model)
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in option_words(key, value)]
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]

@@ -210,11 +210,11 @@ def options_of(module: str) -> list[str]:
     return sorted(name.removeprefix("--").replace("-", "_") for name in flags_of(module) if name.startswith("--"))
 
 
-def check_work(work: Work) -> None:
-    """Nothing, when the command of a study, a tuning, … has these options.
+def check_work(work: Work, index: Index | None = None) -> None:
+    """Nothing, when the command of a study, a tuning, … has these options, and its index what they read of it.
 
     Raises:
-        InputError: options that it does not have, a condition without a query set.
+        InputError: options that it does not have, a condition without a query set, an index without a part.
     """
     known = [*options_of(MODULES[work.kind]), "query_set", "of"]
     unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
@@ -222,6 +222,22 @@ def check_work(work: Work) -> None:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
     if "of" in work.options and "query_set" not in work.options:
         raise InputError("of: needs the query set of the run; give query_set")
+    if index is not None and (lacking := [part for part in beside_parts(work) if part not in index.parts]):
+        raise InputError(f"beside: index {index.id} has no part {' and no part '.join(lacking)}")
+
+
+def beside_parts(work: Work) -> list[str]:
+    """The parts of an index that the teachers of a recovery read.
+
+    Raises:
+        InputError: no such teacher.
+    """
+    from rnnreranker.recover.beside import known, needs_of
+
+    names = work.options.get("beside", [])
+    if not isinstance(names, list) or any(name not in known() for name in names):
+        raise InputError(f"beside: {names}; expected a list of {', '.join(known())}")
+    return sorted({PARTS[need] for need in needs_of(names) if need in PARTS})
 
 
 def _check_fields(what: str, values: dict[str, Any], kind: type[Params]) -> None:

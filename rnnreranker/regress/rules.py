@@ -45,6 +45,8 @@ def check(document: Document, found: Found, works: list[Work], data: bool) -> No
         for entry, source, place in found[key]:
             _check_needs(source, place, entry.needs)
     models = {entry.id: entry for entry, _, _ in found["models"]}
+    for work in works:
+        check_kinds(work, document, (next(key for key, kind in WORKS.items() if kind == work.kind), work.id), models)
     sets = {entry.id for entry, _, _ in found["query_sets"]}
     for entry, source, place in (every for key in ("indexes", "models", "conditions") for every in found[key]):
         check_kinds(entry, source, place, models)
@@ -95,6 +97,7 @@ def _check_needs(source: Document, place: Place, needs: Any) -> None:
 def _check_links(document: Document, found: Found, works: list[Work]) -> None:
     """Names of other entries, and no entry that needs itself."""
     ids = {key: [entry.id for entry, _, _ in entries] for key, entries in found.items()}
+    indexes = {entry.id: entry for entry, _, _ in found["indexes"]}
     nodes: list[tuple[str, str, Document, Place, list[tuple[str, str, str]]]] = [
         (key, entry.id, source, place, list(_links(entry))) for key in found for entry, source, place in found[key]
     ]
@@ -102,8 +105,9 @@ def _check_links(document: Document, found: Found, works: list[Work]) -> None:
         key = next(key for key, kind in WORKS.items() if kind == work.kind)
         named = (("of", "conditions"), ("query_set", "query_sets"))
         links = [(name, work.options[name], target) for name, target in named if name in work.options]
+        links += _links(work)
         nodes.append((key, work.id, document, (key, work.id), links))
-        document.note((key, work.id), check_work, work)
+        document.note((key, work.id), check_work, work, indexes.get(str(work.options.get("index"))))
         _check_needs(document, (key, work.id), work.needs)
     needing: dict[tuple[str, str], list[tuple[str, str]]] = {}
     places: dict[tuple[str, str], tuple[Document, Place]] = {}

@@ -30,7 +30,7 @@ def open_inputs(
         query_vectors=lambda: query_vectors(args, index, topics, encoded=args.encoded_queries, threads=args.threads),
         query_tokens=lambda: query_tokens(index.token_vectors, topics, args.threads),
         vectors=lambda: index.vectors,
-        texts=lambda: _texts(args.documents, index),
+        texts=lambda: document_texts(args.documents, index),
         words=lambda: index.lucene,
         impacts=lambda: index.impacts,
         tokens=lambda: index.token_vectors,
@@ -39,7 +39,7 @@ def open_inputs(
     )
 
 
-def _texts(documents: str | None, index: Index) -> Mapping[str, str]:
+def document_texts(documents: str | None, index: Index) -> Mapping[str, str]:
     """The texts of a source of documents, by docid, else those of the index.
 
     Raises:

@@ -1,0 +1,199 @@
+"""Teachers beside the similarities of a recovery: their scores, what they are compared with, specs, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, Run
+from rnnreranker.evaluate.comparison import holm, paired_t_test
+from rnnreranker.method import Inputs
+from rnnreranker.record import read_records
+from rnnreranker.recover.__main__ import _load, _parser, main
+from rnnreranker.recover.detection import ranking_measures
+from rnnreranker.recover.likenesses import Similarities
+from rnnreranker.recover.rankings import Visible, visible_positives
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.runner import chosen_plan
+from rnnreranker.rerank.base import Candidates, Query
+from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.rnn import RnnParams
+from rnnreranker.search.indexes import open_index
+from rnnreranker.tokens.query_tokens import query_tokens
+from tests import test_colbert_prf as prf
+from tests import test_regress_specs as specs
+from tests.test_impacts import run_index, run_search
+from tests.tiny_encoder import make_cross_encoder
+
+world = prf.world
+HOW = ["--prf-depth", "2", "--prf-clusters", "4", "--prf-embeddings", "3", "--prf-expansion-weight", "2"]
+BESIDE = ["late", "collective", "collective-positives", "cross-encoder"]
+
+
+@pytest.fixture(scope="module")
+def index(world: Path) -> Path:
+    """An index with vectors, tokens and texts, a run of it, judgements of it, and a cross-encoder."""
+    found = world / "both"
+    documents = ["--documents", world / "docs.tsv", "--output", found]
+    assert run_index(*documents, "--encoder", world / "bert", "--pooling", "mean") == 0
+    lengths = ["--token-query-length", 8, "--token-document-length", 30]
+    assert run_index(*documents, "--parts", "tokens", "--token-encoder", world / "model", *lengths) == 0
+    named = ["--index", found, "--topics", world / "topics.tsv", "--hits", 25]
+    assert run_search(*named, "--retriever", "dense", "--rerank", "none", "--output", world / "dense.txt") == 0
+    lines = []
+    for qid in (run := Run.read(world / "dense.txt")):
+        lines += [f"{qid} 0 {docid} {int(rank % 4 == 1)}\n" for rank, docid in enumerate(run.ranked(qid)[:20])]
+    (world / "qrels.txt").write_text("".join(lines))
+    make_cross_encoder(world / "cross")
+    return found
+
+
+def words(world: Path, index: Path, *more: object) -> list[str]:
+    named = ["--index", index, "--topics", world / "topics.tsv", "--qrels", world / "qrels.txt"]
+    return [str(word) for word in [*named, "--run", world / "dense.txt", "--context", 25, *more]]
+
+
+def cases_of(world: Path, index: Path, *more: object) -> list[Visible]:
+    args = _parser().parse_args(words(world, index, *more))
+    loaded, _, beside = _load(args)
+    assert beside is not None
+    return list(visible_positives(*loaded, Similarities(RnnParams(context=25), beside=beside.of), visible=args.visible))
+
+
+def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: Path) -> None:
+    model = ["--beside-model", world / "cross"]
+    cases = cases_of(world, index, "--beside", *BESIDE, *model, *HOW)
+    assert len(cases) == 50
+    named = ["--index", index, "--topics", world / "topics.tsv", "--run", world / "dense.txt"]
+    for name, reranker, how in (
+        ("late", "late", []),
+        ("collective", "colbert-prf", HOW),
+        ("cross-encoder", "cross-encoder", ["--cross-encoder", world / "cross"]),
+    ):
+        out = tmp_path / f"{name}.txt"
+        assert run_search(*named, "--rerank", reranker, *how, "--context", 25, "--output", out) == 0
+        run = Run.read(out)
+        for case in cases:
+            scores = dict(run[case.qid])
+            np.testing.assert_allclose(case.scores[name], [scores[docid] for docid in case.docids], atol=1e-5)
+    topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
+    source = open_index(str(index)).token_vectors
+    asked = query_tokens(source, topics)
+    params = ColbertPrfParams(prf_depth=2, prf_clusters=4, prf_embeddings=3, prf_expansion_weight=2.0)
+    reranker = ColbertPrfReranker(Inputs(tokens=source, query_tokens=asked), params)
+    first = Run.read(world / "dense.txt")
+    for case in cases:
+        docids = first.ranked(case.qid)
+        candidates = Candidates(np.array(docids, dtype=object), rows=source.rows(docids))
+        known = [docids.index(case.positives[0])]
+        own = reranker.scores_knowing(Query(case.qid, tokens=asked.one(case.qid)), candidates, known)
+        places = [docids.index(docid) for docid in case.docids]
+        np.testing.assert_array_equal(case.scores["collective-positives"], own[places])
+    assert any((case.scores["collective-positives"] != case.scores["collective"]).any() for case in cases)
+    several = cases_of(world, index, "--beside", "collective-positives", *HOW, "--visible", 2)
+    by_positive = {(case.qid, case.positives[0]): case for case in cases}
+    one = several[0]
+    expected = np.zeros(len(one.docids))
+    for positive in one.positives:
+        alone = by_positive[one.qid, positive]
+        scores = dict(zip(alone.docids, alone.scores["collective-positives"], strict=True))
+        expected += [scores[docid] / 2 for docid in one.docids]
+    np.testing.assert_allclose(one.scores["collective-positives"], expected, atol=1e-9)
+
+
+def test_teachers_are_compared_as_one_family(
+    world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = words(world, index, "--beside", "late", "collective", *HOW)
+    assert main([*given, "--output", str(tmp_path / "beside.json")]) == 0
+    assert "teacher\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out
+    assert main([*words(world, index), "--output", str(tmp_path / "plain.json")]) == 0
+    found, plain = (read_records(tmp_path / f"{name}.json")[0].outcome for name in ("beside", "plain"))
+    kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
+    assert kept == plain["rows"]  # p of the others as without teachers
+    assert (plain["beside"], "teachers" in plain) == ([], False)
+    assert found["teachers"]["collective"]["prf_expansion_weight"] == 2.0
+    cases = cases_of(world, index, "--beside", "late", "collective", *HOW)
+    values: dict[Any, list[float]] = {}
+    for scorer in ("late", "collective", "query", "mixed", "joint"):
+        for qid in sorted({case.qid for case in cases}):
+            own = [ranking_measures(case.scores[scorer], case.hidden, case.docids) for case in cases if case.qid == qid]
+            for measure in own[0]:
+                values.setdefault((scorer, measure), []).append(float(np.mean([one[measure] for one in own])))
+    rows = found["beside"]
+    assert len(rows) == 2 * 3 * 3
+    tests = []
+    for row in rows:
+        one, other = (np.array(values[row[key], row["measure"]]) for key in ("scorer", "other"))
+        if row["other"] == "query":
+            assert row["difference"] == pytest.approx((one - other).mean())
+            assert row["p"] == pytest.approx(paired_t_test(one, other))
+        tests.append(row["p"])
+    np.testing.assert_allclose([row["p_holm"] for row in rows], holm(tests))
+    for scorer in ("late", "collective"):
+        [row] = [row for row in found["rows"] if (row["scorer"], row["measure"]) == (scorer, "AP")]
+        assert row["value"] == pytest.approx(np.mean(values[scorer, "AP"]))
+        assert "difference" not in row
+
+
+def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["--beside-model", str(world / "cross")]
+    for more, said in (
+        (["--beside", "late", "late"], "--beside late late: expected different names"),
+        (["--beside", "cross-encoder"], "--beside cross-encoder needs --beside-model"),
+        (["--beside", "late", *model], "--beside-model goes with a --beside that computes with a model"),
+        (["--beside", "cross-encoder", "scorer", *model], "--beside cross-encoder scorer: one of them at a time"),
+        (["--beside", "late", "--prf-clusters", "3"], "--prf-clusters: of --beside collective or collective-positives"),
+        (["--beside", "late", "--documents", "docs.tsv"], "--documents goes with a --beside that reads texts"),
+        (["--beside", "collective", "--prf-clusters", "0"], "--prf-clusters 0: expected an integer >= 1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            main(words(world, index, *more))
+    with pytest.raises(SystemExit):
+        main(words(world, index, "--beside", "regularise"))
+    assert "argument --beside: invalid choice: 'regularise'" in f"argument {capsys.readouterr().err}".replace(
+        "error: ", ""
+    )
+    np.save(tmp_path / "vectors.npy", np.zeros((1, 32), dtype=np.float32))
+    with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
+        main(words(world, bare(index, tmp_path), "--beside", "late"))
+
+
+def bare(index: Path, folder: Path) -> Path:
+    """The same index without tokens."""
+    import shutil
+
+    found = Path(shutil.copytree(index, folder / "bare"))
+    shutil.rmtree(found / "tokens")
+    return found
+
+
+def test_specs_ask_for_teachers(tmp_path: Path) -> None:
+    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [collective, late], prf_clusters: 24}\n"
+    own = specs.OWN + works
+    with pytest.raises(InputError, match="beside: index vectors has no part tokens"):
+        read_spec(specs.write(tmp_path, own))
+    with pytest.raises(InputError, match=r"beside: \['collective', 'lata'\]; expected a list of collective, "):
+        read_spec(specs.write(tmp_path, own.replace("late]", "lata]")))
+    common = specs.COMMON.replace(
+        "{dense: {encoder: tas-b}}", "{dense: {encoder: tas-b}, tokens: {encoder: minilm-tokens}}"
+    )
+    spec = read_spec(specs.write(tmp_path, own, common))
+    *steps, step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps
+    assert "--beside collective late --prf-clusters 24" in step.command()
+    assert [one.output.name for one in steps] == ["msmarco-passage.vectors", "tokens"]
+    assert set(step.inputs) == {one.output for one in steps}
+    cross = "beside: [cross-encoder], beside_model: {model: first}"
+    own = specs.OWN + works.replace("beside: [collective, late], prf_clusters: 24", cross)
+    with pytest.raises(InputError, match="beside_model first: is trained as query; expected a model of `cross`"):
+        read_spec(specs.write(tmp_path, own, common))
+    own = own.replace("cross-encoder", "scorer")
+    spec = read_spec(specs.write(tmp_path, own, common))
+    step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
+    assert step.value("--beside-model") == "runs/models/msmarco-passage-train/first"
+    assert Path("runs/models/msmarco-passage-train/first") in step.inputs
+    with pytest.raises(InputError, match="beside_model second: not in models; known: first"):
+        read_spec(specs.write(tmp_path, own.replace("model: first", "model: second"), common))
