@@ -103,6 +103,19 @@ def test_workers_change_no_byte(
     assert (tmp_path / "several.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
 
 
+def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> None:
+    assert main(flags(world, tmp_path / "untold.parquet")) == 0
+    assert main([*flags(world, tmp_path / "told.parquet"), "--device", "cpu"]) == 0
+    untold, told = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("untold", "told"))
+    assert all(one.targets.tobytes() == other.targets.tobytes() for one, other in zip(untold, told, strict=True))
+    assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
+    with pytest.raises(InputError, match="received device 'nowhere'"):
+        main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
+    for other in (["--method", "hard"], ["--teacher", "encoder", "--teacher-model", "none"]):
+        with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes: not with"):
+            main([*flags(world, tmp_path / "none.parquet", *PLAIN), "--device", "cpu", *other])
+
+
 def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
     assert main(flags(world, tmp_path / "index.parquet")) == 0
     documents = ["--documents", str(world / "docs.jsonl")]

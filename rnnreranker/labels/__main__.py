@@ -12,7 +12,7 @@ from rnnreranker import command
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import check_writable
 from rnnreranker.labels.job import Job
-from rnnreranker.labels.methods.base import Source, needs_of
+from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.shards import SHARD, make_labels
 from rnnreranker.method import names
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     params, label_params = _params(args)
     needs = needs_of(args.method, params, args.source)
-    _check(args, needs, label_params)
+    _check(args, needs, params, label_params)
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
@@ -75,7 +75,8 @@ def main(argv: Sequence[str]) -> int:
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
     stored = index.tokens if index is not None and "tokens" in needs else None
-    job = Job(args.method, of_index, params, label_params, args.relevant, documents, args.source, graph, stored)
+    chosen = args.method, of_index, params, label_params, args.relevant, documents, args.source, graph, stored
+    job = Job(*chosen, device=args.device)
     if unlearnt(label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=args.jobs)
         command.say(str(job.learnt))
@@ -137,6 +138,8 @@ def _parser() -> argparse.ArgumentParser:
     similarity = parser.add_argument_group("parameters of the method")
     similarity.add_argument("--preset", help="published values (tas-b, cocondenser, …) or a YAML file")
     command.add_method_flags(similarity, "labeler")
+    text = "where a teacher such as cross-encoder computes: cuda, cuda:1, mps or cpu (default: cpu)"
+    similarity.add_argument("--device", help=text)
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
     speed.add_argument("--backend", choices=BACKENDS, default="threads", help="default: threads")
@@ -164,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace, needs: frozenset[str], label_params: LabelParams) -> None:
+def _check(args: argparse.Namespace, needs: frozenset[str], params: Params, label_params: LabelParams) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
     of_index = {"vectors", "neighbours", "tokens", *([] if args.documents else ["texts"])}
@@ -189,8 +192,16 @@ def _check(args: argparse.Namespace, needs: frozenset[str], label_params: LabelP
         (args.truth and not args.audit, "--truth goes with --audit N"),
         (args.listwise and args.list_size < 2, f"--list-size {args.list_size}: expected at least 2"),
         (text, f"{args.output}: labels are written as parquet; give a name ending in .parquet (--tsv FILE for text)"),
+        (
+            args.device and not takes_device(args.method, params),
+            "--device says where a teacher such as cross-encoder computes: not with these labels",
+        ),
         (args.cluster and args.backend not in ("dask", "ray"), "--cluster goes with --backend dask or ray"),
     )
+    if args.device is not None:
+        from rnnreranker.rnn.torch import usable_device
+
+        usable_device(args.device)
     check_backend(args.backend)
     check_writable(args.output, args.tsv, args.qrels_output, args.listwise, args.audit_output)
 

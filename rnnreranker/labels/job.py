@@ -34,6 +34,7 @@ class Job:
     documents: where texts come from in place of the index.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
+    device: where a teacher that takes one computes; None = its own.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Job:
     graph: Path | None = None
     tokens: Path | None = None
     learnt: LearntMass | None = None
+    device: str | None = None
 
 
 def labeler_of(
@@ -66,7 +68,7 @@ def labeler_of(
         neighbours=None if graph is None else lambda: _graph(graph),
         tokens=None if stored is None else lambda: _tokens(stored),
         texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
-        teacher=lambda: with_teacher(inputs, job.params, threads),
+        teacher=lambda: with_teacher(inputs, job.params, threads, job.device),
     )
     return make_labeler(
         job.method,

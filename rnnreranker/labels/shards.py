@@ -190,6 +190,8 @@ def _describe(job: Job) -> dict[str, Any]:
     described = labeler_of(job, nobody, {}, (), tokens=no_tokens).describe()
     if "texts" in needs_of(job.method, job.params, job.source):
         described["texts"] = digest_of_texts(job)
+    if job.device is not None:
+        described["device"] = job.device
     if job.learnt is not None:
         described["learnt"] = job.learnt.to_dict()
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}

@@ -198,7 +198,12 @@ def needs_of(name: str, params: Any, source: Source = "vectors") -> frozenset[st
     return needs - {"teacher"} | teacher.needs
 
 
-def with_teacher(inputs: Inputs, params: Any, threads: int | None = None) -> Any:
+def takes_device(name: str, params: Any) -> bool:
+    """Whether a labeler with these parameters can compute elsewhere than on the processor: with a teacher that can."""
+    return "teacher" in find("labeler", name).needs and bool(find("reranker", params.teacher).takes_device)
+
+
+def with_teacher(inputs: Inputs, params: Any, threads: int | None = None, device: str | None = None) -> Any:
     """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
 
     Raises:
@@ -210,4 +215,4 @@ def with_teacher(inputs: Inputs, params: Any, threads: int | None = None) -> Any
         own = kind.Params.from_yaml(params.teacher_params, own)
     if params.teacher_model is not None:
         own = dataclasses.replace(own or kind.Params(), **{kind.model_setting: params.teacher_model})
-    return kind(inputs, own, threads=threads)
+    return kind(inputs, own, threads=threads, device=device)
