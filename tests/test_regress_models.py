@@ -221,6 +221,114 @@ def test_candidates_of_two_retrievers_of_an_index_are_two_files(tmp_path: Path) 
     assert trained["small"] == trained["large"] != trained["max"]
 
 
+LATE = """\
+schema: 3
+name: own
+title: A spec
+about: Nothing much.
+query_sets:
+  passages: {topics: cranfield, qrels: cranfield}
+measures: [RR@10]
+indexes:
+  words: {documents: cranfield, parts: {bm25: {}}}
+  tokens: {documents: cranfield, parts: {tokens: {encoder: {model: colbert}}}}
+  student: {documents: cranfield, parts: {tokens: {encoder: {model: student}}}}
+  both: {documents: cranfield, parts: {dense: {encoder: minilm}, tokens: {encoder: {model: colbert}}}}
+models:
+  colbert: &colbert
+    documents: cranfield
+    candidates: words
+    first: {bm25: {}}
+    labels: {hard: {}}
+    start: bert-base-uncased
+    train: {late: {preset: colbert}}
+    topics: cranfield
+    qrels: cranfield
+  cross: {<<: *colbert, train: {cross: {}}}
+  student:
+    <<: *colbert
+    documents: ""
+    index: tokens
+    candidates: tokens
+    first: {late: {}}
+    labels: {collective: {prf_clusters: 24, context: 50, temperature: 0.125}}
+    start: {model: colbert}
+    train: {late: {preset: collective}}
+    step_needs: {candidates: {hours: 20}, labels: {gpu_hours: 15}}
+    needs: {gpu_hours: 20}
+  taught:
+    <<: *colbert
+    labels: {teacher: {teacher: ensemble, teacher_model: [a/b, {model: cross}]}}
+    step_needs: {labels: {gpu_hours: 40}}
+conditions:
+  student: {title: Student, retrieve: {late: {}}, index: student}
+  ordered: {title: Ordered, rerank: {late: {}}, of: student, index: both}
+"""
+
+
+def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "student", text=LATE)
+    assert [(step.module, step.output.name) for step in plan.steps] == [
+        ("index", "cranfield.words"),
+        ("search", "cranfield.cranfield.words.bm25.txt"),
+        ("labels", "cranfield.cranfield.words.bm25.hard.parquet"),
+        ("train", "colbert"),
+        ("index", "cranfield.tokens"),
+        ("search", "cranfield.cranfield.tokens.late.txt"),
+        ("labels", "cranfield.cranfield.tokens.late.collective.prf_clusters-24.context-50.temperature-0.125.parquet"),
+        ("train", "student"),
+        ("index", "cranfield.student"),
+        ("search", "student.passages.txt"),
+    ]
+    candidates, labels, train, index = plan.steps[5:9]
+    assert index.argv[-4:] == ("--parts", "tokens", "--token-encoder", "runs/models/cranfield/student")
+    assert (labels.value("--method"), labels.value("--index")) == ("collective", "runs/indexes/cranfield.tokens")
+    assert Path("runs/indexes/cranfield.tokens") in labels.inputs
+    assert (train.value("--encoder"), train.value("--preset")) == ("runs/models/cranfield/colbert", "collective")
+    assert [step.needs for step in (candidates, labels, train)] == [{"hours": 20}, {"gpu_hours": 15}, {"gpu_hours": 20}]
+    assert plan.needs() == {"hours": 20, "gpu_hours": 35}
+    assert "--device" not in labels.argv  # nothing in it is for a GPU
+    for step in plan.steps:
+        importlib.import_module(module_of(step.module))._parser().parse_args(step.argv)
+
+
+def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "student", text=LATE.replace("{encoder: {model: student}}", "{encoder: {model: taught}}"))
+    labels = [step for step in plan.steps if step.module == "labels"][-1]
+    assert labels.value("--teacher-model") == "a/b,runs/models/cranfield/cross"
+    assert labels.argv[-2:] == ("--device", "cuda")
+    page = spec_page(read_spec(write(tmp_path, LATE)), [])
+    assert "labels collective (15 hours of a GPU) of `late` in `tokens` (20 hours of computing); 20 hours of a" in page
+
+
+def test_a_reranking_comes_after_the_tokens_that_it_reads(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "ordered", text=LATE)
+    made = [step.output for step in plan.steps]
+    assert made[-3:] == [Path(f"runs/{name}") for name in (
+        "indexes/cranfield.both", "indexes/cranfield.both/tokens", "own/ordered.passages.txt"
+    )]  # fmt: skip
+    assert set(made[-2:-1]) <= set(plan.steps[-1].inputs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('    documents: ""\n    index: tokens\n', "    index: tokens\n", "student: give either `index` or `doc"),
+        ("    index: tokens\n", "    index: words\n", "labels collective: index words has no part tokens"),
+        ('    documents: ""\n    index: tokens\n', "", "labels collective: give an `index` with the part tokens"),
+        ("{model: student}}}", "{model: cross}}}", r"parts cross: is trained as cross; expected a model of `late`"),
+        ("{labels: {gpu_hours: 40}}", "{label: {gpu_hours: 40}}", "step_needs label; did you mean labels"),
+        ("{labels: {gpu_hours: 40}}", "{negatives: {hours: 1}}", "step_needs negatives; known: candidates, labels"),
+        ("{labels: {gpu_hours: 40}}", "{labels: 40}", r"step_needs labels: 40; expected \{gpu_hours"),
+        ("{labels: {gpu_hours: 40}}", "{labels: {gpu_days: 2}}", "labels gpu_days; did you mean gpu_hours"),
+    ],
+)  # fmt: skip
+def test_faults_of_late_models(tmp_path: Path, before: str, after: str, message: str) -> None:
+    assert LATE.count(before) == 1
+    with pytest.raises(InputError, match=message):
+        read_spec(write(tmp_path, LATE.replace(before, after)))
+
+
 def test_an_index_of_a_built_in_collection_with_a_trained_model_is_a_folder(tmp_path: Path) -> None:
     text = OWN.replace("splade: {documents: cranfield", "splade: {documents: pydoc")
     plan = plan_of(tmp_path, "first", text=text)

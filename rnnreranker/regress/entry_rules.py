@@ -18,7 +18,7 @@ from rnnreranker.regress.methods import (
 from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.model_steps import start_models
 from rnnreranker.regress.reading import Document, Place
-from rnnreranker.regress.spec import Condition, Index, Model, Work
+from rnnreranker.regress.spec import STEPS, Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
 NOT_DENSE = (
@@ -76,13 +76,14 @@ def _check_graph(entry: Index, source: Document, place: Place) -> None:
 
 def check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
     """Note what a model must not say."""
-    for key, look, use in (
-        ("labels", check_labels, entry.labels),
-        ("negatives", check_negatives, entry.negatives),
-        ("train", check_training, entry.train),
+    for key, look, use, more in (
+        ("labels", check_labels, entry.labels, [indexes.get(entry.index)]),
+        ("negatives", check_negatives, entry.negatives, []),
+        ("train", check_training, entry.train, []),
     ):
         if use:
-            source.note((*place, key), look, use)
+            source.note((*place, key), look, use, *more)
+    _check_steps(entry, source, place)
     source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
     dense = entry.index in indexes and "dense" in indexes[entry.index].parts
     reads_texts = entry.train.name != "query"
@@ -103,6 +104,16 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         if wrong:
             named = f"index {entry.index}" if key == "index" else entry.id
             source.problem((*place, key) if key else place, f"{named}: {said}")
+
+
+def _check_steps(entry: Model, source: Document, place: Place) -> None:
+    """Needs of steps that the model has."""
+    made = [name for name in STEPS if name == "candidates" or getattr(entry, name)]
+    for name, needs in entry.step_needs.items():
+        if name not in made:
+            source.problem((*place, "step_needs", name), f"step_needs {name}; {nearest(str(name), made)}")
+        elif not isinstance(needs, dict):
+            source.problem((*place, "step_needs", name), f"step_needs {name}: {needs!r}; expected {{gpu_hours: …}}")
 
 
 def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.method import find
-from rnnreranker.regress.methods import OF_PART, PARTS, arguments, flags_of
+from rnnreranker.regress.methods import OF_PART, arguments, flags_of, parts_of
 from rnnreranker.regress.model_names import models_in, use_with_folders, with_folders
 from rnnreranker.regress.spec import Index, Spec, Use
 from rnnreranker.regress.step import ADDED, Step, built_in, index_name
@@ -88,10 +88,17 @@ class IndexSteps(ABC):
         dense = words(with_folders(index.parts.get("dense") or {}, self.model))
         return (dense if part == "dense" else [*dense, "--bm25"] if dense else ["--no-dense", "--bm25"]), named
 
+    def index_with(self, index: Index, parts: Iterable[str]) -> tuple[str, list[Path]]:
+        """The index with some of its parts, as `index`."""
+        wanted, files = set(parts), list[Path]()
+        for part in [name for name in ADDED if name in wanted] or [""]:
+            name, made = self.index(index, part)
+            files += [path for path in made if path not in files]
+        return name, files
+
     def index_for(self, use: Use, index: Index) -> tuple[str, list[Path]]:
-        """The index with the part that a retriever reads."""
-        parts = {PARTS.get(need, "") for need in find("retriever", use.name).needs}
-        return self.index(index, next(iter(parts & set(ADDED)), ""))
+        """The index with the parts that a retriever reads."""
+        return self.index_with(index, parts_of(find("retriever", use.name).needs))
 
     def retrieval(self, use: Use, encoder: list[str]) -> list[str]:
         """A retrieval without anything after it, as words of `search`."""

@@ -11,6 +11,7 @@ from rnnreranker.regress.methods import (
     flags_of,
     needs_with,
     option_words,
+    parts_of,
     reranking_words,
     with_sources,
 )
@@ -31,7 +32,7 @@ class Maker(ModelSteps):
             return self.index_for(condition.retrieve, index)
         uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
         needs = {need for kind, use in uses for need in needs_with(kind, use.name, with_sources(use)[1])}
-        return self.index(index, "neighbours" if "neighbours" in needs else "")
+        return self.index_with(index, parts_of(needs))
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition on a query set, after the steps that make them; none for what is planned."""

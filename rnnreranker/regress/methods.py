@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +69,11 @@ def needs_with(kind: str, name: str, sources: Mapping[str, Any]) -> frozenset[st
     return found
 
 
+def parts_of(needs: Iterable[str]) -> set[str]:
+    """The parts of an index that have what methods need."""
+    return {PARTS[need] for need in needs if need in PARTS}
+
+
 def check_use(kind: str, use: Use, index: Index | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
@@ -99,7 +104,7 @@ def check_use(kind: str, use: Use, index: Index | None = None) -> None:
         if value not in SOURCES[name]:
             raise InputError(f"{name}: {value}; {nearest(str(value), SOURCES[name])}")
     make_params(kind, use.name, use.params, use.preset or None)
-    parts = {PARTS[need] for need in needs_with(kind, use.name, sources) if need in PARTS}
+    parts = parts_of(needs_with(kind, use.name, sources))
     if index is not None and (lacking := sorted(parts - set(index.parts))):
         raise InputError(f"{kind} {use.name}: index {index.id} has no part {' and no part '.join(lacking)}")
 
@@ -142,27 +147,52 @@ def check_rerank(uses: Sequence[Use], index: Index | None, sweep: bool) -> None:
         raise InputError(f"contexts: {', '.join(made)} has no context")
 
 
-def check_labels(use: Use) -> None:
-    """Nothing, when `python -m rnnreranker.labels` takes these options.
+def check_labels(use: Use, index: Index | None = None) -> None:
+    """Nothing, when `python -m rnnreranker.labels` takes these options, and the index has what they read.
 
     Raises:
-        InputError: no such method, options that it does not have, values out of range, a source that is not for it.
+        InputError: no such method, options that it does not have, values out of range, a source that is not for it, no
+            index or one without a part.
     """
     from rnnreranker.labels.params import LabelParams
 
     use = use_with_folders(use)
-    labeler = find("labeler", use.name)
-    params, rest = labeler.Params, dict(use.params)
-    source = rest.pop("from", "vectors")
+    rest = {name: value for name, value in use.params.items() if name != "from"}
     for name, value in LABEL_OPTIONS.items():
         value = rest.pop(name, value)
         if type(value) is not int or value < 1:
             raise InputError(f"labels {name}: {value!r}; expected an integer >= 1")
     if "label_preset" in rest:
         LabelParams.preset(rest.pop("label_preset"))
-    own = {name: rest.pop(name) for name in list(rest) if name in hints_of(params)}
+    rest = {name: value for name, value in rest.items() if name not in hints_of(find("labeler", use.name).Params)}
     _check_fields("labels", rest, LabelParams)
-    labeler.needs_from(source, make_params("labeler", use.name, own, use.preset or None))
+    if lacking := sorted(parts_of_labels(use) - set(index.parts if index else ())):
+        named = f"index {index.id} has no part" if index else "give an `index` with the part"
+        raise InputError(f"labels {use.name}: {named} {' and '.join(lacking)}")
+
+
+def parts_of_labels(use: Use) -> set[str]:
+    """The parts of an index that labels read.
+
+    Raises:
+        InputError: values out of range, a source or a teacher that there is not.
+    """
+    from rnnreranker.labels.methods.base import needs_of
+
+    return parts_of(needs_of(use.name, _params_of_labels(use), use.params.get("from", "vectors")))
+
+
+def labels_on_gpu(use: Use) -> bool:
+    """Whether a GPU can make labels."""
+    from rnnreranker.labels.methods.base import takes_device
+
+    return takes_device(use.name, _params_of_labels(use))
+
+
+def _params_of_labels(use: Use) -> Params:
+    """The settings of the method of labels, without the options that all methods share."""
+    own = {name: value for name, value in use.params.items() if name in hints_of(find("labeler", use.name).Params)}
+    return make_params("labeler", use.name, own, use.preset or None)
 
 
 def check_negatives(use: Use) -> None:
@@ -237,7 +267,7 @@ def beside_parts(work: Work) -> list[str]:
     names = work.options.get("beside", [])
     if not isinstance(names, list) or any(name not in known() for name in names):
         raise InputError(f"beside: {names}; expected a list of {', '.join(known())}")
-    return sorted({PARTS[need] for need in needs_of(names) if need in PARTS})
+    return sorted(parts_of(needs_of(names)))
 
 
 def _check_fields(what: str, values: dict[str, Any], kind: type[Params]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rnnreranker.files import fingerprint
 from rnnreranker.regress.index_steps import IndexSteps
-from rnnreranker.regress.methods import arguments
+from rnnreranker.regress.methods import arguments, labels_on_gpu, parts_of_labels
 from rnnreranker.regress.model_names import models_in
+from rnnreranker.regress.needs import needs_of
 from rnnreranker.regress.spec import Model
 from rnnreranker.regress.step import word_of
 from rnnreranker.settings import words
@@ -48,16 +50,17 @@ class ModelSteps(IndexSteps):
         run = self.folder / "models" / f"{word_of(topics)}.{of}.txt"
         argv = ["--index", name, "--topics", topics, *self.retrieval(first, self.encoder(index))]
         argv += ["--hits", "1000", "--output", str(run)]
-        self.add("search", argv, run, [*files, *named], self.first_needs(index))
+        own = model.step_needs.get("candidates", {}) if topics == model.topics else {}
+        self.add("search", argv, run, [*files, *named], needs_of([self.first_needs(index), own]))
         return run
 
     def _labels(self, model: Model) -> Path:
         """The labels of a model's training queries; those of texts are shared by models that want the same."""
         assert model.labels is not None
         by_graph = model.labels.params.get("from") == "neighbours"
-        source, files = self._source(model, "neighbours" if by_graph else "")
         run = self.candidates(model, model.topics)
         labels, named = self.resolved(model.labels)
+        source, files = self._source(model, parts_of_labels(labels))
         made, encoder = self._place(model).with_name(f"{model.id}.parquet"), []
         if model.train.name == "query":
             encoder = [] if by_graph else self.encoder(self.spec.index(model.index))
@@ -66,8 +69,11 @@ class ModelSteps(IndexSteps):
             made = run.with_name(f"{run.stem}{judged}.{labels.name}{_settings(labels.params)}.parquet")
         argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
         argv += ["--method", labels.name, *arguments(labels), "--output", str(made)]
-        needs = self.first_needs(self.spec.index(model.index)) if model.index else {}
-        self.add("labels", argv, made, [run, *files, *named], needs)
+        own = model.step_needs.get("labels", {})
+        if own.get("gpu_hours") and labels_on_gpu(labels):
+            argv += ["--device", "cuda"]
+        needs = [self.first_needs(self.spec.index(model.index))] if model.index else []
+        self.add("labels", argv, made, [run, *files, *named], needs_of([*needs, own]))
         return made
 
     def _negatives(self, model: Model) -> Path:
@@ -82,18 +88,20 @@ class ModelSteps(IndexSteps):
             encoder, needs = self.encoder(index), self.first_needs(index)
         argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
         argv += ["--filter", mined.name, *arguments(mined), "--output", str(made)]
-        self.add("negatives", argv, made, [run, *files, *named], needs)
+        self.add(
+            "negatives", argv, made, [run, *files, *named], needs_of([needs, model.step_needs.get("negatives", {})])
+        )
         return made
 
     def _place(self, model: Model) -> Path:
         """The folder of a model: models of two specs may have one name, and are then trained on other topics."""
         return self.folder / "models" / word_of(model.topics) / model.id
 
-    def _source(self, model: Model, part: str = "") -> tuple[list[str], list[Path]]:
-        """Where vectors or texts, or another part, come from, as words of a command, and the files of it."""
+    def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[list[str], list[Path]]:
+        """Where vectors or texts, or other parts, come from, as words of a command, and the files of it."""
         if model.documents:
             return ["--documents", model.documents], []
-        name, files = self.index(self.spec.index(model.index), part)
+        name, files = self.index_with(self.spec.index(model.index), parts)
         return ["--index", name], files
 
     def _start(self, model: Model) -> tuple[list[str], list[Path]]:

@@ -78,8 +78,10 @@ def _model(model: Model) -> str:
     ]
     begun = next(iter(models_in(model.start)), model.start)
     made = model.labels or model.negatives
-    taught = f"{'labels' if model.labels else 'negatives'} {made.name}" if made else ""
-    from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`"
+    key = "labels" if model.labels else "negatives"
+    before = {name: f" ({needs_text(needs)})" for name, needs in model.step_needs.items()}
+    taught = f"{key} {made.name}{before.get(key, '')}" if made else ""
+    from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`{before.get('candidates', '')}"
     parts = [f"{train.name}{' (' + ', '.join(settings) + ')' if settings else ''}", f"from `{begun}`" if begun else ""]
     parts += [f"on `{model.topics}`, {taught} {from_where}", needs_text(model.needs)]
     return f"`{model.id}`: {', '.join(filter(None, parts[:2]))}; {'; '.join(filter(None, parts[2:]))}"

@@ -44,6 +44,9 @@ def check(document: Document, found: Found, works: list[Work], data: bool) -> No
     for key in ("indexes", "models", "query_sets"):
         for entry, source, place in found[key]:
             _check_needs(source, place, entry.needs)
+    for entry, source, place in found["models"]:
+        for name, needs in entry.step_needs.items():
+            _check_needs(source, (*place, "step_needs"), needs, name)
     models = {entry.id: entry for entry, _, _ in found["models"]}
     for work in works:
         check_kinds(work, document, (next(key for key, kind in WORKS.items() if kind == work.kind), work.id), models)
@@ -83,15 +86,15 @@ def _check_measures(document: Document, found: Found) -> None:
             document.problem(("compare",), f"compare {name}: not among the measures; {hint}")
 
 
-def _check_needs(source: Document, place: Place, needs: Any) -> None:
+def _check_needs(source: Document, place: Place, needs: Any, name: str = "needs") -> None:
     for key, value in needs.items() if isinstance(needs, dict) else ():
-        where = (*place, "needs", key)
+        where = (*place, name, key)
         if key not in (*UNITS, *TEXTS):
-            source.problem(where, f"needs {key}; {nearest(str(key), (*UNITS, *TEXTS))}")
+            source.problem(where, f"{name} {key}; {nearest(str(key), (*UNITS, *TEXTS))}")
         elif key in UNITS and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
-            source.problem(where, f"needs {key}: {value!r}; expected a number >= 0")
+            source.problem(where, f"{name} {key}: {value!r}; expected a number >= 0")
         elif key in TEXTS and not isinstance(value, str):
-            source.problem(where, f"needs {key}: {value!r}; expected a text")
+            source.problem(where, f"{name} {key}: {value!r}; expected a text")
 
 
 def _check_links(document: Document, found: Found, works: list[Work]) -> None:

@@ -49,11 +49,14 @@ class QuerySet:
     needs: dict[str, Any] = field(default_factory=dict)
 
 
+STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
+
+
 @dataclass(frozen=True)
 class Model:
     """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
 
-    The latter, sparse encoders and cross-encoders, begin at the model that `start` names.
+    The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names.
     """
 
     id: str
@@ -68,7 +71,8 @@ class Model:
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
     validation: dict[str, Any] = field(default_factory=dict)  # topics and qrels with their original labels
     start: Any = ""  # what the training starts at: a name or {model: ID}, of a query encoder an id; "" = the index's
-    needs: dict[str, Any] = field(default_factory=dict)
+    needs: dict[str, Any] = field(default_factory=dict)  # of its training
+    step_needs: dict[str, Any] = field(default_factory=dict)  # of the steps before it, some of STEPS: {labels: needs}
 
 
 NOWHERE = ("none",)  # query sets of a condition that is not measured
