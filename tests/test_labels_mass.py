@@ -246,6 +246,14 @@ def test_the_best_share_gains_more_than_chance() -> None:
     assert best_share(flat + np.array([[0], [-0.1], [-0.2]]), (0.0, 0.1, 0.2)) == 0.2
     assert best_share(flat + np.array([[0], [0.1], [0.2]]), (0.0, 0.1, 0.2)) == 0.0
     assert best_share(flat + np.array([0 * noise, noise - noise.mean() - 0.05, noise]), (0.0, 0.1, 0.2)) == 0.0
+    even = noise - noise.mean()
+    for gain, taken in (
+        (1.5, 0.0),
+        (1.8, 0.1),
+    ):  # in standard errors of the first share; the second gains more, less surely
+        small = -gain * even.std() / np.sqrt(50)
+        gains = np.array([0 * even, even + small, 4 * (even + small) + 0.1])
+        assert best_share(flat + gains, (0.0, 0.1, 0.2)) == taken
 
 
 def test_the_command_learns_before_it_labels(

@@ -67,7 +67,7 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, traini
     Where at least half of the validation queries have several positives, the share is the one under which these are the
     likeliest when each in turn is the visible one (`likeliest_share`). Else it is the one whose labels are best learnt
     from: a linear map of query vectors that is fitted to the labels of some queries has the lowest loss on the
-    positives of others (`held_out_losses`); labels stay hard unless a gain is above its standard error (`best_share`).
+    positives of others (`held_out_losses`); labels stay hard unless a gain is sure (`best_share`).
     The threshold is where a candidate is as likely relevant as not (`even_threshold`), by the judgements; a candidate
     that nobody judged counts as not relevant, so that validation queries with one positive each give no threshold.
 
