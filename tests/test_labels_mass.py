@@ -39,11 +39,11 @@ class Collection(NamedTuple):
         return made
 
 
-def collection(folder: Path, asks_for_a_topic: bool) -> Collection:
+def collection(folder: Path, asks_for_a_topic: bool, count: int = TOPICS) -> Collection:
     """Queries for topics, or each for the first document of one; their vectors are turned by a map that all share."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(TOPICS, DIMENSION))
-    documents = np.repeat(centres, SIZE, axis=0) + rng.normal(size=(TOPICS * SIZE, DIMENSION))
+    centres = rng.normal(size=(count, DIMENSION))
+    documents = np.repeat(centres, SIZE, axis=0) + rng.normal(size=(count * SIZE, DIMENSION))
     documents /= np.linalg.norm(documents, axis=1, keepdims=True)
     np.save(folder / "v.npy", documents.astype(np.float32))
     (folder / "v.ids").write_text("".join(f"d{row:03}\n" for row in range(len(documents))))
@@ -52,7 +52,7 @@ def collection(folder: Path, asks_for_a_topic: bool) -> Collection:
     turned = meant + 0.8 * meant @ rng.normal(size=(DIMENSION, DIMENSION)) / np.sqrt(DIMENSION)
     asked = turned + 0.5 * rng.normal(size=turned.shape)
     asked = (asked / np.linalg.norm(asked, axis=1, keepdims=True)).astype(np.float32)
-    qids = tuple(f"q{n:02}" for n in range(TOPICS))
+    qids = tuple(f"q{n:02}" for n in range(count))
     scores, rows = vectors.search(asked, 30)
     found = {
         qid: {vectors.docids[row]: float(score) for row, score in zip(rows[n], scores[n], strict=True)}
@@ -182,15 +182,17 @@ def test_judgements_tell_whether_neighbours_are_relevant(made: Collection, metho
     assert learn_mass(labeler, "share", backwards, reordered) == learn_mass(labeler, "share", made.run, near)
 
 
-def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(made: Collection, tmp_path: Path) -> None:
+def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(tmp_path: Path) -> None:
     """One positive a query: any of the topic that it asks for, or the one document that it asks for."""
     rng = np.random.default_rng(0)
+    (tmp_path / "topics").mkdir()
+    made = collection(tmp_path / "topics", asks_for_a_topic=True, count=2 * TOPICS)  # half of them leave the gain unsure
     drawn = judged({qid: [found[int(rng.integers(SIZE))]] for qid, found in made.topics.items()})
     found = learn_mass(made.labeler(), "share", made.run, drawn)
-    assert (found.by, found.queries, found.several) == ("loss", TOPICS, 0)
+    assert (found.by, found.queries, found.several) == ("loss", 2 * TOPICS, 0)
     assert found.params.share is not None
     assert found.params.share > 0
-    assert min(found.losses, key=lambda share: found.losses[share]) == found.params.share
+    assert found.losses[found.params.share] < found.losses[0]
     strict = collection(tmp_path, asks_for_a_topic=False)
     hard = learn_mass(
         strict.labeler(), "share", strict.run, judged({qid: topic[:1] for qid, topic in strict.topics.items()})
