@@ -186,7 +186,7 @@ def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(tmp_path: 
     """One positive a query: any of the topic that it asks for, or the one document that it asks for."""
     rng = np.random.default_rng(0)
     (tmp_path / "topics").mkdir()
-    made = collection(tmp_path / "topics", asks_for_a_topic=True, count=2 * TOPICS)  # half of them leave the gain unsure
+    made = collection(tmp_path / "topics", asks_for_a_topic=True, count=2 * TOPICS)  # half leave the gain unsure
     drawn = judged({qid: [found[int(rng.integers(SIZE))]] for qid, found in made.topics.items()})
     found = learn_mass(made.labeler(), "share", made.run, drawn)
     assert (found.by, found.queries, found.several) == ("loss", 2 * TOPICS, 0)
