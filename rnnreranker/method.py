@@ -16,7 +16,7 @@ from rnnreranker.settings import Params, hints_of, plain
 PACKAGE = Path(__file__).resolve().parent
 NEEDS = (  # what a method may ask for, and how an error says where it comes from
     *("run scores", "topics", "query vectors", "query tokens", "vectors", "texts"),
-    *("words", "impacts", "tokens", "neighbours", "qrels", "teacher"),
+    *("words", "terms", "impacts", "tokens", "neighbours", "qrels", "teacher"),
 )
 
 

@@ -116,11 +116,11 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"lam": "1.5"}, r"--lam 1.5: expected a number in \[0, 1\]"),
         ({"k": "0", "lam": "1.5"}, r"--k 0: .*; --lam 1.5: "),
         ({"retriever": "bm25", "b": "2"}, r"--b 2.0: expected a number in \[0, 1\]"),
-        ({"b": "0.5"}, "--b is for retriever bm25: not with dense"),
+        ({"b": "0.5"}, "--b is for retriever bm25 or bm25s: not with dense"),
         ({"hits": "0"}, r"--hits: 0: expected an integer >= 1; .* --help"),
         (
             {"retriever": "sparse"},
-            r"--retriever: sparse: no such retriever; known: auto, bm25, dense, hybrid, impact, late; .* --help",
+            r"--retriever: sparse: no such retriever; known: auto, bm25, bm25s, dense, hybrid, impact, late, tf-idf; .* --help",
         ),
         ({"retriever": "dense+dens"}, r"--retriever: dens: no such retriever; did you mean dense"),
         ({"retriever": "dense+dense"}, r"--retriever: dense\+dense: expected different retrievers"),

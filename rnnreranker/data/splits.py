@@ -64,7 +64,7 @@ def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
     fifths: list[list[str]] = [[] for _ in range(FIFTHS)]
     for place, key in enumerate(sorted(asked)):
         fifths[place * FIFTHS // len(asked)] += asked[key]
-    found = {}
+    found: dict[str, list[str]] = {}
     for setting in SETTINGS:
         for fold in range(1, FOLDS + 1):
             rest = [qid for number, fifth in enumerate(fifths) if number not in (fold - 1, fold) for qid in fifth]

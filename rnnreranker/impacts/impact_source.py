@@ -169,10 +169,4 @@ class ImpactSource:
     @cached_property
     def places(self) -> np.ndarray:
         """(N,) int64: the place of each row among the docids in their order, for ties."""
-        import pyarrow
-        import pyarrow.compute
-
-        places = np.empty(len(self.docids), dtype=np.int64)
-        in_order = pyarrow.compute.sort_indices(pyarrow.array(self.docids, type=pyarrow.string()))
-        places[in_order.to_numpy()] = np.arange(len(places))
-        return places
+        return self._ids.places

@@ -21,6 +21,7 @@ from rnnreranker.method import names
 from rnnreranker.neighbours.approximate import EXACT
 from rnnreranker.process.backends import BACKENDS
 from rnnreranker.settings import flag
+from rnnreranker.terms.params import TermParams
 from rnnreranker.tokens.params import TokenParams
 
 GRAPH_FLAGS = ("neighbours", "neighbours_of", "graph_search", "backend", "cluster")
@@ -29,15 +30,16 @@ EPILOG = """\
 The folder holds `index` and `docid` (a Faiss folder that Pyserini reads too; with --dtype float16 `vectors.npy` and
 `docid`), the texts in `corpus/`, with --bm25 a Lucene index in `bm25/`, with --parts impact the weights of words in
 `impacts/` (with --lucene Pyserini's impact index of them in `impact-lucene/`), with --parts tokens a vector for every
-token in `tokens/`, with --parts neighbours the nearest
-other documents of every document in `neighbours/`, and `rnnreranker.json`, which says what it was made from. Parts
-that are there are not made again. An interrupted build goes on when the same command is run again.
+token in `tokens/`, with --parts terms how often words stand in documents in `terms/`, with --parts neighbours the
+nearest other documents of every document in `neighbours/`, and `rnnreranker.json`, which says what it was made from.
+Parts that are there are not made again. An interrupted build goes on when the same command is run again.
 
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts bm25,impact
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts impact --lucene
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts tokens --token-encoder colbert-v2
+  python -m rnnreranker.index --documents reqa-cmrc --output indexes/cmrc --parts terms --term-language zh
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/words --parts bm25,neighbours
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc-32 --from-index indexes/pydoc \\
@@ -84,6 +86,7 @@ def main(argv: Sequence[str]) -> int:
         command.chosen(args, TokenParams),
         _graph(args),
         Path(args.from_index).expanduser() if args.from_index else None,
+        command.chosen(args, TermParams),
     )
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
@@ -181,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--from-index", metavar="DIR", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="threads (default: one per core)")
-    parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here, but tokens"
+    parts = f"any of {','.join(PARTS)}, or auto: every part that can be made here, but {' and '.join(NOT_AUTO)}"
     parser.add_argument("--parts", metavar="NAMES", help=f"{parts} (default: dense)")
     dense = parser.add_argument_group("dense vectors")
     dense.add_argument("--no-dense", action="store_true", help="no vectors, only --bm25")
@@ -207,6 +210,8 @@ def _parser() -> argparse.ArgumentParser:
     tokens.add_argument("--token-encoder", default="minilm-tokens", metavar="NAME|DIR", help=known)
     command.add_dataclass_flags(tokens, LateEncoderParams)
     command.add_dataclass_flags(tokens, TokenParams)
+    terms = parser.add_argument_group("terms: words counted, for TF-IDF and BM25 without Java")
+    command.add_dataclass_flags(terms, TermParams)
     graph = parser.add_argument_group("neighbours: a graph of the nearest documents")
     graph.add_argument(
         "--neighbours", type=command.positive, metavar="K", help="neighbours of a document (default: 16)"

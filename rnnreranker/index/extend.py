@@ -16,6 +16,7 @@ from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
 from rnnreranker.index.texts import documents_of
 from rnnreranker.process.phases import phase
+from rnnreranker.terms.params import TermParams
 from rnnreranker.tokens.params import TokenParams
 from rnnreranker.vectors.ids import read_ids
 
@@ -84,6 +85,7 @@ def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str 
             LateEncoderParams(**of_tokens.get("settings", {})),
             TokenParams(tokens.get("wanted", "auto")),
             GraphParams(graph.get("wanted"), graph.get("of"), graph.get("search"), backend, cluster),
+            terms=TermParams(**parts.get("terms", {}).get("settings", {})),
         )
     except (TypeError, AttributeError):
         raise InputError(

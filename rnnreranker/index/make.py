@@ -16,6 +16,7 @@ from rnnreranker.index.build import Built, add_parts, build_index, check_replace
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
 from rnnreranker.process.phases import phase
+from rnnreranker.terms.params import TermParams
 from rnnreranker.tokens.params import TokenParams
 
 
@@ -30,6 +31,7 @@ class Recipe:
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
         token_encoder: of the part tokens, of late interaction; token_settings: of it; tokens: how they are searched.
+        terms: what counts as a word, of the part terms.
         graph: the neighbours of every document.
         taken: an index of the same documents, whose vectors, weights and tokens are taken in place of encoding.
 
@@ -50,6 +52,7 @@ class Recipe:
     tokens: TokenParams = field(default_factory=TokenParams)
     graph: GraphParams = field(default_factory=GraphParams)
     taken: Path | None = None
+    terms: TermParams = field(default_factory=TermParams)
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
@@ -73,6 +76,8 @@ class Recipe:
 
             of_tokens = [self.token_settings.to_dict(), self.tokens.to_dict()]
             found["tokens"] = fingerprint(late_digest_of(self.token_encoder), *of_tokens)
+        if "terms" in self.parts:
+            found["terms"] = fingerprint(self.terms.to_dict())
         return found
 
 
@@ -119,6 +124,12 @@ def _tokens(recipe: Recipe) -> Part:
     return TokensPart(encoder, recipe.tokens)
 
 
+def _terms(recipe: Recipe) -> Part:
+    from rnnreranker.index.counted_words import TermsPart
+
+    return TermsPart(recipe.terms)
+
+
 def _neighbours(recipe: Recipe) -> Part:
     from rnnreranker.index.neighbours import NeighboursPart
 
@@ -138,7 +149,10 @@ def _impact_seismic(recipe: Recipe) -> Part:
 
 
 # name → what makes the part of a recipe
-PARTS = {"dense": _dense, "bm25": _bm25, "impact": _impact, "tokens": _tokens, "neighbours": _neighbours}
+PARTS = {
+    **{"dense": _dense, "bm25": _bm25, "impact": _impact, "tokens": _tokens, "terms": _terms},
+    "neighbours": _neighbours,
+}
 TAKEN = ("dense", "impact", "tokens")  # those that are encoded, so that one index may take them from another
 SEARCHERS = {"impact-lucene": _impact_lucene, "impact-seismic": _impact_seismic}  # other ways to search impacts
 # part → those that it can be made from, once one of them stands in the index
@@ -250,15 +264,17 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
     described = describe(index)
     parts = described.get("parts", {})
     dense, impact, tokens = (parts.get(part, {}) for part in TAKEN)
+    words = parts.get("terms", {}).get("settings", {})
     named = described.get("documents", "unknown")
     changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
     others = {
         "documents": f"{changed} {named}",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
+        "terms": f"other words ({words.get('language')}, stemmer {words.get('stemmer')})",
         "tokens": f"other tokens ({tokens.get('encoder', {}).get('name')}, searched by {tokens.get('search')})",
     }
-    compared = ["documents", *(part for part in TAKEN if part in recipe.parts and part in parts)]
+    compared = ["documents", *(part for part in (*TAKEN, "terms") if part in recipe.parts and part in parts)]
     before = described.get("inputs", {})
     return " and ".join(others[part] for part in compared if before.get(part) != inputs[part])
 

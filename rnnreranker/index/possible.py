@@ -8,7 +8,7 @@ from rnnreranker.errors import MissingDependencyError, UnavailableError
 from rnnreranker.index.make import MADE_FROM, PARTS, Recipe
 
 AUTO = "auto"
-NOT_AUTO = ("tokens",)  # parts that are made where they are named alone: they take the place of all others together
+NOT_AUTO = ("tokens", "terms")  # parts that are made where they are named alone: large ones, and words once more
 ENCODERS = {
     "dense": "encoder",
     "impact": "impact_encoder",

@@ -19,9 +19,10 @@ from rnnreranker.settings import Params, flag, hints_of, plain, words
 # what a method needs → part of an index
 PARTS = {
     **{"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"},
-    **{"query tokens": "tokens", "tokens": "tokens", "neighbours": "neighbours"},
+    **{"query tokens": "tokens", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"},
 }
-OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_"}  # part → how its settings begin as options of `index`
+# part → how its settings begin as options of `index`
+OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_", "terms": "term_"}
 SOURCES = {  # of a reranker's similarities
     "from": ("vectors", "neighbours", "tokens"),
     "queries": ("encoded", "run", "none"),

@@ -12,7 +12,7 @@ from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.spec import Condition, Index, QuerySet, Spec, Work
 
 # part that is added to an index → its folder there
-ADDED = {"bm25": "bm25", "impact": "impacts", "tokens": "tokens", "neighbours": "neighbours"}
+ADDED = {"bm25": "bm25", "impact": "impacts", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"}
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
 

@@ -17,7 +17,8 @@ from rnnreranker.settings import flag
 if TYPE_CHECKING:
     from rnnreranker.retrieve import Retriever
 
-ORDER = ("bm25", "impact", "late", "dense")  # of those that may take part
+ORDER = ("bm25", "bm25s", "impact", "late", "dense")  # of those that may take part
+SAME = {"bm25s": "bm25"}  # retrievers that take part where another, of the same words, does not
 FUSION = FuseParams(fuse="minmax")  # every part counts the same, by its scores
 
 
@@ -45,7 +46,12 @@ def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list
     """
     kinds = {name: find("retriever", name) for name in candidates()}
     there = {name: kind for name, kind in kinds.items() if all(map(index.has, kind.needs))}
-    lost = {name: reason for name, kind in there.items() if (reason := _obstacle(args, index, inputs, kind))}
+    lost: dict[str, str] = {}
+    for name, kind in list(there.items()):
+        if (other := SAME.get(name)) in there and other not in lost:
+            del there[name]
+        elif reason := _obstacle(args, index, inputs, kind):
+            lost[name] = reason
     used = [name for name in there if name not in lost]
     if not there:
         raise InputError(f"{index.name}: nothing to search in this index; add a part with index --parts dense")

@@ -24,11 +24,15 @@ from rnnreranker.settings import hints_of
 if TYPE_CHECKING:
     from rnnreranker.impacts import ImpactSource
     from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.terms.term_source import TermSource
     from rnnreranker.tokens.token_source import TokenSource
     from rnnreranker.vectors import VectorSource
 
 # what methods need → the part that gives it
-PART_OF = {"vectors": "dense", "words": "bm25", "impacts": "impact", "tokens": "tokens", "neighbours": "neighbours"}
+PART_OF = {
+    **{"vectors": "dense", "words": "bm25", "terms": "terms", "impacts": "impact", "tokens": "tokens"},
+    "neighbours": "neighbours",
+}
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
@@ -44,6 +48,7 @@ class Index:
     impact: Path | None = None  # folder of an index with impacts
     tokens: Path | None = None  # folder of an index with tokens
     neighbours: Path | None = None  # folder of the nearest documents of every document
+    terms: Path | None = None  # folder of an index with counted words
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -53,7 +58,7 @@ class Index:
     @property
     def texts(self) -> Path | None:
         """The folder of the index whose texts can be read; None where it keeps none."""
-        folder = self.dense or self.impact or self.tokens or self.bm25
+        folder = self.dense or self.impact or self.tokens or self.terms or self.bm25
         if folder is not None and folder == self.bm25 and folder.name == "bm25":  # a part, beside the texts
             folder = folder.parent
         return folder if folder is not None and (folder / "corpus").is_dir() else None
@@ -122,6 +127,19 @@ class Index:
         if self.impact is None:
             raise InputError(f"{self.name}: no impacts in this index; add them with index --parts impact")
         return ImpactSource(self.impact, self.settings.get("parts", {}).get("impact", {}))
+
+    @cached_property
+    def term_source(self) -> TermSource:
+        """The counted words of the documents, opened on first use.
+
+        Raises:
+            InputError: no such part, or one that cannot be used.
+        """
+        from rnnreranker.terms.term_source import TermSource
+
+        if self.terms is None:
+            raise InputError(f"{self.name}: no counted words in this index; add them with index --parts terms")
+        return TermSource(self.terms, self.settings.get("parts", {}).get("terms", {}))
 
     @cached_property
     def token_vectors(self) -> TokenSource:
@@ -204,15 +222,17 @@ def _on_disk(name: str) -> Index:
     lucene = path / "bm25" if (path / "bm25").is_dir() else None
     impact = path if (path / "impacts").is_dir() else None
     tokens = path if (path / "tokens").is_dir() else None
-    if not (dense or lucene or impact or tokens) and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
+    terms = path if (path / "terms").is_dir() else None
+    nothing = not (dense or lucene or impact or tokens or terms)
+    if nothing and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
         raise InputError(f"{looks_like_documents} --documents {name}")
-    if not (dense or lucene or impact or tokens):
+    if nothing:
         raise InputError(
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
-            "a Lucene index, `impacts` or `tokens`; make one with python -m rnnreranker.index"
+            "a Lucene index, `impacts`, `tokens` or `terms`; make one with python -m rnnreranker.index"
         )
     graph = path / "neighbours" if (path / "neighbours").is_dir() else None
-    return Index(name, dense, lucene, describe(path), impact, tokens, graph)
+    return Index(name, dense, lucene, describe(path), impact, tokens, graph, terms)
 
 
 def _built_in(name: str, needs: Collection[str]) -> Index:

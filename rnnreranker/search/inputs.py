@@ -32,6 +32,7 @@ def open_inputs(
         vectors=lambda: index.vectors,
         texts=lambda: document_texts(args.documents, index),
         words=lambda: index.lucene,
+        terms=lambda: index.term_source,
         impacts=lambda: index.impacts,
         tokens=lambda: index.token_vectors,
         neighbours=lambda: index.graph,

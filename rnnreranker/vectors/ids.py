@@ -29,6 +29,17 @@ class Ids:
         place = self._places.get
         return np.fromiter((place(name, -1) for name in names), dtype=np.int64, count=len(names))
 
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(n,) int64: the place of each row among the ids in their order, for ties."""
+        import pyarrow
+        import pyarrow.compute
+
+        places = np.empty(len(self.names), dtype=np.int64)
+        in_order = pyarrow.compute.sort_indices(pyarrow.array(self.names, type=pyarrow.string()))
+        places[in_order.to_numpy()] = np.arange(len(places))
+        return places
+
     def check(self) -> None:
         """Look for an id that is empty or has white space or control characters, and for an id on two lines.
 

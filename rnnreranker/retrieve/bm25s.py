@@ -1,0 +1,40 @@
+"""BM25 over counted words, without Java: the library bm25s weighs them, and they are searched exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import require
+from rnnreranker.retrieve.base import Retriever, run_of_rows
+from rnnreranker.retrieve.bm25 import Bm25Params
+from rnnreranker.terms.bm25 import bm25_weights
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+class Bm25sRetriever(Retriever):
+    """The documents that score highest by BM25 over counted words, English or Chinese, by the library bm25s; no JVM."""
+
+    name: ClassVar[str] = "bm25s"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
+    Params: ClassVar[type[settings.Params]] = Bm25Params
+
+    def check(self) -> None:
+        """Open the counts and find what reads the words of queries.
+
+        Raises:
+            InputError: no such part, one of another version.
+            MissingDependencyError: bm25s, jieba or PyStemmer is needed and not installed.
+        """
+        require("bm25s", "BM25 without Java", "'rnnreranker[terms]'")
+        _ = self.inputs.terms.analyser
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; documents without a word in common with a topic are not in it."""
+        source, topics = self.inputs.terms, self.inputs.topics
+        queries = source.queries(list(topics.values()))
+        documents = bm25_weights(source.counts, self.params.k1, self.params.b)
+        scores, rows = source.search(queries, documents, hits, self.threads)
+        return run_of_rows(tuple(topics), source.docids, scores, rows)

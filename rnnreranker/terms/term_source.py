@@ -1,0 +1,144 @@
+"""The words of an index's documents on disk, counted, and found by the words of queries."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.command import cores, counted, say
+from rnnreranker.errors import InputError
+from rnnreranker.files import read_text
+from rnnreranker.impacts.exact_impacts import best_impacts
+from rnnreranker.impacts.impact_files import OFFSETS, check_postings, map_impacts, places_of
+from rnnreranker.terms.analysis import Analyser
+from rnnreranker.terms.counts import FOLDER, VOCABULARY, Counted, count_words
+from rnnreranker.terms.params import TermParams
+from rnnreranker.vectors.ids import read_ids
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+class TermSource:
+    """How often each of V words stands in each of N documents of an index.
+
+    Args:
+        index: the folder of the index, with `docid` and a folder `terms`.
+        described: what rnnreranker.json says of this part.
+
+    Attributes:
+        docids: row → docid; vocabulary: number → word, ascending; params: what counts as a word.
+
+    Raises:
+        InputError: files that are missing, cut short or do not fit together, a description that is not one.
+    """
+
+    def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        self._folder = index / FOLDER
+        self._offsets, self._terms, self._counts = map_impacts(self._folder)
+        self._ids = read_ids(index / "docid")
+        self.docids: Sequence[str] = self._ids.names
+        if len(self.docids) != len(self._offsets) - 1:
+            raise InputError(
+                f"{index / 'docid'}: has {len(self.docids)} docids, {self._folder / OFFSETS} is of "
+                f"{len(self._offsets) - 1} documents; expected as many: build the index again"
+            )
+        try:
+            self.params = TermParams(**described["settings"])
+            self._analysis = str(described["analysis"])
+        except (KeyError, TypeError, InputError):
+            raise InputError(
+                f"{index / 'rnnreranker.json'}: does not describe terms as this version does; make the index again"
+            ) from None
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The words, ascending.
+
+        Raises:
+            InputError: a file without words, with a word twice, or with words that are not in their order.
+        """
+        file = self._folder / VOCABULARY
+        words = read_text(file, "file of words, one a line").split("\n")[:-1]
+        if any(one >= other for one, other in itertools.pairwise(words)):
+            raise InputError(f"{file}: its words do not ascend; build the index again")
+        if not words:
+            raise InputError(f"{file}: no document has a word; expected texts in the language {self.params.language}")
+        return words
+
+    @cached_property
+    def analyser(self) -> Analyser:
+        """What gives queries their words.
+
+        Raises:
+            MissingDependencyError: a package that it needs is not installed.
+            InputError: that package was another version when the documents were read.
+        """
+        found = Analyser(self.params)
+        if found.fingerprint != self._analysis:
+            raise InputError(
+                f"{self._folder}: its words are those of another version of what reads them, so those of queries would "
+                "be others; make the index again"
+            )
+        return found
+
+    @cached_property
+    def counts(self) -> csr_matrix:
+        """(N, V) float64 CSR, words ascending: how often each document has each word."""
+        return self._matrix(self._terms, self._counts, self._offsets)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(N,) int64: the place of each row among the docids in their order, for ties."""
+        return self._ids.places
+
+    def counted(self, rows: np.ndarray) -> Counted:
+        """The words of some documents."""
+        places, ends = places_of(self._offsets, rows)
+        words = [self.vocabulary[term] for term in self._terms[places].tolist()]
+        return Counted(words, self._counts[places].astype(np.int64), np.diff(ends))
+
+    def queries(self, texts: Sequence[str]) -> csr_matrix:
+        """(Q, V) float64 CSR, words ascending: how often each text has each word that a document has.
+
+        Says how many texts have none.
+
+        Raises:
+            InputError, MissingDependencyError: as `vocabulary` and `analyser`.
+        """
+        number = {word: place for place, word in enumerate(self.vocabulary)}
+        found = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
+        terms = np.array([number[word] for word in found.words], dtype=np.int32)
+        if lacking := int((found.lengths == 0).sum()):
+            said = "has no word" if lacking == 1 else "have no word"
+            say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
+        return self._matrix(terms, found.counts, np.concatenate([[0], np.cumsum(found.lengths)]))
+
+    def search(
+        self, queries: csr_matrix, documents: csr_matrix, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        The score is the inner product, summed by ascending word; documents without a word of a query are not found. The
+        result does not depend on the number of queries or threads.
+
+        Args:
+            queries: (Q, V) float64 CSR; documents: (N, V) float64 CSR; both with ascending words.
+            hits: documents per query, at most.
+            threads: None = one per core.
+        """
+        blocks = [(0, documents.T.tocsr())]
+        found = best_impacts(queries, blocks, hits, self.places, threads or cores())
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    def _matrix(self, terms: np.ndarray, counts: np.ndarray, offsets: np.ndarray) -> csr_matrix:
+        from scipy.sparse import csr_matrix
+
+        check_postings(terms, counts, len(self.vocabulary), self._folder)
+        shape = (len(offsets) - 1, len(self.vocabulary))
+        return csr_matrix((counts.astype(np.float64), terms.astype(np.int32), offsets), shape)

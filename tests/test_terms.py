@@ -1,0 +1,384 @@
+"""Counted words as a part of an index, and TF-IDF over them: against scikit-learn, loops and runs by hand."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.data.document import Document
+from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.files import files_digest
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.counted_words import TermsPart
+from rnnreranker.method import Inputs
+from rnnreranker.retrieve.bm25 import Bm25Params
+from rnnreranker.retrieve.bm25s import Bm25sRetriever
+from rnnreranker.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.search.indexes import open_index
+from rnnreranker.terms import term_source
+from rnnreranker.terms.analysis import Analyser
+from rnnreranker.terms.params import TermParams
+
+NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
+NEEDS_BM25S = "bm25s is not installed: pip install 'rnnreranker[terms]'"
+WORDS = ["rain", "rains", "sun", "wind", "cloud", "the", "a", "of", "Snow", "fog", "hail", "storm"]
+
+
+def made_up(count: int = 60) -> dict[str, str]:
+    """Documents of random words, some of the same text and some without a word."""
+    random = np.random.default_rng(5)
+    lengths = random.integers(0, 12, size=count)
+    texts = [" ".join(random.choice(WORDS, size=length)) + "." for length in lengths]
+    texts[7] = texts[3] = "the rain of the storm"
+    return {f"d{number:02d}": text for number, text in enumerate(texts)}
+
+
+TOPICS = {
+    "q1": "rain, rain and storm",
+    "q2": "The fog of the sun?",
+    "q3": "snow",
+    "q4": "nothing known",
+    "q5": "hail wind cloud",
+}
+
+
+def indexed(folder: Path, texts: dict[str, str], *flags: str) -> Path:
+    """The folder of an index of texts, made by the command."""
+    folder.mkdir(exist_ok=True)
+    documents = folder / "docs.jsonl"
+    documents.write_text("".join(json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts.items()))
+    arguments = ["--documents", str(documents), "--output", str(folder / "index"), "--parts", "terms", *flags]
+    assert index(arguments) == 0
+    return folder / "index"
+
+
+def by_bm25s(path: Path, topics: dict[str, str], hits: int = 1000, **params: float) -> Run:
+    """The run of BM25 without Java."""
+    inputs = Inputs(topics=topics, terms=open_index(str(path)).term_source)
+    retriever = Bm25sRetriever(inputs, Bm25Params(**params), threads=2)
+    retriever.check()
+    return retriever.retrieve(hits)
+
+
+def retrieved(path: Path, topics: dict[str, str], hits: int = 1000, threads: int = 1, **params: str) -> Run:
+    """The run of TF-IDF."""
+    inputs = Inputs(topics=topics, terms=open_index(str(path)).term_source)
+    retriever = TfIdfRetriever(inputs, TfIdfParams(**params), threads=threads)  # type: ignore[arg-type]
+    retriever.check()
+    return retriever.retrieve(hits)
+
+
+def in_order(scores: dict[str, float], hits: int = 1000) -> list[tuple[str, float]]:
+    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:hits]
+
+
+def check_same(run: Run, expected: dict[str, list[tuple[str, float]]]) -> None:
+    assert list(run) == list(expected)
+    for qid, pairs in expected.items():
+        assert [docid for docid, _ in run[qid]] == [docid for docid, _ in pairs]
+        np.testing.assert_allclose([score for _, score in run[qid]], [score for _, score in pairs], rtol=1e-6)
+
+
+def test_cosines_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = made_up()
+    vectorizer = TfidfVectorizer(token_pattern=r"[^\W_]+")
+    documents = vectorizer.fit_transform(texts.values())
+    cosines = (vectorizer.transform(TOPICS.values()) @ documents.T).toarray().round(12)
+    expected = {
+        qid: in_order({docid: value for docid, value in zip(texts, row, strict=True) if value > 0})
+        for qid, row in zip(TOPICS, cosines.tolist(), strict=True)
+    }
+    path = indexed(tmp_path, texts)
+    check_same(retrieved(path, TOPICS), expected)
+    assert expected["q4"] == []
+    assert [docid for docid, _ in expected["q1"]].index("d03") + 1 == [d for d, _ in expected["q1"]].index("d07")
+
+
+def by_eq_1(texts: dict[str, str], query: str) -> dict[str, float]:
+    """Eq. 1 of paper 004 summed over the words of a query, as loops; words of negative weight are discarded."""
+    documents = {docid: re.findall(r"\w+", text.lower()) for docid, text in texts.items()}
+    found: dict[str, float] = {}
+    for docid, words in documents.items():
+        for word in re.findall(r"\w+", query.lower()):
+            have = sum(word in other for other in documents.values())
+            weight = words.count(word) / len(words) * math.log(len(documents) / (have + 1)) if word in words else 0
+            if weight > 0:
+                found[docid] = found.get(docid, 0) + weight
+    return found
+
+
+def test_the_papers_weights_are_eq_1_summed(tmp_path: Path) -> None:
+    texts = {docid: f"{text} all" for docid, text in made_up().items()}
+    topics = TOPICS | {"q6": "all"}  # a word that every document has
+    expected = {qid: in_order(by_eq_1(texts, query)) for qid, query in topics.items()}
+    assert expected["q6"] == []
+    check_same(retrieved(indexed(tmp_path, texts), topics, tf_idf="paper"), expected)
+
+
+def test_eq_1_by_hand(tmp_path: Path) -> None:
+    path = indexed(tmp_path, {"a": "rain rain sun", "b": "sun", "c": "wind", "d": "wind fog"})
+    run = retrieved(path, {"q": "rain rain sun", "r": "wind"}, tf_idf="paper")
+    rain, sun = math.log(4 / 2), math.log(4 / 3)
+    assert run["q"] == [("a", pytest.approx(2 * 2 / 3 * rain + 1 / 3 * sun)), ("b", pytest.approx(sun))]
+    assert run["r"] == [("c", pytest.approx(sun)), ("d", pytest.approx(sun / 2))]
+
+
+@pytest.mark.parametrize("tf_idf", ["cosine", "paper"])
+def test_runs_depend_on_the_texts_alone(tmp_path: Path, tf_idf: str) -> None:
+    texts = made_up()
+    run = retrieved(indexed(tmp_path / "a", texts), TOPICS, tf_idf=tf_idf)
+    turned = indexed(tmp_path / "b", dict(reversed(texts.items())))
+    for threads, path in ((3, tmp_path / "a" / "index"), (1, turned)):
+        for qid, query in TOPICS.items():
+            assert retrieved(path, {qid: query}, threads=threads, tf_idf=tf_idf)[qid] == run[qid]
+    cut = retrieved(turned, TOPICS, hits=5, tf_idf=tf_idf)
+    assert {qid: cut[qid] for qid in cut} == {qid: run[qid][:5] for qid in run}
+
+
+def bm25(texts: dict[str, str], query: str, k1: float, b: float) -> dict[str, float]:
+    """BM25 as Lucene has it, with lengths as they are, as loops."""
+    documents = {docid: re.findall(r"\w+", text.lower()) for docid, text in texts.items()}
+    usual = sum(map(len, documents.values())) / len(documents)
+    found: dict[str, float] = {}
+    for docid, words in documents.items():
+        for word in re.findall(r"\w+", query.lower()):
+            if (often := words.count(word)) > 0:
+                have = sum(word in other for other in documents.values())
+                idf = math.log(1 + (len(documents) - have + 0.5) / (have + 0.5))
+                weight = idf * often / (often + k1 * (1 - b + b * len(words) / usual))
+                found[docid] = found.get(docid, 0) + weight
+    return found
+
+
+@pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.5, 0.75), (0, 0)])
+def test_bm25s_is_bm25(tmp_path: Path, k1: float, b: float, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("bm25s", reason=NEEDS_BM25S)
+    texts = made_up()
+    expected = {
+        qid: in_order({docid: round(score, 12) for docid, score in bm25(texts, query, k1, b).items()})
+        for qid, query in TOPICS.items()
+    }
+    check_same(by_bm25s(indexed(tmp_path, texts), TOPICS, k1=k1, b=b), expected)
+    assert caplog.records == []
+
+
+def test_bm25s_depends_on_the_texts_alone(tmp_path: Path) -> None:
+    pytest.importorskip("bm25s", reason=NEEDS_BM25S)
+    texts = made_up()
+    run = by_bm25s(indexed(tmp_path / "a", texts), TOPICS)
+    turned = indexed(tmp_path / "b", dict(reversed(texts.items())))
+    for qid, query in TOPICS.items():
+        assert by_bm25s(turned, {qid: query}, hits=7)[qid] == run[qid][:7]
+
+
+def test_queries_without_a_word_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = indexed(tmp_path, {"a": "rain"})
+    capsys.readouterr()
+    retrieved(path, {"q": "rain", "r": "sun", "s": "?"})
+    assert capsys.readouterr().err == "2 queries of 3 have no word that a document has: nothing is found\n"
+
+
+CHINESE = {"a": "他来到北京大学。", "b": "北京今天下雨。", "c": "大学的图书馆。", "d": "２０２４年，ＤＮＡ。"}
+
+
+def test_chinese_words(tmp_path: Path) -> None:
+    pytest.importorskip("jieba", reason=NEEDS_JIEBA)
+    path = indexed(tmp_path, CHINESE, "--term-language", "zh")
+    source = open_index(str(path)).term_source
+    assert {"北京大学", "北京", "大学", "2024", "dna"} < set(source.vocabulary)
+    pytest.importorskip("bm25s", reason=NEEDS_BM25S)
+    for run in (found(path, {"q": "北京下雨吗", "r": "dna 2024年？"}) for found in (retrieved, by_bm25s)):
+        assert [docid for docid, _ in run["q"]] == ["b"]  # 北京大学 is a word of its own
+        assert [docid for docid, _ in run["r"]] == ["d"]
+    assert describe(path)["parts"]["terms"]["settings"] == {"language": "zh", "stemmer": "none"}
+    assert describe(path)["parts"]["terms"]["package"] == f"jieba {importlib.metadata.version('jieba')}"
+
+
+def test_stems(tmp_path: Path) -> None:
+    pytest.importorskip("Stemmer", reason="PyStemmer is not installed: pip install 'rnnreranker[terms]'")
+    path = indexed(tmp_path, {"a": "Raining clouds", "b": "it rains", "c": "sun"}, "--term-stemmer", "porter")
+    assert open_index(str(path)).term_source.vocabulary == ["cloud", "it", "rain", "sun"]
+    assert sorted(docid for docid, _ in retrieved(path, {"q": "rained"})["q"]) == ["a", "b"]
+
+
+def folder_digest(folder: Path) -> str:
+    return files_digest([path for path in folder.rglob("*") if path.is_file()], folder)
+
+
+def test_blocks_are_kept_and_added_documents_join_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A killed build goes on, and an index that was added to has the bytes of one made of all documents."""
+    monkeypatch.setattr("rnnreranker.index.build.BLOCK", 16)
+    texts = made_up()
+    whole = indexed(tmp_path / "whole", texts)
+    documents = [Document(docid, text) for docid, text in texts.items()]
+
+    def killed() -> Sequence[Document]:
+        yield from documents[:40]
+        raise KeyboardInterrupt
+
+    again = tmp_path / "again"
+    with pytest.raises(KeyboardInterrupt):
+        build_index(killed(), again, [TermsPart(TermParams())])
+    built = build_index(documents, again, [TermsPart(TermParams())])
+    assert built.reused == 32
+    assert folder_digest(again / "terms") == folder_digest(whole / "terms")
+
+    some = indexed(tmp_path / "some", dict(list(texts.items())[:37]))
+    more = tmp_path / "more.jsonl"
+    lines = [json.dumps({"id": docid, "text": text}) for docid, text in list(texts.items())[37:]]
+    more.write_text("\n".join(lines))
+    assert index(["--add", str(more), "--output", str(some)]) == 0
+    assert folder_digest(some / "terms") == folder_digest(whole / "terms")
+    assert "32 of them encoded before" in capsys.readouterr().err
+
+
+def test_many_of_a_word(tmp_path: Path) -> None:
+    """More than 16 bits hold."""
+    path = indexed(tmp_path, {"a": "rain " * 70_000, "b": "sun rain"})
+    counts = open_index(str(path)).term_source.counts
+    assert counts.toarray().tolist() == [[70_000, 0], [1, 1]]
+
+
+def test_an_index_of_other_words_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("jieba", reason=NEEDS_JIEBA)
+    path = indexed(tmp_path, CHINESE, "--term-language", "zh")
+    again = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(path), "--parts", "terms"]
+    with pytest.raises(InputError, match=r"holds an index of other words \(zh, stemmer none\); give --overwrite"):
+        index(again)
+    assert index([*again, "--overwrite"]) == 0
+    assert describe(path)["parts"]["terms"]["settings"]["language"] == "en"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--term-language", "zh", "--term-stemmer", "porter"], "stemmer porter: of English words, not of language zh"),
+        ([], "no document has a word; expected texts in the language en"),
+    ],
+)
+def test_what_no_words_can_be_counted_of(tmp_path: Path, flags: list[str], message: str) -> None:
+    documents = tmp_path / "docs.jsonl"
+    documents.write_text('{"id": "a", "text": "…"}\n{"id": "b", "text": "。！"}\n')
+    arguments = ["--documents", str(documents), "--output", str(tmp_path / "out"), "--parts", "terms"]
+    with pytest.raises(InputError, match=re.escape(message)):
+        index([*arguments, *flags])
+    assert not (tmp_path / "out").exists()
+
+
+def test_packages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = indexed(tmp_path, made_up())
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(
+        MissingDependencyError, match=r"^Stemmer is needed for stems of words: pip install '\.\[terms\]'"
+    ):
+        Analyser(TermParams(stemmer="porter"))
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingDependencyError, match=r"sklearn is needed for TF-IDF: pip install '\.\[terms\]'"):
+        retrieved(path, TOPICS)
+    assert len(retrieved(path, TOPICS, tf_idf="paper")) == len(TOPICS)
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    with pytest.raises(
+        MissingDependencyError, match=r"bm25s is needed for BM25 without Java: pip install '\.\[terms\]'"
+    ):
+        by_bm25s(path, TOPICS)
+
+
+def test_damaged_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = indexed(tmp_path, made_up())
+    with monkeypatch.context() as patch:
+        patch.setattr(term_source.Analyser, "__init__", lambda self, params: setattr(self, "fingerprint", "other"))
+        with pytest.raises(InputError, match=r"its words are those of another version of what reads them"):
+            retrieved(path, TOPICS)
+    vocabulary = path / "terms" / "vocabulary.txt"
+    words = vocabulary.read_text()
+    for content, message in (
+        ("b\na\n", "its words do not ascend; build the index again"),
+        ("a\nb\n", r"terms\.npy: has word \d+ of 2; build the index again"),
+    ):
+        vocabulary.write_text(content)
+        with pytest.raises(InputError, match=message):
+            retrieved(path, TOPICS)
+    vocabulary.write_text(words)
+    described = json.loads((path / "rnnreranker.json").read_text())
+    described["parts"]["terms"]["settings"]["language"] = "fr"
+    (path / "rnnreranker.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match="does not describe terms as this version does; make the index again"):
+        retrieved(path, TOPICS)
+
+
+def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = indexed(tmp_path, made_up())
+    topics, output = tmp_path / "topics.tsv", tmp_path / "run.txt"
+    topics.write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    flags = ["--index", str(path), "--topics", str(topics), "--rerank", "none", "--output", str(output)]
+    assert search([*flags, "--retriever", "tf-idf", "--tf-idf", "paper"]) == 0
+    found = Run.read(output)
+    expected = retrieved(path, TOPICS, tf_idf="paper")
+    assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {
+        qid: [docid for docid, _ in expected[qid]] for qid in expected if expected[qid]
+    }
+    with pytest.raises(InputError, match=r"no vectors in this index|no BM25 index in it"):
+        search([*flags, "--retriever", "bm25"])
+    with pytest.raises(InputError, match=r"--tf-idf is for retriever tf-idf: not with dense"):
+        search([*flags, "--retriever", "dense", "--tf-idf", "paper"])
+    with pytest.raises(InputError, match=r"no counted words in this index; add them with index --parts terms"):
+        Inputs(terms=lambda: open_index(str(bare(tmp_path))).term_source).terms  # noqa: B018
+    capsys.readouterr()
+    assert search(["--index", str(path), "--query", "rain", "--retriever", "tf-idf", "--rerank", "none"]) == 0
+    assert "rain" in capsys.readouterr().out
+
+
+def test_auto_takes_counted_words_where_there_is_no_other_bm25(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("bm25s", reason=NEEDS_BM25S)
+    path = indexed(tmp_path, made_up())
+    flags = ["--index", str(path), "--query", "rain", "--k1", "1.2"]
+    capsys.readouterr()
+    assert search(flags) == 0
+    alone = capsys.readouterr()
+    assert "retriever auto: bm25s; not reranked: rnn needs" in alone.err
+    (path / "bm25").mkdir()
+
+    def no_java() -> None:
+        raise UnavailableError("no Java")
+
+    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", no_java)
+    with pytest.raises(InputError, match="no Lucene index in this folder"):
+        search(flags)
+    (path / "bm25" / "segments_1").touch()
+    with pytest.raises(UnavailableError, match="no Java"):  # --k1 is for it
+        search(flags)
+    assert search(flags[:4]) == 0
+    assert "retriever auto: bm25s; without bm25: no Java; not reranked: rnn needs" in capsys.readouterr().err
+    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", lambda: None)
+    monkeypatch.setattr("rnnreranker.retrieve.bm25.Bm25Retriever.retrieve", lambda self, hits: lucene)
+    capsys.readouterr()
+    lucene = Run.from_dict({"query": {"d01": 1.0}})
+    assert search(flags[:4]) == 0
+    found = capsys.readouterr()
+    assert "retriever auto: bm25; not reranked" in found.err
+    assert found.out.count("\n") == 2
+
+
+def bare(folder: Path) -> Path:
+    """An index of two vectors alone."""
+    vectors = folder / "vectors.npy"
+    np.save(vectors, np.eye(2, dtype=np.float32))
+    (folder / "vectors.ids").write_text("a\nb\n")
+    return vectors
