@@ -120,7 +120,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"hits": "0"}, r"--hits: 0: expected an integer >= 1; .* --help"),
         (
             {"retriever": "sparse"},
-            r"--retriever: sparse: no such retriever; known: auto, bm25, bm25s, dense, hybrid, impact, late, tf-idf; .* --help",
+            r"--retriever: sparse: no such retriever; known: auto, bm25, bm25s, dense, .*, tf-idf; .* --help",
         ),
         ({"retriever": "dense+dens"}, r"--retriever: dens: no such retriever; did you mean dense"),
         ({"retriever": "dense+dense"}, r"--retriever: dense\+dense: expected different retrievers"),
