@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.papers.paper import read_paper
 from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.plan import Plan, make_plan
-from rnnreranker.regress.spec import Spec, Use, specs_folder
-from rnnreranker.train.params import TrainParams
+from rnnreranker.regress.spec import Model, Spec, Use, specs_folder
+from rnnreranker.train.late_params import LateParams
+from rnnreranker.train.params import TrainParams, settings_for
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +27,11 @@ def tripclick() -> Spec:
 
 def plan_of(spec: Spec, condition: str) -> Plan:
     return make_plan(spec, conditions=[spec.condition(condition)], query_sets=spec.query_sets[:1])
+
+
+def query_encoders(*specs: Spec) -> list[Model]:
+    """The models of papers 000 and 001."""
+    return [model for spec in specs for model in spec.models if model.train.name == "query"]
 
 
 class TestModels:
@@ -42,7 +50,7 @@ class TestModels:
         """000, A.2.1, and 001, 3.2: "a subset of 10k samples from MS MARCO dev"; 000, Figure 2: validation loss
         "computed with the original labels"; 000, Table 4: "validated on HEAD Val"."""
         dev = "msmarco-passage/dev/judged"
-        assert {str(model.validation) for model in msmarco.models} == {str({"topics": dev, "qrels": dev})}
+        assert {str(model.validation) for model in query_encoders(msmarco)} == {str({"topics": dev, "qrels": dev})}
         assert TrainParams.preset("coder-tas-b").validation_queries == 10_000
         head = {"topics": "tripclick-head-val", "qrels": "tripclick-head-val-raw"}
         own = [model for model in tripclick.models if model.index == "tripclick-repbert"]
@@ -54,7 +62,7 @@ class TestModels:
 
     def test_only_smoothed_models_learn_a_temperature(self, msmarco: Spec, tripclick: Spec) -> None:
         """001, Equation 4: a softmax over the bare scores; 000, Algorithm 1, learns T with smooth labels."""
-        for model in (*msmarco.models, *tripclick.models):
+        for model in query_encoders(msmarco, tripclick):
             smooth = model.labels.name != "hard"
             assert TrainParams.preset(model.train.preset).learn_temperature == smooth, model.id
 
@@ -63,12 +71,47 @@ class TestModels:
         k1 .82 and b .68; k1 .9 and b .4, measured here on published runs, gives .506 and .480."""
         tuned = {"k1": 0.82, "b": 0.68}
         assert msmarco.condition("bm25").retrieve == Use("bm25", tuned)
-        trained = [model for model in msmarco.models if model.candidates == "bm25"]
+        trained = [model for model in query_encoders(msmarco) if model.candidates == "bm25"]
         assert [model.id for model in trained] == ["coder-repbert-from-bm25", "coder-tas-b-from-bm25"]
         assert [model.first for model in trained] == [Use("bm25", tuned)] * 2
         for query_set, published in (("dl19", 0.497), ("dl20", 0.488)):
             measured = msmarco.expected[query_set]["bm25-default"]["lenient"]["nDCG@10"]
             assert abs(measured - published) > 0.005
+
+    def test_students_of_a_teacher_begin_as_it_and_others_with_bert(self, msmarco: Spec) -> None:
+        """002, Section 2.3.2: the student inherits the teacher's parameters, negatives the teacher's first 100; 3.3:
+        ColBERT learns from BM25's candidates, settings are (3, 24, 10, beta); A.2: one of them changes, beta is 1.
+        """
+        paper, students, teacher = read_paper("paper-002", specs_folder()), {}, msmarco.model("colbert")
+        assert (teacher.first.name, teacher.train.preset, teacher.start) == ("bm25", "colbert", "bert-base-uncased")
+        [three, four] = ({row.row: msmarco.condition(row.condition) for row in table.rows} for table in paper.tables)
+        for row, condition in three.items():
+            [model] = models_in(msmarco.index(condition.index).parts)
+            students[row] = msmarco.model(model)
+        own = ["ColBERT-HN (b)", "Self-KD (c)", "Collective b0.5", "Collective b1.0"]
+        assert [row for row, model in students.items() if model.start == {"model": "colbert"}] == own
+        for row in own:
+            assert (students[row].candidates, students[row].first.name) == ("colbert", "late")
+            params = settings_for(LateParams, students[row].train.params, students[row].train.preset)[0]
+            assert (params.depth, params.group_size, params.similarity) == (100, 2, "l2")
+        for row, weight in (("Collective b0.5", 0.5), ("Collective b1.0", 1.0)):
+            labels = students[row].labels
+            assert labels is not None
+            names = ("depth", "clusters", "embeddings", "expansion_weight")
+            assert [labels.params[f"prf_{name}"] for name in names] == [3, 24, 10, weight]
+        asked = {}
+        for row, condition in four.items():
+            assert condition.prf is not None
+            names = ("docs", "clusters", "embeddings", "expansion_weight")
+            asked[row.removeprefix("teacher ")] = [condition.prf.params[f"fb_{name}"] for name in names]
+        usual = [3, 24, 10, 1.0]
+        assert {row: found for row, found in asked.items() if found != usual} == {
+            "fp1": [1, 24, 10, 1.0],
+            "fp5": [5, 24, 10, 1.0],
+            "fc12": [3, 12, 10, 1.0],
+            "fe5": [3, 24, 5, 1.0],
+            "b0.5": [3, 24, 10, 0.5],
+        }
 
 
 class TestLabels:
@@ -81,7 +124,7 @@ class TestLabels:
         """000, Table 5: no normalisation of similarities; raw inner products are what its label transformations see."""
         from rnnreranker.rnn import RnnParams
 
-        for model in (*msmarco.models, *tripclick.models):
+        for model in query_encoders(msmarco, tripclick):
             if model.labels.name != "hard":
                 base = RnnParams.preset(model.labels.preset) if model.labels.preset else RnnParams()
                 assert model.labels.params.get("scale", base.scale) == "none", model.id
