@@ -114,6 +114,67 @@ def test_bm25_is_made_and_searched_with_clean_output(tmp_path: Path) -> None:
     assert not [line for line in done.stderr.splitlines() if "WARN" in line or "INFO" in line]
 
 
+CHINESE = {"a": "北京大学的图书馆很大。", "b": "他们今天学习Python语言。", "c": "大家在北京上学。", "d": "图书大全"}
+
+
+@pytest.mark.jvm
+def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rnnreranker.index.__main__ import main as index
+    from rnnreranker.index.build import describe
+    from rnnreranker.runs import Run
+    from rnnreranker.search.__main__ import main as search
+
+    try:
+        java.start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    documents, topics, output = tmp_path / "docs.jsonl", tmp_path / "topics.tsv", tmp_path / "out"
+    lines = [json.dumps({"id": docid, "text": text}) for docid, text in CHINESE.items()]
+    documents.write_text("\n".join(lines[:3]))
+    topics.write_text("1\t北京图书馆\n2\tPYTHON\n3\t学\n")
+    made = ["--documents", str(documents), "--output", str(output), "--parts", "bm25"]
+    assert index([*made, "--bm25-language", "zh"]) == 0
+    assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
+    (tmp_path / "more.jsonl").write_text(lines[3])
+    assert index(["--add", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
+    assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
+    with pytest.raises(InputError, match=r"holds an index of .*words of another language \(zh\); give --overwrite"):
+        index(made)
+
+    asked = ["--index", str(output), "--topics", str(topics), "--retriever", "bm25", "--rerank", "none"]
+    asked += ["--output", str(tmp_path / "run.txt")]
+    assert search(asked) == 0
+    found = Run.read(tmp_path / "run.txt")
+    assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {"1": ["a", "d", "c"], "2": ["b"]}
+    assert search([*asked, "--bm25-language", "en"]) == 0  # its words are of one character, which no document has
+    assert Run.read(tmp_path / "run.txt").qids == ("2",)
+    with pytest.raises(
+        InputError, match=r"^prf rocchio: takes words of Latin .*, no Chinese ones; leave it out$"
+    ):
+        search([*asked, "--prf", "rocchio"])
+    with pytest.raises(InputError, match=r"leave it out or give --no-fb-filter$"):
+        search([*asked, "--prf", "rm3"])
+    assert search([*asked, "--prf", "rm3", "--no-fb-filter"]) == 0
+    assert set(Run.read(tmp_path / "run.txt").qids) == {"1", "2"}
+
+
+def test_the_language_of_a_folder(tmp_path: Path) -> None:
+    from rnnreranker.method import Inputs
+    from rnnreranker.retrieve.bm25 import Bm25Retriever, LuceneParams
+
+    def language(folder: str, described: object, asked: str | None = None) -> str:
+        (tmp_path / "rnnreranker.json").write_text(json.dumps(described))
+        inputs = Inputs(topics={}, words=tmp_path / folder)
+        return Bm25Retriever(inputs, LuceneParams(language=asked))._language()  # type: ignore[arg-type]
+
+    chinese = {"schema": 2, "parts": {"bm25": {"language": "zh"}}}
+    assert language("bm25", chinese) == "zh"
+    assert language("bm25", chinese, "en") == "en"
+    assert language("elsewhere", chinese) == "en"
+    assert language("bm25", {"schema": 2, "parts": {"bm25": {}}}) == "en"
+    assert language("bm25", {"schema": 1, "bm25": True}) == "en"
+
+
 def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
     from rnnreranker.index.bm25 import build_bm25
 

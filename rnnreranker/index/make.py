@@ -12,6 +12,7 @@ from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEn
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.bm25 import ENGLISH, Bm25IndexParams
 from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
@@ -31,7 +32,7 @@ class Recipe:
         dtype: of stored vectors, "float32" or "float16".
         impact_encoder: of the impact part, a sparse encoder; impact_settings: of it; impacts: how weights are kept.
         token_encoder: of the part tokens, of late interaction; token_settings: of it; tokens: how they are searched.
-        terms: what counts as a word, of the part terms.
+        terms: what counts as a word, of the part terms; bm25: of the part bm25.
         graph: the neighbours of every document.
         taken: an index of the same documents, whose vectors, weights and tokens are taken in place of encoding.
 
@@ -53,6 +54,7 @@ class Recipe:
     graph: GraphParams = field(default_factory=GraphParams)
     taken: Path | None = None
     terms: TermParams = field(default_factory=TermParams)
+    bm25: Bm25IndexParams = ENGLISH
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
@@ -76,6 +78,8 @@ class Recipe:
 
             of_tokens = [self.token_settings.to_dict(), self.tokens.to_dict()]
             found["tokens"] = fingerprint(late_digest_of(self.token_encoder), *of_tokens)
+        if "bm25" in self.parts and self.bm25 != ENGLISH:  # of English ones there are descriptions without a word of it
+            found["bm25"] = fingerprint(self.bm25.to_dict())
         if "terms" in self.parts:
             found["terms"] = fingerprint(self.terms.to_dict())
         return found
@@ -105,7 +109,7 @@ def _dense(recipe: Recipe) -> Part:
 def _bm25(recipe: Recipe) -> Part:
     from rnnreranker.index.bm25 import Bm25Part
 
-    return Bm25Part()
+    return Bm25Part(recipe.bm25)
 
 
 def _impact(recipe: Recipe) -> Part:
@@ -264,19 +268,20 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
     described = describe(index)
     parts = described.get("parts", {})
     dense, impact, tokens = (parts.get(part, {}) for part in TAKEN)
-    words = parts.get("terms", {}).get("settings", {})
+    words, language = parts.get("terms", {}).get("settings", {}), parts.get("bm25", {}).get("language", "en")
     named = described.get("documents", "unknown")
     changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
     others = {
         "documents": f"{changed} {named}",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
+        "bm25": f"words of another language ({language})",
         "terms": f"other words ({words.get('language')}, stemmer {words.get('stemmer')})",
         "tokens": f"other tokens ({tokens.get('encoder', {}).get('name')}, searched by {tokens.get('search')})",
     }
-    compared = ["documents", *(part for part in (*TAKEN, "terms") if part in recipe.parts and part in parts)]
+    compared = ["documents", *(part for part in (*TAKEN, "bm25", "terms") if part in recipe.parts and part in parts)]
     before = described.get("inputs", {})
-    return " and ".join(others[part] for part in compared if before.get(part) != inputs[part])
+    return " and ".join(others[part] for part in compared if before.get(part) != inputs.get(part))
 
 
 def _stands(output: Path, part: str, recipe: Recipe) -> bool:

@@ -160,7 +160,8 @@ def source_mark(index: Path, of: str) -> str:
     described = describe(index)
     if of == "impact":
         return ImpactSource(index, described.get("parts", {}).get("impact", {})).fingerprint
-    return fingerprint("bm25", described.get("content"), K1, B)
+    language = described.get("parts", {}).get("bm25", {}).get("language")
+    return fingerprint("bm25", described.get("content"), K1, B, *([language] if language else []))
 
 
 def has_graph(index: Path, params: GraphParams) -> bool:

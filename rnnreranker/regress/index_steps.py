@@ -81,12 +81,13 @@ class IndexSteps(ABC):
         """A part as words of the command that makes it, and the models that this takes."""
         its = with_folders(index.parts.get(part) or {}, self.model)
         named = [self.model(name) for name in models_in(index.parts.get(part) or {})]
-        if begin := OF_PART.get(part):
-            return ["--parts", part, *words({f"{begin}{key}": value for key, value in its.items()})], named
+        own = words({f"{OF_PART.get(part, '')}{key}": value for key, value in its.items()})
+        if part not in ("dense", "bm25", "neighbours"):
+            return ["--parts", part, *own], named
         if part == "neighbours":
-            return ["--parts", "neighbours", *words(its)], named
+            return ["--parts", "neighbours", *own], named
         dense = words(with_folders(index.parts.get("dense") or {}, self.model))
-        return (dense if part == "dense" else [*dense, "--bm25"] if dense else ["--no-dense", "--bm25"]), named
+        return (dense if part == "dense" else [*(dense or ["--no-dense"]), "--bm25", *own]), named
 
     def index_with(self, index: Index, parts: Iterable[str]) -> tuple[str, list[Path]]:
         """The index with some of its parts, as `index`."""

@@ -22,7 +22,7 @@ PARTS = {
     **{"query tokens": "tokens", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"},
 }
 # part → how its settings begin as options of `index`
-OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_", "terms": "term_"}
+OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_", "terms": "term_", "bm25": "bm25_"}
 SOURCES = {  # of a reranker's similarities
     "from": ("vectors", "neighbours", "tokens"),
     "queries": ("encoded", "run", "none"),

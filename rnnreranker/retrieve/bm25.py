@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker import settings
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files.json_files import read_json
 from rnnreranker.java import start_java
 from rnnreranker.process.phases import phase
 from rnnreranker.retrieve.base import Retriever
@@ -25,23 +27,42 @@ class Bm25Params(settings.Params):
     b: float = setting(0.4, "how much long documents are held back", at_least=0, at_most=1)
 
 
+@dataclass(frozen=True)
+class LuceneParams(Bm25Params):
+    """The same, and how Lucene reads queries."""
+
+    language: Literal["en", "zh"] | None = setting(
+        None,
+        "what Lucene takes for words of queries; none: as of the documents, en where an index does not say",
+        tunable=False,
+        flag="bm25-language",
+    )
+
+
 class Bm25Retriever(Retriever):
     """The documents that score highest by BM25 on a Lucene index, with the terms of the topics' texts."""
 
     name: ClassVar[str] = "bm25"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "words"})
     over: ClassVar[str] = "words"
-    Params: ClassVar[type[settings.Params]] = Bm25Params
+    Params: ClassVar[type[settings.Params]] = LuceneParams
 
     def check(self) -> None:
         """Find the Lucene index and start Java.
 
         Raises:
-            InputError: no BM25 part.
+            InputError: no BM25 part, feedback that leaves out Chinese words.
             UnavailableError: no Java 21 or newer.
         """
-        if self.inputs.words:
-            start_java()
+        latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
+        if self._language() == "zh" and latin_alone:
+            assert self.feedback is not None
+            way = " or give --no-fb-filter" if hasattr(self.feedback.params, "fb_filter") else ""
+            raise InputError(
+                f"prf {self.feedback.name}: takes words of Latin letters and digits alone from documents, no Chinese "
+                f"ones; leave it out{way}"
+            )
+        start_java()
 
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; as `check`, and an UnavailableError for a folder that is no Lucene index."""
@@ -58,11 +79,25 @@ class Bm25Retriever(Retriever):
             reason = str(error).splitlines()[0]
             raise UnavailableError(f"{index}: cannot be opened as a Lucene index ({reason})") from None
         searcher.set_bm25(self.params.k1, self.params.b)
+        if (language := self._language()) != "en":
+            searcher.set_language(language)
         searched = hits if self.feedback is None else max(hits, self._search_again(searcher))
         found = searcher.batch_search(list(topics.values()), list(topics), k=searched, threads=self.threads or cores())
         searcher.close()
         run = Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})
         return run if searched == hits else run.head(hits)
+
+    def _language(self) -> str:
+        """The language of the words: the one asked for, else that of the part that the folder is."""
+        folder: Path = self.inputs.words
+        description = folder.parent / "rnnreranker.json"
+        if self.params.language is not None or folder.name != "bm25" or not description.is_file():
+            return self.params.language or "en"
+        described = read_json(description, repair="make the index again")
+        try:
+            return str(described["parts"]["bm25"].get("language", "en"))
+        except (KeyError, TypeError, AttributeError):  # one of an earlier version
+            return "en"
 
     def _search_again(self, searcher: Any) -> int:
         """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
