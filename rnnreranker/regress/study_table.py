@@ -30,15 +30,24 @@ def study_table(study: Mapping[str, Any], group: str) -> tuple[list[str], list[l
 
 
 def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a study of models that read texts: values, words where they were counted, and comparisons."""
+    """Header and rows of a study of models that read texts: values, words or seconds where they were counted, and
+    comparisons."""
     rows = [row for row in study["rows"] if row["group"] == "all"]
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     first, used = measures[0], study["words"]
     counted = ["words a query", "words a document", "FLOPS"] if used else []
+    spent = study.get("costs", {})
+    counted += ["s of training", "s of labels"] if spent else []
     lines = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
         of_arm = {row["measure"]: row for row in rows if row["arm"] == arm}
         own = [f"{value:.1f}" for value in used[arm].values()] if used else []
+        of_arm_spent = spent.get(arm, {})
+        own += (
+            [f"{of_arm_spent[name]:,.0f}" if of_arm_spent else "-" for name in ("training", "labelling")]
+            if spent
+            else []
+        )
         compared = [f"− {other} {_difference(found)}" for other, found in of_arm[first]["against"].items()]
         lines.append([arm, *(f"{of_arm[name]['value']:.4f}" for name in measures), *own, "; ".join(compared) or "-"])
     return ["", *measures, *counted, f"differences in {first}"], lines

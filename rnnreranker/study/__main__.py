@@ -24,7 +24,8 @@ KIND = "trained-model"  # of method
 EPILOG = """Without --test-topics, queries are cut into folds: every query is tested by an encoder trained on one random
 positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
 Arms of query encoders: labels, losses, candidates. Of cross-encoders, which rerank the last of --first-stages:
-pair-losses, negatives. Of sparse encoders, which search the collection: regularisation.
+pair-losses, negatives. Of sparse encoders, which search the collection: regularisation. Of late-interaction encoders,
+which search it, or rerank with --test-candidates: late.
 
 examples:
   python -m rnnreranker.study --index my-index --topics cranfield --qrels cranfield --protocol binary \\
@@ -100,15 +101,21 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
 
 
 def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a study of cross-encoders or sparse encoders found, and what it read."""
-    from rnnreranker.study.comparisons import words
+    """What a study of models that read texts found, and what it read."""
+    from rnnreranker.study.comparisons import costs, words
+    from rnnreranker.study.late_arms import default_arms, late_arms
     from rnnreranker.study.text_arms import text_arms
     from rnnreranker.study.text_loaded import load_text_study
     from rnnreranker.study.trainings import run_arms
 
     model = ARMS[args.arms]
     params, loss = _settings(args, find(KIND, model).Params())
-    arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
+    arms: list[Any]
+    if model == "late":
+        chosen = args.late_arms or default_arms(args.cross_encoders)
+        arms = late_arms(chosen, params, args.cross_encoders, args.teacher_temperature)
+    else:
+        arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
     loaded = load_text_study(args, params, arms)
     records = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
     about = {
@@ -119,6 +126,9 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
         "params": params.to_dict() | loss.to_dict(),
         "words": words(records),
     }
+    if model == "late":
+        about |= {"costs": costs(records), "cross_encoders": args.cross_encoders}
+        about |= {"teacher_temperature": args.teacher_temperature}
     others = {arm.name: arm.others for arm in arms}
     return _outcome(args, loaded, records, about, others), loaded.fingerprints
 
@@ -213,13 +223,34 @@ def _parser() -> argparse.ArgumentParser:
         "test (default: bm25 impact)",
     )
     parser.add_argument(
-        "--test-candidates", type=command.positive, default=100, metavar="N", help="reranked in the test (default: 100)"
+        "--test-candidates",
+        type=command.positive,
+        metavar="N",
+        help="reranked in the test (default: 100; --arms late: none, the collection is searched)",
     )
     parser.add_argument(
         "--losses", nargs="+", choices=names("loss"), metavar="LOSS", help="--arms pair-losses (default: all that fit)"
     )
     parser.add_argument(
         "--factors", type=float, nargs="+", default=[0.1, 1, 10], metavar="F", help="--arms regularisation: of lambda"
+    )
+    parser.add_argument(
+        "--late-arms",
+        nargs="+",
+        metavar="ARM",
+        help="--arms late: colbert, random, hn, self, ce, ce-mean, ce-hn, or a method of labels with its settings, "
+        "NAME:KEY=VALUE,KEY=VALUE (default: colbert, hn, self, ce and ce-mean with --cross-encoders, and collective as "
+        "in paper 002)",
+    )
+    parser.add_argument(
+        "--cross-encoders", nargs="+", default=[], metavar="MODEL", help="--arms late: teachers, ce the first of them"
+    )
+    parser.add_argument(
+        "--teacher-temperature",
+        type=float,
+        default=0.25,
+        metavar="T",
+        help="--arms late: what a teacher's similarities are divided by (default: 0.25)",
     )
     parser.add_argument("--relevant", type=command.positive, default=1, help="grades from here on are positive")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="of the test (default: trec)")

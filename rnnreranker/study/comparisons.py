@@ -127,6 +127,16 @@ def words(records: Records) -> dict[str, dict[str, float]]:
     return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in found.items()}
 
 
+def costs(records: Records) -> dict[str, dict[str, float]]:
+    """Arm → mean seconds of a training, and of making its labels and finding its negatives; those that say them."""
+    found = {}
+    for arm, own in _by_arm(records).items():
+        told = [record["costs"] for record in own if "costs" in record]
+        if told:
+            found[arm] = {name: float(np.mean([one[name] for one in told])) for name in ("training", "labelling")}
+    return found
+
+
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
     found: dict[str, dict[str, dict[str, float]]] = {}

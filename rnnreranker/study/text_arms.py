@@ -14,7 +14,12 @@ from rnnreranker.study.tasks import Task
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.models.sparse import SparseParams
 
-MODELS = {"pair-losses": "cross", "negatives": "cross", "regularisation": "sparse"}  # what is compared → the model
+MODELS = {
+    "pair-losses": "cross",
+    "negatives": "cross",
+    "regularisation": "sparse",
+    "late": "late",
+}  # what is compared → the model
 FILTERS = ("none", "rnn")  # of negatives, as `rnnreranker.negatives` has them
 FILTERED = ", without likely positives"
 

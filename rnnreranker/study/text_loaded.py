@@ -11,6 +11,8 @@ from rnnreranker.command import given_of
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
+from rnnreranker.study.late_arms import LateArm
+from rnnreranker.study.late_setting import LateSetting
 from rnnreranker.study.retrieved import inputs_of, retrieved
 from rnnreranker.study.tasks import Task, tasks_of
 from rnnreranker.study.text_arms import MODELS, TextArm
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
-SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting)}
+SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting, LateSetting)}
+RERANKED = 100  # candidates of the test, where nothing is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class LoadedTexts:
     fingerprints: dict[str, str]
 
 
-def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequence[TextArm]) -> LoadedTexts:
+def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequence[TextArm | LateArm]) -> LoadedTexts:
     """Read topics, judgements and documents, cut tasks, and retrieve the candidates of all topics.
 
     Args:
@@ -69,12 +72,14 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
     texts = tasks[0].topics
     queries = _query_vectors(args, index, texts) if filtered or "dense" in stages else None
     inputs = inputs_of(index, texts, queries)
-    depth = max(params.depth, args.test_candidates, params.validation_candidates)
+    tested_first = args.test_candidates or RERANKED
+    depth = max(params.depth, tested_first, params.validation_candidates)
     runs = {name: retrieved(name, inputs, depth, args.jobs) for name in stages}
     if index.texts is None:
         raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
     documents = {document.docid: document.text for document in documents_of(index.texts)}
-    setting = SETTINGS[MODELS[args.arms]](
+    kind: type[TextSetting] = SETTINGS[MODELS[args.arms]]
+    setting = kind(
         args.encoder,
         runs,
         stages[-1],
@@ -85,9 +90,10 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         args.protocol,
         queries if filtered else None,
         index.vectors if filtered else None,
-        max(args.test_candidates, deepest_cutoff(args.measures)),
+        max(tested_first, deepest_cutoff(args.measures)),
         params.max_length if isinstance(params, OneLengthParams) else None,
         given_of(args, "loss"),
+        **kind.more(args, params),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
 

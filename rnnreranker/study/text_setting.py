@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import tempfile
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.files import fingerprint
-from rnnreranker.labels.soft import Labels, SoftLabels
+from rnnreranker.labels.soft import Labels
 from rnnreranker.method import Inputs
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.text_arms import TextArm
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from rnnreranker.encode.sparse import SparseEncoder
     from rnnreranker.runs import Run
     from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.group_params import GroupParams
+    from rnnreranker.train.training import Trained
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 FACTOR = 100  # weights of words are searched as whole numbers of hundredths, as an index keeps them
@@ -37,7 +40,7 @@ class TextSetting:
     """What all trials share.
 
     Attributes:
-        model: "cross" or "sparse"; encoder: what the trainings begin with: a name, folder or Hugging Face id.
+        model: "cross", "sparse" or "late"; encoder: what the trainings begin with: a name, folder or Hugging Face id.
         runs: retriever → the candidates of all topics.
         over: the retriever whose candidates a cross-encoder reranks in the test.
         documents: docid → text, of the collection; index: its fingerprint.
@@ -62,6 +65,11 @@ class TextSetting:
     max_length: int | None = None
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def more(cls, args: argparse.Namespace, params: Any) -> dict[str, Any]:
+        """The attributes that other kinds of settings do not have, from the arguments of the command."""
+        return {}
+
     @functools.cached_property
     def identity(self) -> str:
         """16 hexadecimal digits that name all of it."""
@@ -72,32 +80,35 @@ class TextSetting:
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
             None if self.queries is None else self.queries.vectors.tolist(),
             dict(self.loss_values),
+            *self.besides(),
         )
+
+    def besides(self) -> list[Any]:
+        """What else results depend on, in a kind of setting with attributes of its own."""
+        return []
 
     def trained(self, task: Task, arm: TextArm) -> dict[str, Any]:
         """The values of the model that an arm trains, and what its training came to, see `train_on_groups`."""
-        from rnnreranker.train.group_training import train_on_groups
-        from rnnreranker.train.params import loss_params
-
         params = arm.params_of(task)
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
-            made = train_on_groups(
-                self._inputs(task, arm, params.depth),
-                self.model,
-                self.encoder,
-                out,
-                params,
-                loss=loss_params(params.loss, self.loss_values),
-                checkpoints=False,
-            )
-            tested = self.tested(str(out), task)
-        return tested | {
-            "best_step": made.best_step,
-            "steps": made.steps,
-            "validation": made.measures,
-            "history": made.record["history"],
-        }
+            made = self.fitted(self._inputs(task, arm), self.encoder, out, params)
+            return self.tested(str(out), task) | told(made)
+
+    def fitted(
+        self,
+        inputs: GroupInputs,
+        encoder: str,
+        out: Path,
+        params: GroupParams,
+        of_loss: Mapping[str, Any] | None = None,
+    ) -> Trained:
+        """Train a model that begins as `encoder`; of_loss: parameters of its loss before those of the study."""
+        from rnnreranker.train.group_training import train_on_groups
+        from rnnreranker.train.params import loss_params
+
+        loss = loss_params(params.loss, {**(of_loss or {}), **self.loss_values})
+        return train_on_groups(inputs, self.model, encoder, out, params, loss=loss, checkpoints=False)
 
     @abstractmethod
     def untrained(self, task: Task) -> dict[str, Any]:
@@ -107,21 +118,31 @@ class TextSetting:
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of a model, and what else its record says of it."""
 
-    def _inputs(self, task: Task, arm: TextArm, depth: int) -> GroupInputs:
+    def _inputs(self, task: Task, arm: TextArm) -> GroupInputs:
         from rnnreranker.labels.methods.base import make_labeler
-        from rnnreranker.train.group_inputs import GroupInputs
-        from rnnreranker.train.groups import enough, first_candidates
 
-        run, size = self.runs[arm.stage], arm.params.group_size
+        run = self.runs[arm.stage]
         hard = make_labeler("hard", Inputs())
         pools = list(hard.infer(run, task.part(validation=False)))
         if arm.filter != "none":
             pools = self._without_likely_positives(pools, task, arm)
-        checked = hard.infer(self.runs[self.over], task.part(validation=True))
-        lists: SoftLabels | list[Labels] = checked
-        kept = [first_candidates(one, arm.params.validation_candidates) for one in lists]
-        made = {"negatives": f"{arm.stage}, filter {arm.filter}"}
-        return GroupInputs(enough(pools, size, depth), kept, task.topics, self.documents, made, False)
+        return self.grouped(task, pools, arm.params, {"negatives": f"{arm.stage}, filter {arm.filter}"})
+
+    def grouped(
+        self, task: Task, pools: Sequence[Labels], params: GroupParams, made: Mapping[str, Any], margins: bool = False
+    ) -> GroupInputs:
+        """What is trained on and validated: the latter on candidates of `over`, whatever the pools are made of.
+
+        made, margins: as of `GroupInputs`.
+        """
+        from rnnreranker.labels.methods.base import make_labeler
+        from rnnreranker.train.group_inputs import GroupInputs
+        from rnnreranker.train.groups import enough, first_candidates
+
+        lists = make_labeler("hard", Inputs()).infer(self.runs[self.over], task.part(validation=True))
+        kept = [first_candidates(one, params.validation_candidates) for one in lists]
+        usable = enough(pools, params.group_size, params.depth)
+        return GroupInputs(usable, kept, task.topics, self.documents, made, margins)
 
     def _without_likely_positives(self, pools: list[Labels], task: Task, arm: TextArm) -> list[Labels]:
         """The pools without the tenth of their candidates that is nearest to a positive by reciprocal neighbours."""
@@ -146,6 +167,12 @@ class TextSetting:
             docids = [docid for docid, its in zip(pool.docids, stay.tolist(), strict=True) if its]
             kept.append(Labels(pool.qid, docids, pool.scores[stay], pool.targets[stay], pool.positive[stay]))
         return kept
+
+
+def told(made: Trained) -> dict[str, Any]:
+    """What a record says of a training."""
+    about = {"best_step": made.best_step, "steps": made.steps, "validation": made.measures}
+    return about | {"history": made.record["history"]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ def train_on_groups(
         write_json(folder / RECORD, record)
     shutil.rmtree(place, ignore_errors=True)
     rate = trainer.groups_seen / seconds
-    return Trained(trainer.best.step, steps, after.measures, tuple(history), rate, record)
+    return Trained(trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 
 
 def count_of(params: GroupParams, pools: int) -> int:

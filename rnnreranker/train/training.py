@@ -44,6 +44,7 @@ class Trained:
         measures: of validation at `best_step`.
         history: one entry a validation: step, loss, kl, RR@10, nDCG@10, inverse_temperature.
         queries_per_second: trained queries per second of training, validation and checkpoints left out.
+        seconds: of training, validation and checkpoints left out.
         record: everything that `training.json` holds.
     """
 
@@ -52,6 +53,7 @@ class Trained:
     measures: dict[str, float]
     history: tuple[dict[str, float], ...]
     queries_per_second: float
+    seconds: float
     record: dict[str, Any]
 
 
@@ -198,7 +200,8 @@ def train_encoder(
     else:
         write_encoder(output, model, tokens, length, {RECORD: record})
     shutil.rmtree(place, ignore_errors=True)
-    return Trained(trainer.best.step, int(trainer.state.global_step), after.measures, tuple(history), rate, record)
+    steps = int(trainer.state.global_step)
+    return Trained(trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 
 
 def history_of(trainer: transformers.Trainer, names: list[str]) -> list[dict[str, float]]:

@@ -1,0 +1,156 @@
+"""Arms of a study of late interaction: who teaches, whose candidates negatives are, where the training begins."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import yaml
+
+from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.method import find, make_params, names
+from rnnreranker.settings import Params
+from rnnreranker.study.arms import BASE
+from rnnreranker.study.tasks import Task
+from rnnreranker.train.late_params import LateParams
+
+COLBERT, HARD_NEGATIVES, SELF = "ColBERT", "ColBERT-HN", "self-KD"
+COLLECTIVE = tuple(f"collective:prf_clusters=24,prf_expansion_weight={beta}" for beta in (0.5, 1))  # of Table 3
+OWN = ("colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn")  # names of arms that are no label method
+READ = frozenset({"tokens", "query tokens", "topics"})  # what a labeler may ask for
+TEMPERATURE = 0.25  # of a teacher, in the program of paper 002
+
+
+@dataclass(frozen=True)
+class LateArm:
+    """One way of training a late-interaction encoder.
+
+    Attributes:
+        name: in tables and figures.
+        params: of the training; the seed is set by the task.
+        of_loss: parameters of its loss that differ from the defaults.
+        candidates: what negatives are drawn from: the first stage's, drawn documents, or those of the encoder that the
+            arm ColBERT trains.
+        begins: as the encoder of the study, or as what the arm ColBERT trains.
+        method: of labels; "hard", "cross-encoder" (the mean of `models`), or a labeler's name, on its candidates.
+        method_params: of that labeler; models: cross-encoders; labels: from scores to targets.
+        colbert: the training of the arm ColBERT: of itself, and of an arm that begins as its encoder.
+        others: names of the arms that it is compared with.
+    """
+
+    filter: ClassVar[str] = "none"
+
+    name: str
+    params: LateParams
+    of_loss: Mapping[str, Any] = field(default_factory=dict)
+    candidates: Literal["first", "random", "own"] = "first"
+    begins: Literal["base", "colbert"] = "base"
+    method: str = "hard"
+    method_params: Params | None = None
+    models: tuple[str, ...] = ()
+    labels: LabelParams | None = None
+    colbert: LateParams | None = None
+    others: tuple[str, ...] = (BASE,)
+
+    def params_of(self, task: Task) -> LateParams:
+        """The parameters on a task."""
+        return dataclasses.replace(self.params, seed=task.seed)
+
+    def described(self, task: Task) -> list[Any]:
+        """Everything that it trains with on a task."""
+        of_method = [self.method, self.method_params and self.method_params.to_dict(), *self.models]
+        before = None if self.colbert is None else dataclasses.replace(self.colbert, seed=task.seed).to_dict()
+        chosen = [self.candidates, self.begins, of_method, self.labels and self.labels.to_dict(), before]
+        return [*chosen, self.params_of(task).to_dict(), dict(self.of_loss)]
+
+
+def default_arms(cross_encoders: Sequence[str]) -> list[str]:
+    """The arms that are compared where nothing is said: of paper 002's Table 3 those that can be made."""
+    of_cross_encoders = [name for name, models in (("ce", 1), ("ce-mean", 2)) if len(cross_encoders) >= models]
+    return ["colbert", "hn", "self", *of_cross_encoders, *COLLECTIVE]
+
+
+def late_arms(
+    chosen: Sequence[str], params: LateParams, cross_encoders: Sequence[str] = (), temperature: float = TEMPERATURE
+) -> list[LateArm]:
+    """The arms of a study, as paper 002's Table 3 has them.
+
+    Args:
+        chosen: "colbert": hard labels, negatives of the first stage; "random": drawn ones; "hn": begins as ColBERT,
+            with negatives of its own first candidates; "self": with its own scores as labels besides; "ce", "ce-mean":
+            scores of the first cross-encoder, or the mean of all, for the candidates of the first stage; "ce-hn":
+            those of the first one for ColBERT's own, which begins as ColBERT; another name: labels of that labeler
+            for ColBERT's own candidates, `NAME:KEY=VALUE,KEY=VALUE` with its settings, which begins as ColBERT.
+        params: of the trainings, where the arm does not set it: of ColBERT.
+        cross_encoders: names, folders or hub ids.
+        temperature: of teachers, of the similarity that is trained.
+
+    Raises:
+        InputError: no such arm, or settings that a labeler does not have; an arm of cross-encoders without as many.
+    """
+    made = [_arm(written, params, list(cross_encoders), temperature) for written in dict.fromkeys(chosen)]
+    there = {BASE, *(arm.name for arm in made)}
+    return [dataclasses.replace(arm, others=tuple(name for name in arm.others if name in there)) for arm in made]
+
+
+def _arm(written: str, params: LateParams, models: list[str], temperature: float) -> LateArm:
+    name, _, settings = written.partition(":")
+    if name not in OWN and name not in names("labeler"):
+        raise InputError(f"--late-arms {written}: {nearest(name, [*OWN, *names('labeler')])}")
+    if name not in OWN and (others := sorted(find("labeler", name).needs - READ)):
+        raise InputError(f"--late-arms {written}: needs {' and '.join(others)}, which late interaction has not")
+    if settings and name in OWN:
+        raise InputError(f"--late-arms {written}: settings are for labelers, not for {name}")
+    wanted = {"ce": 1, "ce-hn": 1, "ce-mean": 2}.get(name, 0)
+    if len(models) < wanted:
+        raise InputError(f"--late-arms {name}: needs --cross-encoders, {wanted} at least; got {len(models)}")
+    if name == "colbert":
+        return LateArm(COLBERT, params, colbert=params)
+    if name == "random":
+        return LateArm("ColBERT, random negatives", params, candidates="random", others=(BASE, COLBERT))
+    own: dict[str, Any] = {"candidates": "own", "begins": "colbert", "colbert": params}
+    if name == "hn":
+        return LateArm(HARD_NEGATIVES, params, **own, others=(BASE, COLBERT))
+    if wanted:
+        taught = dataclasses.replace(params, loss="kl", contrast=0.75, in_batch_negatives=False)
+        chosen = tuple(models if name == "ce-mean" else models[:1])
+        kinds = {"ce": "KD, cross-encoder", "ce-mean": f"KD, {len(models)} cross-encoders"}
+        labels = _labels(temperature)
+        title, before = kinds.get(name, "KD, cross-encoder, from ColBERT"), own if name == "ce-hn" else {}
+        return LateArm(
+            title, taught, method="cross-encoder", models=chosen, labels=labels, **before, others=(BASE, COLBERT)
+        )
+    taught = dataclasses.replace(params, loss="kl", in_batch_negatives=True, contrast=0.0)
+    labels = _labels(temperature / 2 if params.similarity == "l2" else temperature)  # labels are of inner products
+    title = SELF if name == "self" else f"{name} self-KD{f', {settings}' if settings else ''}"
+    method = "run" if name == "self" else name
+    return LateArm(
+        title,
+        taught,
+        {"raise_positives": True},
+        method=method,
+        method_params=_of_method(method, settings, params.depth),
+        labels=labels,
+        **own,
+        others=(BASE, COLBERT, HARD_NEGATIVES, *((SELF,) if name != "self" else ())),
+    )
+
+
+def _labels(temperature: float) -> LabelParams:
+    """Targets that are the softmax of a teacher's scores."""
+    return LabelParams(normalization="none", boost=1.0, n_max=None, temperature=temperature)
+
+
+def _of_method(method: str, settings: str, depth: int) -> Params:
+    """The settings of a labeler: written ones, and a context that has all candidates and a positive."""
+    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
+    if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
+        raise InputError(f"--late-arms {method}:{settings}: {wrong[0]}: expected KEY=VALUE, joined by commas")
+    values = {key: yaml.safe_load(value) for key, _, value in pairs}
+    hints = {each.name for each in dataclasses.fields(find("labeler", method).Params)}
+    usual = {"context": depth + 1} if "context" in hints else {}
+    found: Params = make_params("labeler", method, {**usual, **values})
+    return found

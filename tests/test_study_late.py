@@ -1,0 +1,189 @@
+"""Studies of late interaction: who teaches whom, search by a collection's tokens, and whole studies of tiny models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from rnnreranker import maxsim
+from rnnreranker.encode.cross import load_pair_scorer
+from rnnreranker.encode.late import load_late_encoder
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.record import Record, read_records
+from rnnreranker.runs import Run
+from rnnreranker.study.__main__ import main
+from rnnreranker.study.encoded_tokens import TokenSearch
+from rnnreranker.study.late_arms import default_arms, late_arms
+from rnnreranker.study.pair_teacher import taught_by
+from rnnreranker.train.late_params import LateParams
+from tests.tiny_encoder import (
+    make_cross_encoder,
+    make_documents,
+    make_encoder,
+    make_qrels,
+    make_topics,
+    write_text_world,
+)
+
+pytest.importorskip("sentence_transformers")
+
+
+def test_arms_are_those_of_table_3() -> None:
+    chosen = ["colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn"]
+    found = late_arms(chosen, LateParams(depth=50), ["a", "b", "c"])
+    arms = dict(zip(chosen, found, strict=True))
+    assert [arm.name for arm in found] == [
+        "ColBERT", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder", "KD, 3 cross-encoders",
+        "KD, cross-encoder, from ColBERT",
+    ]  # fmt: skip
+    assert [arm.begins for arm in found] == ["base", "base", "colbert", "colbert", "base", "base", "colbert"]
+    assert [arm.candidates for arm in found] == ["first", "random", "own", "own", "first", "first", "own"]
+    assert [arm.params.loss for arm in found] == ["info-nce"] * 3 + ["kl"] * 4
+    assert (arms["ce"].models, arms["ce-mean"].models) == (("a",), ("a", "b", "c"))
+    assert (arms["ce"].params.contrast, arms["ce"].params.in_batch_negatives, arms["ce"].of_loss) == (0.75, False, {})
+    own = arms["self"]
+    assert (own.params.contrast, own.params.in_batch_negatives, own.of_loss) == (0, True, {"raise_positives": True})
+    assert (own.method, own.method_params.to_dict(), own.labels.temperature) == ("run", {"context": 51}, 0.25)
+    assert own.others == ("base", "ColBERT", "ColBERT-HN")
+    assert late_arms(["self"], LateParams())[0].others == ("base",)
+
+
+def test_a_teacher_of_inner_products_says_at_half_the_temperature_what_one_of_distances_says() -> None:
+    arms = late_arms(["self", "ce"], LateParams(similarity="l2"), ["a"], 0.5)
+    assert [arm.labels.temperature for arm in arms if arm.labels] == [0.25, 0.5]
+
+
+def test_arms_of_labels_have_settings() -> None:
+    [first, second] = late_arms(default_arms(["a"])[-2:], LateParams(depth=30))
+    assert first.name == "collective self-KD, prf_clusters=24,prf_expansion_weight=0.5"
+    found = first.method_params.to_dict()
+    assert (found["prf_clusters"], found["prf_expansion_weight"], found["context"]) == (24, 0.5, 31)
+    assert (second.method_params.to_dict()["prf_expansion_weight"], second.labels.temperature) == (1.0, 0.25)
+    assert second.others == ("base",)
+    assert default_arms(["a"])[:-2] == ["colbert", "hn", "self", "ce"]
+    assert default_arms(["a", "b", "c"])[3:5] == ["ce", "ce-mean"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "said"),
+    [
+        (["colbret"], "--late-arms colbret: did you mean colbert"),
+        (["self:a=1"], "--late-arms self:a=1: settings are for labelers, not for self"),
+        (["ce-mean"], "--late-arms ce-mean: needs --cross-encoders, 2 at least; got 1"),
+        (["evidence"], "--late-arms evidence: needs query vectors and vectors, which late interaction has not"),
+        (["run:context"], "--late-arms run:context: context: expected KEY=VALUE"),
+        (["run:contex=9"], "unknown parameters of run: contex; known: context"),
+        (["run:context=0"], "context=0: expected an integer >= 1"),
+    ],
+)
+def test_arms_that_cannot_be_made(arms: list[str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        late_arms(arms, LateParams(), ["a"])
+    assert said in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of documents with texts, topics with two positives each, a late-interaction encoder, cross-encoders."""
+    folder = write_text_world(tmp_path_factory.mktemp("world"))
+    make_encoder(folder / "dense")
+    make_late_base(str(folder / "dense"), folder / "late", 16)
+    for seed in (0, 1):
+        make_cross_encoder(folder / f"cross{seed}", seed)
+    argv = ["--documents", str(folder / "documents.jsonl"), "--parts", "dense", "--encoder", str(folder / "dense")]
+    assert index([*argv, "--pooling", "mean", "--output", str(folder / "index")]) == 0
+    rows = make_qrels().itertuples(index=False)
+    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    return folder
+
+
+def test_search_by_tokens_is_that_of_all_pairs(world: Path, tmp_path: Path) -> None:
+    encoder = load_late_encoder(str(world / "late"))
+    documents, topics = make_documents(), dict(list(make_topics().items())[:3])
+    search = TokenSearch(encoder, documents, tmp_path / "tokens")
+    found = search.best(topics, 5)
+    candidates = {"q0": ["d3", "d1", "d2"], "q1": []}
+    reranked = search.best(topics, 5, candidates)
+    tokens = encoder.encode_documents(list(documents.values()))
+    for qid, text in topics.items():
+        scores = maxsim(encoder.encode_queries([text]).vectors, tokens.vectors, offsets=tokens.offsets)
+        best = np.sort(scores)[::-1][:5]
+        np.testing.assert_allclose([score for _, score in found[qid]], best, atol=0.02)  # of float16
+        if qid == "q0":
+            of_own = {docid: scores[list(documents).index(docid)] for docid in candidates[qid]}
+            assert dict(reranked[qid]) == pytest.approx(of_own, abs=0.02)
+        else:
+            assert qid not in reranked or not reranked[qid]
+
+
+def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tmp_path: Path) -> None:
+    topics, documents = make_topics(), make_documents()
+    run = Run.from_dict({"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d3": 1.0}})
+    positives = pandas.DataFrame([("q1", "d9", 1), ("q2", "d3", 1)], columns=["query_id", "doc_id", "relevance"])
+    models = [str(world / "cross0"), str(world / "cross1")]
+    found, seconds = taught_by(models, run, positives, topics, documents, tmp_path / "kept")
+    for qid, docids in {"q1": ["d1", "d2", "d9"], "q2": ["d3"]}.items():
+        pairs = [(topics[qid], documents[docid]) for docid in docids]
+        means = np.mean([load_pair_scorer(model).score(pairs).scores for model in models], axis=0)
+        assert dict(found[qid]) == pytest.approx(dict(zip(docids, means.tolist(), strict=True)), abs=1e-5)
+    files = list((tmp_path / "kept").glob("*.json"))
+    assert len(files) == 4
+    assert seconds == pytest.approx(sum(json.loads(file.read_text())["seconds"] for file in files))
+    again, same = taught_by(models, run, positives, topics, documents, tmp_path / "kept")
+    assert (again.to_dict(), same) == (found.to_dict(), seconds)
+
+
+def study(world: Path, name: str, *flags: str) -> Record:
+    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--folds", "2", "--seeds", "1"]
+    argv += ["--qrels", str(world / "qrels.txt"), "--validation-share", "0.3", "--first-stages", "dense", "--arms"]
+    argv += ["late", "--depth", "20", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", *flags]
+    argv += ["--encoder", str(world / "dense"), "--dimension", "16", "--output", str(world / name)]
+    assert main(argv) == 0
+    (record,) = read_records(world / name)
+    return record
+
+
+def test_students_of_every_teacher(world: Path) -> None:
+    flags = ["--cross-encoders", str(world / "cross0"), str(world / "cross1"), "--work", str(world / "work")]
+    flags += ["--late-arms", "colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn", "collective:prf_depth=2"]
+    made = study(world, "late.json", *flags).outcome
+    names = ["ColBERT", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
+    names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, prf_depth=2"]
+    assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
+    assert (made["model"], made["teacher_temperature"], len(made["cross_encoders"])) == ("late", 0.25, 2)
+    assert list(made["costs"]) == names
+    assert all(spent["training"] > 0 for spent in made["costs"].values())
+    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:2])
+    assert made["costs"]["KD, 2 cross-encoders"]["labelling"] > made["costs"]["KD, cross-encoder"]["labelling"]
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
+    assert len(set(losses.values())) == len(names)
+    begin = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items()}
+    assert begin["ColBERT-HN"] == begin["self-KD"] == begin["KD, cross-encoder, from ColBERT"]
+    assert begin["ColBERT"] == begin["KD, cross-encoder"] == begin["KD, 2 cross-encoders"]
+    row = next(row for row in made["rows"] if row["arm"] == "self-KD")
+    assert set(row["against"]) == {"base", "ColBERT", "ColBERT-HN"}
+    for path in (world / "work").glob("*.json"):
+        path.unlink()  # what ColBERT and the cross-encoders came to stays
+    again = study(world, "again.json", *flags, "--jobs", "2").outcome
+    for name in ("rows", "curves"):
+        assert again[name] == made[name]
+    for arm in ("ColBERT", "KD, cross-encoder"):
+        assert again["costs"][arm]["labelling"] == made["costs"][arm]["labelling"]
+
+
+def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
+    measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--late-arms", "colbert", "hn"]
+    made = study(world, "reranked.json", *measures).outcome
+    whole = study(world, "whole.json", *measures[:2], "--late-arms", "colbert").outcome
+    reached = {
+        name: {row["arm"]: row["value"] for row in found["rows"] if row["measure"] == "R@10"}
+        for name, found in (("reranked", made), ("whole", whole))
+    }
+    assert reached["reranked"]["base"] == reached["reranked"]["ColBERT"] == reached["reranked"]["ColBERT-HN"]
+    assert reached["whole"]["base"] != reached["whole"]["ColBERT"]
