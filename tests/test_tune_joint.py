@@ -339,11 +339,10 @@ def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> No
         args = ["--index", "i", "--topics", "t", "--qrels", "q", "--preset", preset]
         return _start(training_parser().parse_args(args))
 
-    loss = {"raise_positives": False}  # the defaults of the loss
-    assert start("tas-b") == Joint(RnnParams.preset("tas-b"), loss=loss)
+    assert start("tas-b") == Joint(RnnParams.preset("tas-b"))
     (tmp_path / "my.yaml").write_text("rnn: {k: 4}\nlabels: {boost: 2.0}\n")
     of_file = dataclasses.replace(RnnParams.preset("vectors"), k=4)
-    assert start(str(tmp_path / "my.yaml")) == Joint(of_file, LabelParams(boost=2.0), loss=loss)
+    assert start(str(tmp_path / "my.yaml")) == Joint(of_file, LabelParams(boost=2.0), loss={"raise_positives": False})
     with pytest.raises(InputError, match="preset tasb: not known"):
         start("tasb")
 
