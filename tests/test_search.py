@@ -547,7 +547,7 @@ def test_words_without_java_are_left_out(
     ("flags", "message"),
     [
         (["--run", "x", "--fuse", "rrf"], "--fuse: joins several retrievers, not --run"),
-        (["--run", "x", "--k1", "2"], "--k1 is for retriever bm25: not with none"),
+        (["--run", "x", "--k1", "2"], "--k1 is for retriever bm25 or bm25s: not with none"),
         (["--weights", "1,-1"], "expected numbers >= 0"),
     ],
 )
