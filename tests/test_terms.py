@@ -314,6 +314,18 @@ def test_damaged_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(InputError, match=message):
             retrieved(path, TOPICS)
     vocabulary.write_text(words)
+    counts = path / "terms" / "weights.npy"
+    content = counts.read_bytes()
+    counts.write_bytes(content[:-1] + b"\0")
+    with pytest.raises(InputError, match=r"weights\.npy: has counts that are no whole numbers from 1; build the index"):
+        retrieved(path, TOPICS)
+    counts.write_bytes(content)
+    terms = path / "terms" / "terms.npy"
+    content = terms.read_bytes()
+    terms.write_bytes(content[:-4] + content[-2:] * 2)
+    with pytest.raises(InputError, match=r"terms\.npy: words of a document do not ascend; build the index again"):
+        retrieved(path, TOPICS)
+    terms.write_bytes(content)
     described = json.loads((path / "rnnreranker.json").read_text())
     described["parts"]["terms"]["settings"]["language"] = "fr"
     (path / "rnnreranker.json").write_text(json.dumps(described))

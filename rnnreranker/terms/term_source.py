@@ -14,7 +14,15 @@ from rnnreranker.command import cores, counted, say
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
 from rnnreranker.impacts.exact_impacts import best_impacts
-from rnnreranker.impacts.impact_files import OFFSETS, check_postings, map_impacts, places_of
+from rnnreranker.impacts.impact_files import (
+    OFFSETS,
+    REPAIR,
+    TERMS,
+    WEIGHTS,
+    check_postings,
+    map_impacts,
+    places_of,
+)
 from rnnreranker.terms.analysis import Analyser
 from rnnreranker.terms.counts import FOLDER, VOCABULARY, Counted, count_words
 from rnnreranker.terms.params import TermParams
@@ -89,8 +97,19 @@ class TermSource:
 
     @cached_property
     def counts(self) -> csr_matrix:
-        """(N, V) float64 CSR, words ascending: how often each document has each word."""
-        return self._matrix(self._terms, self._counts, self._offsets)
+        """(N, V) float64 CSR, words ascending: how often each document has each word.
+
+        Raises:
+            InputError: counts that are no whole numbers from 1, a word beyond the vocabulary or twice in a document.
+        """
+        found = self._matrix(self._terms, self._counts, self._offsets)
+        first = np.zeros(found.nnz + 1, dtype=bool)
+        first[found.indptr] = True
+        if not (found.data >= 1).all() or (found.data != np.floor(found.data)).any():
+            raise InputError(f"{self._folder / WEIGHTS}: has counts that are no whole numbers from 1; {REPAIR}")
+        if ((np.diff(found.indices) <= 0) & ~first[1:-1]).any():
+            raise InputError(f"{self._folder / TERMS}: words of a document do not ascend; {REPAIR}")
+        return found
 
     @cached_property
     def places(self) -> np.ndarray:
