@@ -148,9 +148,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {"1": ["a", "d", "c"], "2": ["b"]}
     assert search([*asked, "--bm25-language", "en"]) == 0  # its words are of one character, which no document has
     assert Run.read(tmp_path / "run.txt").qids == ("2",)
-    with pytest.raises(
-        InputError, match=r"^prf rocchio: takes words of Latin .*, no Chinese ones; leave it out$"
-    ):
+    with pytest.raises(InputError, match=r"^prf rocchio: takes words of Latin .*, no Chinese ones; leave it out$"):
         search([*asked, "--prf", "rocchio"])
     with pytest.raises(InputError, match=r"leave it out or give --no-fb-filter$"):
         search([*asked, "--prf", "rm3"])
