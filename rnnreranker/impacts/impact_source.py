@@ -15,7 +15,7 @@ from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, places_of
 from rnnreranker.impacts.whole import whole
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.ids import ids_of_documents
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -45,13 +45,8 @@ class ImpactSource:
         self.index = index
         self._folder = index / FOLDER
         self._offsets, self._terms, self._weights = map_impacts(self._folder)
-        self._ids = read_ids(index / "docid")
+        self._ids = ids_of_documents(index, self._offsets, self._folder / OFFSETS)
         self.docids: Sequence[str] = self._ids.names
-        if len(self.docids) != len(self._offsets) - 1:
-            raise InputError(
-                f"{index / 'docid'}: has {len(self.docids)} docids, {self._folder / OFFSETS} is of "
-                f"{len(self._offsets) - 1} documents; expected as many: build the index again"
-            )
         try:
             self.vocabulary = int(described["vocabulary"])
             self.words = str(described["words"])

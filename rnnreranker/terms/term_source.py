@@ -26,7 +26,7 @@ from rnnreranker.impacts.impact_files import (
 from rnnreranker.terms.analysis import Analyser
 from rnnreranker.terms.counts import FOLDER, VOCABULARY, Counted, count_words
 from rnnreranker.terms.params import TermParams
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.ids import ids_of_documents
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -49,13 +49,8 @@ class TermSource:
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
         self._folder = index / FOLDER
         self._offsets, self._terms, self._counts = map_impacts(self._folder)
-        self._ids = read_ids(index / "docid")
+        self._ids = ids_of_documents(index, self._offsets, self._folder / OFFSETS)
         self.docids: Sequence[str] = self._ids.names
-        if len(self.docids) != len(self._offsets) - 1:
-            raise InputError(
-                f"{index / 'docid'}: has {len(self.docids)} docids, {self._folder / OFFSETS} is of "
-                f"{len(self._offsets) - 1} documents; expected as many: build the index again"
-            )
         try:
             self.params = TermParams(**described["settings"])
             self._analysis = str(described["analysis"])

@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.tokens.token_files import FOLDER, OFFSETS, map_tokens
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.vectors.ids import ids_of_documents
 
 
 class StoredTokens:
@@ -35,13 +35,8 @@ class StoredTokens:
         self.folder = index / FOLDER
         self.vectors, self.offsets, self.ids = map_tokens(self.folder)
         self.dimension = int(self.vectors.shape[1])
-        self._ids = read_ids(index / "docid")
+        self._ids = ids_of_documents(index, self.offsets, self.folder / OFFSETS)
         self.docids: Sequence[str] = self._ids.names
-        if len(self.docids) != len(self.offsets) - 1:
-            raise InputError(
-                f"{index / 'docid'}: has {len(self.docids)} docids, {self.folder / OFFSETS} is of "
-                f"{len(self.offsets) - 1} documents; expected as many: build the index again"
-            )
         encoder = described.get("encoder")
         if not isinstance(encoder, dict) or not {"name", "settings", "digest"} <= set(encoder):
             raise InputError(
