@@ -39,16 +39,19 @@ class Encoder:
         model: what computes.
         settings: everything besides the weights that the vectors depend on.
         digest: of the weights and the tokenizer.
+        documents: what computes the vectors of documents, where that is another model.
     """
 
-    def __init__(self, name: str, model: Model, settings: dict[str, Any], digest: str) -> None:
+    def __init__(
+        self, name: str, model: Model, settings: dict[str, Any], digest: str, documents: Model | None = None
+    ) -> None:
         self.name = name
         self.settings = settings
         self.dimension = model.dimension
         self.fingerprint = fingerprint(
             "encoder", digest, {key: value for key, value in settings.items() if key != "model"}
         )
-        self._model = model
+        self._model, self._documents = model, documents or model
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,7 +79,8 @@ class Encoder:
         Args:
             texts: may be empty strings.
             threads: None = one per core.
-            what: which prompt is put before each text, where the model has prompts.
+            what: which prompt is put before each text, where the model has prompts, and whose tower computes, where it
+                has two.
             progress: show a bar on stderr.
 
         Raises:
@@ -92,12 +96,13 @@ class Encoder:
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         if not distinct:
             return vectors
-        tokens = self._model.tokenize([prompt + text for text in distinct])
+        model = self._model if what == "queries" else self._documents
+        tokens = model.tokenize([prompt + text for text in distinct])
 
         def compute(batch: list[int]) -> None:
-            vectors[batch] = self._model.forward([tokens[place] for place in batch])
+            vectors[batch] = model.forward([tokens[place] for place in batch])
 
-        lengths = [self._model.length(entry) for entry in tokens]
+        lengths = [model.length(entry) for entry in tokens]
         compute_batches(compute, lengths, BATCH_TOKENS, threads, progress=progress)
         if not np.isfinite(vectors).all():
             text = distinct[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
@@ -144,11 +149,13 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
     model: Model
+    documents: Model | None = None
     try:
         if own.beyond:
             if params.pooling is not None:
                 raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave --pooling out")
-            model = SentenceTransformerModel(folder.path, settings, own.beyond)
+            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond)
+            documents = of_modules.documents
         else:
             if settings["pooling"] is None:
                 raise InputError(
@@ -161,7 +168,7 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
-    return Encoder(folder.name, model, settings, folder.digest)
+    return Encoder(folder.name, model, settings, folder.digest, documents)
 
 
 def _probe(model: Model) -> None:

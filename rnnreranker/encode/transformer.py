@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,10 @@ class SentenceTransformerModel:
         folder: with modules.json.
         settings: normalize, max_length (filled in here when it is None), dtype.
         module: what it is needed for, named when the package is missing.
+
+    Attributes:
+        documents: of a Router with a tower for queries and one for documents (which `forward` of this very model does
+            not take), what computes the vectors of documents; else this model.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], module: str) -> None:
@@ -151,6 +156,11 @@ class SentenceTransformerModel:
         model.max_seq_length = settings["max_length"]
         self._model = model.eval()
         self._settings = settings
+        self._tower: str | None = None
+        self.documents = self
+        if {"query", "document"} <= set(getattr(model[0], "sub_modules", ())):
+            self._tower, self.documents = "query", copy(self)
+            self.documents._tower = "document"
         get_dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
         self.dimension = int(get_dimension())
 
@@ -168,6 +178,7 @@ class SentenceTransformerModel:
             batch,
             batch_size=len(batch),
             prompt="",
+            **({"task": self._tower} if self._tower else {}),
             normalize_embeddings=bool(self._settings["normalize"]),
             show_progress_bar=False,
             convert_to_numpy=True,

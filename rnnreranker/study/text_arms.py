@@ -94,7 +94,7 @@ def text_arms(
     usable = [
         name
         for name, found in methods("loss").items()
-        if found.of_groups and not found.in_batch and "teacher" not in found.needs
+        if found.of_groups and not found.in_batch and not found.of_cosines and "teacher" not in found.needs
     ]
     chosen = usable if losses is None else list(dict.fromkeys([params.loss, *losses]))
     if wrong := [name for name in (params.loss, *chosen) if name not in usable]:

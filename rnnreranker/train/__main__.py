@@ -25,6 +25,8 @@ EPILOG = """examples:
   python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-encoder
   python -m rnnreranker.train --model cross --labels labels.parquet --index my-index --topics train.tsv \\
       --encoder minilm --output my-reranker
+  python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
+      --encoder minilm --output my-dual
   python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
   python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm-tokens --output my-colbert
 
@@ -61,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser(
-        "train", "Train a query encoder, a sparse or late-interaction encoder, or a cross-encoder.", EPILOG
+        "train", "Train a query, dual, sparse or late-interaction encoder, or a cross-encoder.", EPILOG
     )
     parser.add_argument("--model", choices=names(KIND), default="query", help="what is trained (default: query)")
     parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rnnreranker.train.degrees import Reading, degrees_of
 from rnnreranker.train.groups import Group
 
 
@@ -43,6 +44,18 @@ def in_batch(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.
     targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
     targets /= targets.sum(axis=1, keepdims=True)
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
+
+
+def degrees_in(
+    label: dict[str, torch.Tensor], groups: Sequence[Group], docids: Sequence[str], reading: Reading
+) -> dict[str, torch.Tensor]:
+    """What `in_groups` or `in_batch` says, with degrees of relevance for targets: 0 where the labels know none."""
+    rows = np.zeros((len(groups), len(docids)), dtype=np.float32)
+    for row, group in enumerate(groups):
+        assert group.pool is not None
+        known = dict(zip(group.pool.docids, degrees_of(group.pool, reading).tolist(), strict=True))
+        rows[row] = [known.get(docid, 0.0) for docid in docids]
+    return label | {"targets": torch.from_numpy(rows).gather(1, label["places"])}
 
 
 def _places(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:

@@ -147,7 +147,7 @@ def merged(pools: Sequence[Labels]) -> list[Labels]:
 def _hard(qid: str, positives: list[str], negatives: list[str]) -> Labels:
     positive = np.arange(len(positives) + len(negatives)) < len(positives)
     targets = positive.astype(np.float32) / np.float32(len(positives))
-    return Labels(qid, [*positives, *negatives], targets, targets, positive)
+    return Labels(qid, [*positives, *negatives], positive.astype(np.float32), targets, positive)
 
 
 def first_candidates(labels: Labels, count: int) -> Labels:

@@ -25,6 +25,21 @@ class TrainedModel(ABC):
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "texts"})
     Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
     flags: ClassVar[frozenset[str]] = frozenset()  # arguments of the command, but for the common ones, that it reads
+    cosines: ClassVar[bool] = False  # its scores are cosines, where a loss asks for such
+
+    def check(self, params: Any) -> None:
+        """Refuse settings that do not go together, before anything is read.
+
+        Raises:
+            InputError: a loss of cosines for a model with other scores.
+        """
+        from rnnreranker.method import find
+
+        if find("loss", params.loss).of_cosines and not self.cosines:
+            raise InputError(
+                f"loss={params.loss}: expected another with --model {self.name}; it is of cosines and of degrees of "
+                "relevance, for --model dual"
+            )
 
     @abstractmethod
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
@@ -55,13 +70,10 @@ class GroupModel(TrainedModel):
         )
 
     def check(self, params: Any) -> None:
-        """Refuse settings that do not go together, before anything is read.
-
-        Raises:
-            InputError: a group without negatives for a loss that has no others.
-        """
+        """As of every model, and that there is a negative for a loss that has no others."""
         from rnnreranker.method import find
 
+        super().check(params)
         if params.group_size < 2 and not find("loss", params.loss).in_batch:
             raise InputError(
                 f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.loss} compares a "

@@ -8,7 +8,7 @@ from rnnreranker import settings
 from rnnreranker.errors import InputError
 from rnnreranker.method import find
 from rnnreranker.train.late_params import LateParams
-from rnnreranker.train.models.base import GroupModel
+from rnnreranker.train.models.base import GroupModel, TrainedModel
 
 if TYPE_CHECKING:
     from rnnreranker.train.group_inputs import GroupInputs
@@ -24,7 +24,9 @@ class Late(GroupModel):
 
     def check(self, params: LateParams) -> None:
         """As of every model, and that nothing is added to a loss that is it already."""
-        if not params.in_batch_negatives:
+        if params.in_batch_negatives:
+            TrainedModel.check(self, params)
+        else:
             super().check(params)
         if params.contrast and find("loss", params.loss).in_batch:
             raise InputError(

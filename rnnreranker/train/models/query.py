@@ -32,6 +32,7 @@ class Query(TrainedModel):
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, vectors and texts, and train."""
         assert isinstance(params, TrainParams)
+        self.check(params)
         if lacking := [flag(name) for name in ("labels", "index", "topics") if not getattr(args, name)]:
             raise InputError(f"{', '.join(lacking)} missing: --model query needs labels, document vectors and queries")
         scorer = _scorer(args)

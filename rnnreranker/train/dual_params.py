@@ -1,0 +1,54 @@
+"""Parameters of the training of dual encoders, and the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from rnnreranker.settings import setting
+from rnnreranker.train.group_params import OneLengthParams, as_in
+from rnnreranker.train.params import TrainParams
+
+
+@dataclass(frozen=True)
+class DualParams(OneLengthParams):
+    """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
+
+    It states neither learning rate nor batch size, epochs or negatives: those are the defaults.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    loss: str = as_in(OneLengthParams, "loss", "distance")
+    group_size: int = as_in(OneLengthParams, "group_size", 4)
+    batch_size: int = as_in(OneLengthParams, "batch_size", 16)
+    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
+    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
+    max_length: int | None = as_in(OneLengthParams, "max_length", 64)
+    towers: Literal["shared", "separate"] = setting(
+        "shared", "one encoder of queries and documents, or one of each, that begin alike", tunable=False
+    )
+    in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
+    inverse_temperature: float | None = as_in(TrainParams, "inverse_temperature", None)
+    degrees: Literal["scores", "cosine", "maxmin", "targets"] = setting(
+        "scores",
+        "of relevance, for the loss distance: the labels' scores cut to [0, 1], (1 + score) / 2, from the lowest score "
+        "of a query to its highest, or targets over the largest",
+        tunable=False,
+    )
+
+    of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "le-none": {"alpha": 0.0},
+        "le-bs": {"alpha": 1.0},
+        "le-bs-nq": {"alpha": 0.2},
+    }
+
+
+_PAPER = DualParams(max_length=64)
+DualParams.presets = {
+    "le-none": _PAPER,  # SBERT with the paper's loss
+    "le-bs": _PAPER,  # SQuAD, and every cold start
+    "le-bs-nq": _PAPER,
+}

@@ -1,0 +1,42 @@
+"""The model dual: an encoder of queries and of documents to vectors, compared by their cosine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker import settings
+from rnnreranker.errors import InputError
+from rnnreranker.method import find
+from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.models.base import GroupModel, TrainedModel
+
+if TYPE_CHECKING:
+    from rnnreranker.train.group_inputs import GroupInputs
+    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.losses.base import Loss
+
+
+class Dual(GroupModel):
+    """A dual encoder (paper 004, Section 3.4): one tower of both sides or two, mean pooling, vectors of length 1."""
+
+    name = "dual"
+    Params: ClassVar[type[settings.Params]] = DualParams
+    cosines = True
+
+    def check(self, params: DualParams) -> None:
+        """As of every model, and that no temperature is given to a loss of the cosines themselves."""
+        if params.in_batch_negatives:
+            TrainedModel.check(self, params)
+        else:
+            super().check(params)
+        if params.inverse_temperature is not None and find("loss", params.loss).of_cosines:
+            raise InputError(
+                f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss {params.loss}, which "
+                "is of the cosines themselves"
+            )
+
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+        """See `train.dual_learner`."""
+        from rnnreranker.train.dual_learner import DualLearner
+
+        return DualLearner(encoder, params, loss, inputs, device)

@@ -1,0 +1,283 @@
+"""Dual encoders: the loss of paper 004 by hand, degrees of labels, one tower and two, resuming, folder, commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels.soft import Labels
+from rnnreranker.method import find, make_params
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.degrees import degrees_of
+from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.group_training import train_on_groups
+from rnnreranker.train.groups import Group, Groups
+from rnnreranker.train.params import settings_for
+from rnnreranker.train.training import Trained
+from tests.test_train_cross import kill_at
+from tests.tiny_encoder import (
+    files_of,
+    make_documents,
+    make_encoder,
+    make_text_labels,
+    make_topics,
+    write_text_world,
+)
+
+pytest.importorskip("sentence_transformers")
+
+QUICK = DualParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
+
+
+def distance(alpha: float, scores: list[float], degrees: list[float], positive: list[int], valid: list[int]) -> float:
+    given = [torch.tensor([one], dtype=torch.float64) for one in (scores, degrees)]
+    marked = [torch.tensor([one]).bool() for one in (positive, valid)]
+    return float(find("loss", "distance")(make_params("loss", "distance", {"alpha": alpha}))(*given, *marked))
+
+
+def test_equations_6_and_8_by_hand() -> None:
+    """f of cosines .6 and -.2 is .2 and .6; the positive has d = .5, the other document .25."""
+    soft = (0.2 + 0.5 - 1) ** 2 + (0.6 + 0.25 - 1) ** 2  # .09 + .0225
+    hard = (0.2 + 1 - 1) ** 2 + (0.6 + 0 - 1) ** 2  # .04 + .16
+    given = [0.6, -0.2], [0.5, 0.25], [1, 0], [1, 1]
+    assert distance(1, *given) == pytest.approx(soft / 2)
+    assert distance(0, *given) == pytest.approx(hard / 2)
+    assert distance(0.2, *given) == pytest.approx((0.2 * soft + 0.8 * hard) / 2)
+    assert distance(1, [0.0, -0.5], [0.5, 0.25], [1, 0], [1, 1]) == pytest.approx(0)  # f + d = 1
+    assert distance(0, [1.0, -1.0], [0.5, 0.25], [1, 0], [1, 1]) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("filling", [7.5, float("inf"), float("nan")])
+def test_padding_takes_no_part_in_the_distance(filling: float) -> None:
+    whole = distance(0.3, [0.6, -0.2], [0.5, 0.25], [1, 0], [1, 1])
+    padded = distance(0.3, [0.6, -0.2, filling], [0.5, 0.25, filling], [1, 0, 1], [1, 1, 0])
+    assert padded == pytest.approx(whole)
+    scores = torch.tensor([[0.6, filling]], dtype=torch.float64, requires_grad=True)
+    marked = torch.tensor([[True, False]])
+    find("loss", "distance")()(scores, torch.tensor([[0.5, filling]], dtype=torch.float64), marked, marked).backward()
+    assert scores.grad is not None
+    # d/ds of .5 (1 - f - .5)^2 + .5 (1 - f - 1)^2 where 1 - f = .8: (.3 - .2) times 1/2
+    assert scores.grad[0].tolist() == pytest.approx([0.05, 0])
+
+
+def labels(scores: list[float], positive: list[int]) -> Labels:
+    targets = np.array(positive, dtype=np.float32) / sum(positive)
+    docids = [f"d{place + 1}" for place in range(len(scores))]
+    return Labels("q1", docids, np.array(scores, dtype=np.float32), targets, np.array(positive, dtype=bool))
+
+
+def test_degrees_lie_between_0_and_1_whatever_the_scores() -> None:
+    wide = labels([12.0, 3.0, -6.0, -np.inf], [1, 0, 0, 0])
+    assert degrees_of(wide, "scores").tolist() == [1, 1, 0, 0]
+    assert degrees_of(wide, "cosine").tolist() == [1, 1, 0, 0]
+    assert degrees_of(wide, "maxmin").tolist() == [1, 0.5, 0, 0]
+    assert degrees_of(labels([2.0, 2.0], [1, 0]), "maxmin").tolist() == [0, 0]
+    assert degrees_of(labels([1, 1, 0], [1, 1, 0]), "targets").tolist() == [1, 1, 0]  # targets .5, .5, 0
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("bert"))
+
+
+def inputs() -> GroupInputs:
+    """Training and validation queries are the same under other ids; degrees are shares of words in common."""
+    topics, pools = make_topics(), []
+    for one in list(make_text_labels())[:12]:
+        shares = one.scores / len(set(topics[one.qid].split()))
+        pools.append(replace(one, scores=shares.astype(np.float32)))
+    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
+    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
+    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+
+
+def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.5) -> Trained:
+    _, loss = settings_for(DualParams, {"alpha": alpha} if params.loss == "distance" else {}, base=params)
+    return train_on_groups(inputs(), "dual", str(tiny), out, params, loss=loss)
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: bool) -> None:
+    """Of the cosines of averaged tokens; documents of other groups have the degrees that the query's labels give."""
+    from rnnreranker.train.dual_learner import DualLearner
+
+    params = replace(QUICK, towers=towers, in_batch_negatives=wide)
+    found = DualLearner(str(tiny), params, find("loss", "distance")(), inputs(), "cpu")
+    found.model.eval()
+    first = labels([0.9, 0.3, 0.6, 0.2], [1, 0, 0, 1])
+    second = replace(labels([0.4, 0.8, 0.7, 0.1], [0, 0, 1, 0]), qid="q2")
+
+    def group(pool: Labels, docids: tuple[str, ...], known: set[str]) -> Group:
+        positive = np.arange(len(docids)) == 0
+        return Group(pool.qid, docids, positive.astype(np.float32), positive, frozenset(known), pool, 1.0)
+
+    batch = found.batch([group(first, ("d1", "d2"), {"d1", "d4"}), group(second, ("d3", "d4"), {"d3"})])
+    topics, documents = make_topics(), make_documents()
+    docids = ["d1", "d2", "d3", "d4"]
+    encoder = load_encoder(str(tiny), pooling="mean", normalize=True, max_length=64)
+    queries = encoder.encode([topics["q1"], topics["q2"]])
+    relevance = (1 + queries @ encoder.encode([documents[docid] for docid in docids]).T) / 2  # 1 - f
+    losses = []
+    for row, (pool, columns, positive) in enumerate(
+        [(first, [0, 1, 2] if wide else [0, 1], 0), (second, [0, 1, 2, 3] if wide else [2, 3], 2)]
+    ):  # d4 is a known positive of q1, and no candidate of it in the other group
+        degrees, hard = pool.scores[columns], np.array([float(column == positive) for column in columns])
+        own = relevance[row, columns]
+        losses.append(np.mean(0.5 * (own - degrees) ** 2 + 0.5 * (own - hard) ** 2))
+    features = [
+        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
+        for side in ("query", "document")
+    ]
+    assert found.loss(features, batch["label"]).item() == pytest.approx(np.mean(losses), rel=1e-4)
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.parametrize("loss", ["distance", "info-nce", "kl"])
+def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, towers: str, loss: str) -> None:
+    found = trained(tiny, tmp_path / "out", replace(QUICK, loss=loss, towers=towers))
+    assert [entry["step"] for entry in found.history] == [0, 12]
+    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
+
+
+def test_the_degrees_are_learnt_where_alpha_is_1(tiny: Path, tmp_path: Path) -> None:
+    """The correlation of 1 - f with the degrees of documents that are not positive rises."""
+    trained(tiny, tmp_path / "out", replace(QUICK, max_steps=40, evaluate_every=40), alpha=1)
+    given, correlations = inputs(), []
+    for encoder in (load_encoder(str(tiny), pooling="mean", normalize=True), load_encoder(str(tmp_path / "out"))):
+        cosines, degrees = [], []
+        for one in given.checked:
+            query = encoder.encode([given.queries[one.qid]])[0]
+            cosines += (encoder.encode([given.documents[docid] for docid in one.docids[1:]]) @ query).tolist()
+            degrees += one.scores[1:].tolist()
+        correlations.append(np.corrcoef(cosines, degrees)[0, 1])
+    assert correlations[1] > correlations[0] + 0.2
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_the_folder_gives_the_loss_that_was_measured(tiny: Path, tmp_path: Path, towers: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    params = replace(QUICK, towers=towers, max_length=6)
+    found, given = trained(tiny, tmp_path / "out", params), inputs()
+    own, theirs = load_encoder(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    texts, asked = list(given.documents.values()), [given.queries[one.qid] for one in given.checked]
+    queries, documents = own.encode(asked, what="queries"), own.encode(texts, what="documents")
+    np.testing.assert_allclose(queries, theirs.encode_query(asked), atol=1e-5)
+    np.testing.assert_allclose(documents, theirs.encode_document(texts), atol=1e-5)
+    of_queries = own.encode(texts, what="queries")
+    assert np.allclose(of_queries, documents, atol=1e-5) == (towers == "shared")
+    rows = {docid: row for row, docid in enumerate(given.documents)}
+    losses = []
+    for one, query in zip(given.checked, queries, strict=True):
+        relevance = (1 + documents[[rows[docid] for docid in one.docids]] @ query) / 2
+        errors = [(relevance - wanted) ** 2 for wanted in (np.clip(one.scores, 0, 1), one.positive)]
+        losses.append(np.mean(errors))
+    assert found.measures["loss"] == pytest.approx(np.mean(losses), rel=1e-3)
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_a_killed_training_goes_on_exactly(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, towers: str
+) -> None:
+    params = replace(QUICK, evaluate_every=3, max_steps=8, towers=towers)
+    whole = trained(tiny, tmp_path / "whole", params)
+    kill_at(monkeypatch, [1, 4])
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            trained(tiny, tmp_path / "again", params)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        trained(tiny, tmp_path / "again", params, alpha=0.7)
+    assert trained(tiny, tmp_path / "again", params).history == whole.history
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
+
+
+def test_presets_have_what_the_paper_states() -> None:
+    for name, alpha in (("le-none", 0), ("le-bs", 1), ("le-bs-nq", 0.2)):
+        params, loss = settings_for(DualParams, {}, name)
+        assert (params.loss, params.max_length, loss.to_dict()) == ("distance", 64, {"alpha": alpha})
+
+
+def test_two_pools_of_a_query_keep_their_own_degrees() -> None:
+    pools = [labels([0.9, 0.3], [1, 0]), labels([0.8, 0.1], [1, 0])]
+    drawn = [Groups(pools, 2, 2, 10, 0)[place].pool for place in range(2)]
+    assert sorted(float(pool.scores[0]) for pool in drawn if pool) == pytest.approx([0.8, 0.9])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return write_text_world(folder)
+
+
+def command(world: Path, tiny: Path, *argv: str) -> list[str]:
+    words = ["--model", "dual", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
+    words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
+    return [*words, "--encoder", str(tiny), "--batch-size", "6", "--max-steps", "2", *argv]
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_what_is_trained_indexes_and_searches(
+    world: Path, tiny: Path, towers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--towers", towers, "--preset", "le-bs-nq", "--degrees", "maxmin"]
+    assert main(command(world, tiny, *argv)) == 0
+    assert len(capsys.readouterr().err.splitlines()) == 1  # no bar of a library
+    record = json.loads((world / "out" / "training.json").read_text())
+    settings = record["params"]
+    assert (record["model"], settings["towers"], settings["alpha"], settings["max_length"]) == ("dual", towers, 0.2, 64)
+    out = str(world / "out")
+    made = ["--documents", str(world / "documents.jsonl"), "--parts", "dense", "--encoder", out]
+    assert index([*made, "--output", str(world / "index")]) == 0
+    asked = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--rerank", "none"]
+    assert search([*asked, "--output", str(world / "run.txt"), "--hits", "3"]) == 0
+    encoder, (qid, text) = load_encoder(out), next(iter(make_topics().items()))
+    scores = encoder.encode(list(make_documents().values()), what="documents") @ encoder.encode([text])[0]
+    found = Run.read(world / "run.txt")[qid]
+    np.testing.assert_allclose([score for _, score in found], np.sort(scores)[::-1][:3], atol=1e-3)
+    np.testing.assert_allclose(np.linalg.norm(encoder.encode([text])), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--alpha", "1.5"], "--alpha 1.5: expected a number in [0, 1]"),
+        (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss distance"),
+        (["--loss", "info-nce", "--alpha", "1"], "with the loss info-nce: alpha"),
+        (["--group-size", "1"], "--group-size 1: expected an integer >= 2"),
+        (["--max-length", "65"], "--max-length 65: expected an integer <= 64"),
+        (["--model", "late", "--loss", "distance"], "--loss distance: expected another with --model"),
+        (["--model", "cross", "--loss", "distance"], "--loss distance: expected another with --model"),
+    ],
+)
+def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        main(command(world, tiny, *argv))
+    assert said in str(caught.value)
+
+
+def test_a_query_encoder_has_no_cosines_to_learn_from(world: Path, tiny: Path) -> None:
+    argv = ["--model", "query", "--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
+    argv += ["--index", "none", "--encoder", str(tiny), "--output", str(world / "out"), "--loss", "distance"]
+    with pytest.raises(InputError, match="expected another with --model query"):
+        main(argv)
+
+
+def test_two_towers_are_no_start(world: Path, tiny: Path) -> None:
+    assert main(command(world, tiny, "--towers", "separate")) == 0
+    argv = command(world, world / "out")
+    argv[argv.index("--output") + 1] = str(world / "more")
+    with pytest.raises(InputError, match="has a module Router; expected a transformer"):
+        main(argv)
