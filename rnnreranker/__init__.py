@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rnnreranker.rerank import RnnReranker
     from rnnreranker.rnn import RnnParams, jaccard_similarity, maxsim, rnn_similarity
     from rnnreranker.runs import Run
+    from rnnreranker.terms.word_weights import label_distribution
     from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
 
 _HOMES = {
@@ -43,6 +44,7 @@ _HOMES = {
     "UnavailableError": "errors",
     "VectorSource": "vectors",
     "jaccard_similarity": "rnn",
+    "label_distribution": "terms.word_weights",
     "maxsim": "rnn",
     "open_neighbours": "neighbours",
     "open_vectors": "vectors",
@@ -65,6 +67,7 @@ __all__ = [
     "UnavailableError",
     "VectorSource",
     "jaccard_similarity",
+    "label_distribution",
     "maxsim",
     "open_neighbours",
     "open_vectors",

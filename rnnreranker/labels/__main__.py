@@ -75,8 +75,11 @@ def main(argv: Sequence[str]) -> int:
     if "texts" in needs and documents is None and of_index is None:
         raise InputError(f"{args.index}: no texts in this index; give --documents, what it was made from")
     stored = index.tokens if index is not None and "tokens" in needs else None
+    words = None
+    if index is not None and "terms" in needs:
+        words = index.term_source.index
     chosen = args.method, of_index, params, label_params, args.relevant, documents, args.source, graph, stored
-    job = Job(*chosen, device=args.device)
+    job = Job(*chosen, terms=words, device=args.device)
     if unlearnt(label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=args.jobs)
         command.say(str(job.learnt))
@@ -170,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace, needs: frozenset[str], params: Params, label_params: LabelParams) -> None:
     """Refuse what can be seen to fail, before any work."""
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
-    of_index = {"vectors", "neighbours", "tokens", *([] if args.documents else ["texts"])}
+    of_index = {"vectors", "neighbours", "tokens", "terms", *([] if args.documents else ["texts"])}
     from_index = sorted(needs & of_index, reverse=True)
     untold = needs & {"topics", "query tokens"} and not args.topics
     blind = not untold and "query vectors" in needs and not (args.topics or args.encoded_queries)

@@ -20,6 +20,7 @@ from rnnreranker.settings import Params
 if TYPE_CHECKING:
     from rnnreranker.neighbours import NeighbourGraph
     from rnnreranker.runs import Run
+    from rnnreranker.terms.term_source import TermSource
     from rnnreranker.tokens.query_tokens import QueryTokens
     from rnnreranker.tokens.token_source import TokenSource
     from rnnreranker.vectors import QueryVectors, VectorSource
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 class Job:
     """What all shards of one job share.
 
-    index, graph, tokens: the folder or file of vectors and texts, that of a graph, and that of an index with tokens,
-        opened by whoever makes a shard; None for a method without.
+    index, graph, tokens, terms: the folder or file of vectors and texts, that of a graph, and that of an index with
+        tokens or counted words, opened by whoever makes a shard; None for a method without.
     documents: where texts come from in place of the index.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
@@ -46,6 +47,7 @@ class Job:
     source: Source = "vectors"
     graph: Path | None = None
     tokens: Path | None = None
+    terms: Path | None = None
     learnt: LearntMass | None = None
     device: str | None = None
 
@@ -59,7 +61,7 @@ def labeler_of(
     tokens: QueryTokens | None = None,
 ) -> Labeler:
     """The labeler of a job, with what its method needs of these queries and documents."""
-    index, graph, stored = job.index, job.graph, job.tokens
+    index, graph, stored, words = job.index, job.graph, job.tokens, job.terms
     inputs: Inputs = Inputs(
         query_vectors=queries,
         query_tokens=tokens,
@@ -67,6 +69,7 @@ def labeler_of(
         vectors=None if index is None else lambda: _opened(index),
         neighbours=None if graph is None else lambda: _graph(graph),
         tokens=None if stored is None else lambda: _tokens(stored),
+        terms=None if words is None else lambda: _terms(words),
         texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
         teacher=lambda: with_teacher(inputs, job.params, threads, job.device),
     )
@@ -144,6 +147,13 @@ def _tokens(path: Path) -> TokenSource:
     from rnnreranker.search.indexes import open_index
 
     return open_index(str(path)).token_vectors
+
+
+@lru_cache(maxsize=2)
+def _terms(path: Path) -> TermSource:
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(str(path)).term_source
 
 
 @lru_cache(maxsize=2)

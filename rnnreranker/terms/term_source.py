@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.command import cores, counted, say
 from rnnreranker.errors import InputError
-from rnnreranker.files import read_text
+from rnnreranker.files import file_digest, fingerprint, read_text
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import (
     OFFSETS,
@@ -40,6 +40,7 @@ class TermSource:
         described: what rnnreranker.json says of this part.
 
     Attributes:
+        index: the folder of the index.
         docids: row → docid; vocabulary: number → word, ascending; params: what counts as a word.
 
     Raises:
@@ -47,6 +48,7 @@ class TermSource:
     """
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        self.index = index
         self._folder = index / FOLDER
         self._offsets, self._terms, self._counts = map_impacts(self._folder)
         self._ids = ids_of_documents(index, self._offsets, self._folder / OFFSETS)
@@ -58,6 +60,16 @@ class TermSource:
             raise InputError(
                 f"{index / 'rnnreranker.json'}: does not describe terms as this version does; make the index again"
             ) from None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these counted words from others."""
+        files = (self._folder / name for name in (OFFSETS, TERMS, WEIGHTS, VOCABULARY))
+        return fingerprint("terms", self._analysis, *(file_digest(path) for path in files))
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where it is unknown."""
+        return self._ids.rows(docids)
 
     @cached_property
     def vocabulary(self) -> list[str]:

@@ -1,0 +1,190 @@
+"""Labels by the weights of shared words: equations 1 and 5 of paper 004 by hand, the command, and bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels.__main__ import main
+from rnnreranker.labels.methods.base import needs_of
+from rnnreranker.labels.methods.term_weight import TermWeightParams
+from rnnreranker.search.indexes import open_index
+from rnnreranker.terms.segmentation import words
+from rnnreranker.terms.word_weights import CollectionWeights, shared_words
+
+# "the" stands in all five documents, and weighs less than nothing; "a" in four, and weighs nothing
+DOCUMENTS = {
+    "d1": "The rain, a rain; the sun.",
+    "d2": "the sun: a wind",
+    "d3": "A fog. The FOG!",
+    "d4": "the rain a",
+    "d5": "the storm",
+}
+TOPICS = {"q1": "rain and a sun?", "q2": "wind, wind of the sun", "q3": "...", "q4": "snow"}
+QRELS = {"q1": "d1", "q2": "d2", "q3": "d3", "q4": "d4"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with counted words, a run of all documents, topics and judgements."""
+    folder = tmp_path_factory.mktemp("words")
+    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items())
+    (folder / "docs.jsonl").write_text("".join(lines))
+    given = ["--documents", str(folder / "docs.jsonl"), "--output", str(folder / "index"), "--parts", "terms"]
+    assert index(given) == 0
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} 1\n" for qid, docid in QRELS.items()))
+    ranked = [(qid, docid, place) for qid in TOPICS for place, docid in enumerate(DOCUMENTS, 1)]
+    (folder / "run.txt").write_text("".join(f"{qid} Q0 {docid} {at} {9 - at} x\n" for qid, docid, at in ranked))
+    return folder
+
+
+def labelled(made: Path, output: Path, *more: str) -> SoftLabels:
+    named = {"run": "run.txt", "qrels": "qrels.txt", "topics": "topics.tsv", "index": "index"}
+    files = [word for name, file in named.items() for word in (f"--{name}", str(made / file))]
+    assert main([*files, "--method", "term-weight", "--output", str(output), *more]) == 0
+    return SoftLabels.read(output)
+
+
+def weight_by_hand(word: str, text: list[str]) -> float:
+    """Eq. 1, by counting in the texts."""
+    have = sum(word in words(other, "en") for other in DOCUMENTS.values())
+    return text.count(word) / len(text) * math.log(len(DOCUMENTS) / (have + 1))
+
+
+def by_hand(query: str, document: str) -> float:
+    """Eq. 5."""
+    one, other = words(query, "en"), words(document, "en")
+    products = [
+        weight_by_hand(word, other) * weight_by_hand(word, one)
+        for word in set(one) & set(other)
+        if weight_by_hand(word, one) >= 0 and weight_by_hand(word, other) >= 0
+    ]
+    return math.tanh(sum(products) / len(products)) if products else 0.0
+
+
+def test_equation_1_in_numbers(made: Path) -> None:
+    found = CollectionWeights(open_index(str(made / "index")).term_source)
+    first, third = found.of_documents([0, 2])
+    # d1 has six words; rain is in two of five documents, ln(5 / 3) = .510826
+    assert {word: round(weight, 6) for word, weight in first.items()} == {
+        "a": 0.0,  # ln(5 / 5)
+        "rain": round(2 / 6 * 0.510826, 6),
+        "sun": round(1 / 6 * 0.510826, 6),
+        "the": round(2 / 6 * -0.182322, 6),  # ln(5 / 6)
+    }
+    assert third == pytest.approx({"a": 0, "fog": 2 / 4 * 0.916291, "the": 1 / 4 * -0.182322}, abs=1e-6)
+    [query] = found.of_texts(["Rain and rain"])
+    assert query == pytest.approx({"rain": 2 / 3 * 0.510826, "and": 1 / 3 * 1.609438}, abs=1e-6)
+
+
+def test_equation_5_in_numbers() -> None:
+    # (.5 * .8 + .25 * .4) / 2 = .25
+    assert label_distribution({"rain": 0.5, "sun": 0.25, "x": 9}, {"sun": 0.4, "rain": 0.8}) == math.tanh(0.25)
+    assert math.tanh(0.25) == pytest.approx(0.244919, abs=1e-6)
+    # a word of weight 0 counts, one below 0 on either side does not
+    shared = {"rain": 0.5, "a": 0.0, "the": 0.7, "of": -0.2}, {"rain": 0.8, "a": 0.3, "the": -0.1, "of": 0.4}
+    assert label_distribution(*shared) == pytest.approx(math.tanh(0.4 / 2))
+    assert shared_words(*shared) == ["a", "rain"]
+    assert label_distribution({"rain": 1.0}, {"sun": 1.0}) == 0.0
+    assert label_distribution({}, {}) == 0.0
+    assert label_distribution({"rain": 100.0}, {"rain": 100.0}) == 1.0
+
+
+def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = labelled(made, tmp_path / "labels.parquet")
+    said = capsys.readouterr().err
+    for one in labels:
+        expected = [by_hand(TOPICS[one.qid], DOCUMENTS[docid]) for docid in one.docids]
+        np.testing.assert_allclose(one.scores, expected, rtol=1e-6)
+        assert one.docids[0] == QRELS[one.qid]
+    # rain: (1/4 .510826) (2/6 .510826); sun: (1/4 .510826) (1/6 .510826); a: 0; three words
+    assert labels["q1"].scores[0] == pytest.approx(math.tanh(0.510826**2 * (1 / 12 + 1 / 24) / 3), rel=1e-5)
+    apart = sum(
+        not {word for word in words(query, "en") if word != "the"} & set(words(text, "en"))
+        for query in TOPICS.values()
+        for text in DOCUMENTS.values()
+    )
+    assert f"{apart} of 20 pairs of query and candidate share no word: their score is 0" in said
+    assert "1 query without a word: the scores of all candidates are 0" in said
+    about = labels.metadata
+    assert about["params"] == {"weights": "tf-idf", "context": 60}
+    assert about["index"] == open_index(str(made / "index")).term_source.fingerprint
+
+
+def test_the_context_and_shards_leave_no_trace(made: Path, tmp_path: Path) -> None:
+    whole = labelled(made, tmp_path / "whole.parquet")
+    labelled(made, tmp_path / "parts.parquet", "--shard-size", "1", "--jobs", "2")
+    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    short = labelled(made, tmp_path / "short.parquet", "--context", "2")
+    for one, other in zip(short, whole, strict=True):
+        np.testing.assert_array_equal(one.scores[:2], other.scores[:2])
+        assert np.isneginf(one.scores[2:]).all()
+
+
+def test_chinese_words_are_those_of_jieba(tmp_path: Path) -> None:
+    pytest.importorskip("jieba")
+    texts = {"d1": "他来到了北京大学。", "d2": "北京下雨，北京没有风。", "d3": "上海没有雨。", "d4": "ＡＢＣ和abc"}
+    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts.items())
+    (tmp_path / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
+    where = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "index")]
+    assert index([*where, "--parts", "terms", "--term-language", "zh"]) == 0
+    found = CollectionWeights(open_index(str(tmp_path / "index")).term_source)
+    documents = found.of_documents(range(4))
+    for weights, text in zip(documents, texts.values(), strict=True):
+        counts = Counter(words(text, "zh"))
+        assert set(weights) == set(counts)
+        for word, count in counts.items():
+            have = sum(word in words(other, "zh") for other in texts.values())
+            assert weights[word] == pytest.approx(count / counts.total() * math.log(4 / (have + 1)))
+    assert documents[3]["abc"] == pytest.approx(2 / 3 * math.log(2))
+    [query] = found.of_texts(["北京大学在哪里？"])
+    assert label_distribution(query, documents[0]) > 0 == label_distribution(query, documents[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "--method term-weight needs --index (where terms come from)"),
+        (["--topics"], "--method term-weight needs --index (where terms come from)"),
+        (["--index"], "--method term-weight needs --topics (texts of the queries)"),
+        (["--index", "--topics", "--from", "neighbours"], "method term-weight: not from neighbours"),
+        (["--index", "--topics", "--mass", "evidence"], "mass=evidence: takes rNN similarities, which the method term"),
+        (["--index", "--topics", "--term-weights", "bm25"], "--term-weights: invalid choice: 'bm25'"),
+    ],
+)
+def test_bad_input(given: list[str], said: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"--index": [str(made / "index")], "--topics": [str(made / "topics.tsv")]}
+    arguments = ["--run", str(made / "run.txt"), "--qrels", str(made / "qrels.txt"), "--method", "term-weight"]
+    arguments += ["--output", str(tmp_path / "l.parquet")]
+    arguments += [part for word in given for part in [word, *files.get(word, [])]]
+    with pytest.raises((InputError, SystemExit)) as raised:
+        main(arguments)
+    found = capsys.readouterr().err if raised.type is SystemExit else str(raised.value)
+    assert said in found
+    assert not (tmp_path / "l.parquet").exists()
+
+
+def test_an_index_without_counted_words_or_without_a_candidate(made: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.ones((5, 2), dtype=np.float32))
+    (tmp_path / "v.ids").write_text("".join(f"{docid}\n" for docid in DOCUMENTS))
+    files = ["--run", str(made / "run.txt"), "--qrels", str(made / "qrels.txt"), "--topics", str(made / "topics.tsv")]
+    rest = ["--method", "term-weight", "--output", str(tmp_path / "l.parquet")]
+    with pytest.raises(InputError, match=r"v\.npy: no counted words in this index"):
+        main([*files, *rest, "--index", str(tmp_path / "v.npy")])
+    (tmp_path / "run.txt").write_text("q1 Q0 d9 1 1.0 x\n")
+    files[1] = str(tmp_path / "run.txt")
+    with pytest.raises(InputError, match=re.escape("1 of 1 docids in the run are not in the index (first: d9)")):
+        main([*files, *rest, "--index", str(made / "index")])
+
+
+def test_what_is_opened() -> None:
+    assert needs_of("term-weight", TermWeightParams()) == {"topics", "terms"}
