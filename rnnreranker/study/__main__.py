@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.data.splits import SETTINGS
 from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.method import fields_of, find, names
@@ -25,7 +26,7 @@ EPILOG = """Without --test-topics, queries are cut into folds: every query is te
 positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
 Arms of query encoders: labels, losses, candidates. Of cross-encoders, which rerank the last of --first-stages:
 pair-losses, negatives. Of sparse encoders, which search the collection: regularisation. Of late-interaction encoders,
-which search it, or rerank with --test-candidates: late.
+which search it, or rerank with --test-candidates: late. Of dual encoders, which search it: dual.
 
 examples:
   python -m rnnreranker.study --index my-index --topics cranfield --qrels cranfield --protocol binary \\
@@ -103,6 +104,7 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
 def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of models that read texts found, and what it read."""
     from rnnreranker.study.comparisons import costs, words
+    from rnnreranker.study.dual_arms import DEFAULT, dual_arms
     from rnnreranker.study.late_arms import default_arms, late_arms
     from rnnreranker.study.text_arms import text_arms
     from rnnreranker.study.text_loaded import load_text_study
@@ -114,6 +116,9 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     if model == "late":
         chosen = args.late_arms or default_arms(args.cross_encoders)
         arms = late_arms(chosen, params, args.cross_encoders, args.teacher_temperature)
+    elif model == "dual":
+        values = {**loss.to_dict(), **command.given_of(args, "loss")}
+        arms = dual_arms(args.dual_arms or DEFAULT, params, values.get("alpha", 0.5))
     else:
         arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
     loaded = load_text_study(args, params, arms)
@@ -126,8 +131,10 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
         "params": params.to_dict() | loss.to_dict(),
         "words": words(records),
     }
+    if told := costs(records):
+        about |= {"costs": told}
     if model == "late":
-        about |= {"costs": costs(records), "cross_encoders": args.cross_encoders}
+        about |= {"cross_encoders": args.cross_encoders}
         about |= {"teacher_temperature": args.teacher_temperature}
     others = {arm.name: arm.others for arm in arms}
     return _outcome(args, loaded, records, about, others), loaded.fingerprints
@@ -164,6 +171,7 @@ def _settings(args: argparse.Namespace, base: Any) -> tuple[Any, Params]:
     if "seed" in typed:
         raise InputError("--seed: a study draws its own; give --seeds, how many trainings of every arm")
     if args.loss is None:  # an arm sets it, and takes of the others' parameters its own
+        own |= {field.name for field in fields_of(find("loss", base.loss))}
         typed = {name: value for name, value in typed.items() if name in own}
     with command.naming_flags(typed):
         return settings_for(type(base), typed, base=base)
@@ -193,7 +201,12 @@ def _parser() -> argparse.ArgumentParser:
         "leaves the positives is learnt, as labels --mass does; run: the encoder's run fused with those of "
         f"--first-stages teaches (default: {' '.join(SMOOTHING)})",
     )
-    parser.add_argument("--folds", type=command.positive, default=5, help="default: 5")
+    parser.add_argument("--folds", type=command.positive, help="default: 5; with --splits the first ones, 4")
+    parser.add_argument(
+        "--splits",
+        choices=SETTINGS,
+        help="in place of folds: paper 004's parts for training, validation, test, 60/20/20 or 20/20/60 (cold start)",
+    )
     parser.add_argument("--seeds", type=command.positive, default=3, help="trainings of every arm (default: 3)")
     parser.add_argument(
         "--labelled-queries",
@@ -241,6 +254,13 @@ def _parser() -> argparse.ArgumentParser:
         help="--arms late: colbert, random, hn, self, ce, ce-mean, ce-hn, or a method of labels with its settings, "
         "NAME:KEY=VALUE,KEY=VALUE (default: colbert, hn, self, ce and ce-mean with --cross-encoders, and collective as "
         "in paper 002)",
+    )
+    parser.add_argument(
+        "--dual-arms",
+        nargs="+",
+        metavar="ARM",
+        help="--arms dual: none, in-batch, distill, or a method of labels with its settings, and alpha and degrees, "
+        "NAME:KEY=VALUE,KEY=VALUE (default: none in-batch distill term-weight evidence:degrees=maxmin)",
     )
     parser.add_argument(
         "--cross-encoders", nargs="+", default=[], metavar="MODEL", help="--arms late: teachers, ce the first of them"

@@ -42,6 +42,7 @@ class LateArm:
     """
 
     filter: ClassVar[str] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset()  # of an index: its labelers read tokens of the encoder itself
 
     name: str
     params: LateParams

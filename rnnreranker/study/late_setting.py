@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.late import LateEncoder
     from rnnreranker.labels.soft import Labels, SoftLabels
     from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
     from rnnreranker.train.late_params import LateParams
 
 REPAIR = "delete it, and it is made again"
@@ -56,7 +57,7 @@ class LateSetting(TextSetting):
     dimension: int | None = None
 
     @classmethod
-    def more(cls, args: argparse.Namespace, params: Any) -> dict[str, Any]:
+    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
         """The attributes that other kinds do not have, from the arguments of the command."""
         return {
             "work": Path(args.work or f"{args.output}.trials"),

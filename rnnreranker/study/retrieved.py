@@ -20,6 +20,7 @@ def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | N
     return Inputs(
         topics=topics,
         words=lambda: index.lucene,
+        terms=lambda: index.term_source,
         impacts=lambda: index.impacts,
         vectors=lambda: index.vectors,
         query_vectors=queries,

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rnnreranker.data.splits import FOLDS, PARTS, parts_of
 from rnnreranker.data.topics import check_held_out
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
+from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
     import pandas
@@ -135,6 +137,48 @@ def transfer_task(
     )
 
 
+def split_tasks(
+    topics: Mapping[str, str], qrels: pandas.DataFrame, setting: str, folds: int, seed: int, *, relevant: int = 1
+) -> list[Task]:
+    """The first folds of one of paper 004's settings, in the parts of `data.splits`.
+
+    All positives of the training queries are known, as in the paper, not one of them.
+
+    Args:
+        topics: query id to text; those without a positive are in no part.
+        qrels: columns query_id, doc_id, relevance.
+        setting: "standard", 60/20/20, or "cold", 20/20/60.
+        folds: 1 to 4.
+        seed: of the trainings; the parts do not depend on it.
+        relevant: grades from here on are positive.
+
+    Raises:
+        InputError: no query with a positive or fewer than five different ones, other numbers of folds.
+    """
+    import pandas
+
+    usable = _with_positive(topics, qrels, relevant)
+    if not 1 <= folds <= FOLDS:
+        raise InputError(f"folds={folds}: expected 1 to {FOLDS} with --splits")
+    parts, positive = parts_of({qid: topics[qid] for qid in usable}), _positives(qrels, relevant)
+    tasks = []
+    for fold in range(1, folds + 1):
+        train, held_out, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
+        rows = [(qid, docid, 1) for qid in (*train, *held_out) for docid in sorted(positive[qid])]
+        tasks.append(
+            Task(
+                f"{setting}, fold {fold} of {FOLDS}",
+                seed,
+                {qid: topics[qid] for qid in usable},
+                pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"]),
+                frozenset(held_out),
+                tuple(tested),
+                known_of_validation=_known(qrels, frozenset(held_out), relevant),
+            )
+        )
+    return tasks
+
+
 def tasks_of(
     args: argparse.Namespace, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
 ) -> tuple[list[Task], pandas.DataFrame]:
@@ -147,8 +191,15 @@ def tasks_of(
     from rnnreranker.data.topics import load_topics
 
     seeds, given = range(args.seeds), {"share": share, "relevant": args.relevant, "labelled": args.labelled_queries}
+    if args.splits:
+        if wrong := [name for name in ("test_topics", "labelled_queries") if getattr(args, name) is not None]:
+            raise InputError(f"{flag(wrong[0])}: goes without --splits, which says what is tested and trained on")
+        of_seeds = (
+            split_tasks(topics, qrels, args.splits, args.folds or FOLDS, seed, relevant=args.relevant) for seed in seeds
+        )
+        return [task for tasks in of_seeds for task in tasks], qrels
     if not args.test_topics:
-        folds = (fold_tasks(topics, qrels, args.folds, seed, **given) for seed in seeds)
+        folds = (fold_tasks(topics, qrels, args.folds or 5, seed, **given) for seed in seeds)
         return [task for tasks in folds for task in tasks], qrels
     other, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
     transfers = [transfer_task(topics, qrels, other, tested, seed, **given) for seed in seeds]

@@ -19,6 +19,7 @@ MODELS = {
     "negatives": "cross",
     "regularisation": "sparse",
     "late": "late",
+    "dual": "dual",
 }  # what is compared → the model
 FILTERS = ("none", "rnn")  # of negatives, as `rnnreranker.negatives` has them
 FILTERED = ", without likely positives"
@@ -41,6 +42,11 @@ class TextArm:
     stage: str
     filter: str = "none"
     others: tuple[str, ...] = (BASE,)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it reads of an index besides texts and first stages."""
+        return frozenset({"vectors", "query vectors"} if self.filter != "none" else ())
 
     def params_of(self, task: Task) -> GroupParams:
         """The parameters on a task."""

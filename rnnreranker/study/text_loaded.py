@@ -11,6 +11,8 @@ from rnnreranker.command import given_of
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
+from rnnreranker.study.dual_arms import DualArm
+from rnnreranker.study.dual_setting import DualSetting
 from rnnreranker.study.late_arms import LateArm
 from rnnreranker.study.late_setting import LateSetting
 from rnnreranker.study.retrieved import inputs_of, retrieved
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
-SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting, LateSetting)}
+SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting, LateSetting, DualSetting)}
 RERANKED = 100  # candidates of the test, where nothing is said
 
 
@@ -44,13 +46,15 @@ class LoadedTexts:
     fingerprints: dict[str, str]
 
 
-def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequence[TextArm | LateArm]) -> LoadedTexts:
+def load_text_study(
+    args: argparse.Namespace, params: GroupParams, arms: Sequence[TextArm | LateArm | DualArm]
+) -> LoadedTexts:
     """Read topics, judgements and documents, cut tasks, and retrieve the candidates of all topics.
 
     Args:
         args: of the command.
         params: of the trainings; their `validation_share` is held out.
-        arms: what is trained; the filter of one asks for document vectors.
+        arms: what is trained; the filter or the labels of one ask for parts of the index.
 
     Raises:
         InputError: files that cannot be read or do not belong together, no --encoder, an index without the parts.
@@ -65,12 +69,12 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         raise InputError(f"--arms {args.arms}: --encoder is missing: the model that the trainings begin with")
     stages = tuple(args.first_stages)
     needs = {need for name in stages for need in find("retriever", name).needs} - {"topics", "query vectors"}
-    filtered = any(arm.filter != "none" for arm in arms)
-    index = open_index(args.index, needs=needs | ({"vectors"} if filtered else set()))
+    read = frozenset(need for arm in arms for need in arm.needs)
+    index = open_index(args.index, needs=needs | (read - {"topics", "texts", "query vectors"}))
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
     tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
     texts = tasks[0].topics
-    queries = _query_vectors(args, index, texts) if filtered or "dense" in stages else None
+    queries = _query_vectors(args, index, texts) if "query vectors" in read or "dense" in stages else None
     inputs = inputs_of(index, texts, queries)
     tested_first = args.test_candidates or RERANKED
     depth = max(params.depth, tested_first, params.validation_candidates)
@@ -88,12 +92,12 @@ def load_text_study(args: argparse.Namespace, params: GroupParams, arms: Sequenc
         tested,
         args.measures,
         args.protocol,
-        queries if filtered else None,
-        index.vectors if filtered else None,
+        queries if "query vectors" in read else None,
+        index.vectors if "vectors" in read else None,
         max(tested_first, deepest_cutoff(args.measures)),
         params.max_length if isinstance(params, OneLengthParams) else None,
         given_of(args, "loss"),
-        **kind.more(args, params),
+        **kind.more(args, params, index, read),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.encode.sparse import SparseEncoder
     from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
     from rnnreranker.train.group_inputs import GroupInputs
     from rnnreranker.train.group_params import GroupParams
     from rnnreranker.train.training import Trained
@@ -40,12 +41,13 @@ class TextSetting:
     """What all trials share.
 
     Attributes:
-        model: "cross", "sparse" or "late"; encoder: what the trainings begin with: a name, folder or Hugging Face id.
+        model: "cross", "sparse", "late" or "dual".
+        encoder: what the trainings begin with: a name, folder or Hugging Face id.
         runs: retriever → the candidates of all topics.
         over: the retriever whose candidates a cross-encoder reranks in the test.
         documents: docid → text, of the collection; index: its fingerprint.
         qrels: judgements of all test queries; measures, protocol: of the test, see `evaluate`.
-        queries, vectors: of the filter of likely positives; None where no arm has one.
+        queries, vectors: of the filter of likely positives and of labels; None where no arm has such.
         hits: candidates of a test query; max_length: tokens at which the test cuts texts, None = as the model says.
         loss_values: parameters of losses; an arm takes those that its loss has.
     """
@@ -66,8 +68,11 @@ class TextSetting:
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def more(cls, args: argparse.Namespace, params: Any) -> dict[str, Any]:
-        """The attributes that other kinds of settings do not have, from the arguments of the command."""
+    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+        """The attributes that other kinds of settings do not have, from the arguments of the command.
+
+        index, needs: what labelers and filters of the arms read, and which of it.
+        """
         return {}
 
     @functools.cached_property

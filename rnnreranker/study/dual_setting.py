@@ -1,0 +1,200 @@
+"""What the trials of dual encoders share, and one of them: taught, trained, tested by search of all documents."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.files import fingerprint, write_json
+from rnnreranker.files.json_files import read_json
+from rnnreranker.locks import alone
+from rnnreranker.method import Inputs
+from rnnreranker.study.dual_arms import DualArm
+from rnnreranker.study.tasks import Task
+from rnnreranker.study.text_setting import TextSetting, told
+from rnnreranker.study.trial import values_of
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.encoder import Encoder
+    from rnnreranker.labels.soft import Labels
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.train.dual_params import DualParams
+
+REPAIR = "delete it, and it is made again"
+
+
+@dataclass(frozen=True, eq=False)
+class DualSetting(TextSetting):
+    """Dual encoders, tested by searching the collection, which each encodes; the encoder as it is, too.
+
+    What the arm LE-None comes to on a task is kept in `work` with the cosines of the training candidates, from which
+    LE-Distill learns.
+
+    Attributes:
+        work: folder of what is kept.
+        place: of the index, whose vectors and words labelers read.
+        sources: what tells these from others.
+    """
+
+    model = "dual"
+
+    work: Path = Path()
+    place: str = ""
+    sources: tuple[Any, ...] = ()
+
+    @classmethod
+    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+        """The attributes that other kinds do not have, from the arguments of the command."""
+        sources = (
+            index.vectors.fingerprint if "vectors" in needs else None,
+            index.settings.get("parts", {}).get("terms") if "terms" in needs else None,
+        )
+        return {"work": Path(args.work or f"{args.output}.trials"), "place": args.index, "sources": sources}
+
+    def besides(self) -> list[Any]:
+        """See `TextSetting`."""
+        from rnnreranker.encode.encoder import digest_of
+
+        return [digest_of(self.encoder), list(self.sources)]
+
+    def untrained(self, task: Task) -> dict[str, Any]:
+        """The values of the encoder as trainings begin with it: its tokens averaged."""
+        from rnnreranker.encode.encoder import load_encoder
+
+        encoder = load_encoder(self.encoder, pooling="mean", normalize=True, max_length=self.max_length)
+        return {"values": self._measured(encoder, self._documents_by(encoder), task)}
+
+    def tested(self, model: str, task: Task) -> dict[str, Any]:
+        """The values of its search."""
+        from rnnreranker.encode.encoder import load_encoder
+
+        encoder = load_encoder(model)
+        return {"values": self._measured(encoder, self._documents_by(encoder), task)}
+
+    def trained(self, task: Task, arm: DualArm) -> dict[str, Any]:  # type: ignore[override]
+        """As `TextSetting.trained`; `costs`: seconds of training and of making labels, a teacher's training with it."""
+        plain = None if arm.plain is None else self._plain(task, dataclasses.replace(arm.plain, seed=task.seed))
+        if plain is not None and arm.method == "hard":
+            return dict(plain["found"])
+        begun = time.perf_counter()
+        run = self._head(task, arm.params.depth)
+        pools = self._distilled(task, run, plain["cosines"]) if plain is not None else self._labelled(task, arm, run)
+        labelling = time.perf_counter() - begun + (plain["found"]["costs"]["training"] if plain is not None else 0.0)
+        return self._trained_on(task, arm, pools, labelling if arm.method != "hard" else 0.0)[0]
+
+    def _trained_on(
+        self, task: Task, arm: DualArm, pools: list[Labels], labelling: float
+    ) -> tuple[dict[str, Any], Any]:
+        """What a training comes to, and the cosines of its encoder of `pools`."""
+        from rnnreranker.encode.encoder import load_encoder
+        from rnnreranker.train.degrees import degrees_of
+
+        params = dataclasses.replace(arm.params_of(task), degrees="scores")
+        read = [dataclasses.replace(one, scores=degrees_of(one, arm.reading)) for one in pools]
+        inputs = self.grouped(task, read, params, {"labels": arm.method}, margins=arm.method != "hard")
+        own = dataclasses.replace(self, loss_values={**self.loss_values, **arm.of_loss})
+        with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
+            out = Path(folder) / "model"
+            found = own.fitted(inputs, self.encoder, out, params)
+            encoder = load_encoder(str(out))
+            documents = self._documents_by(encoder)
+            values = {"values": self._measured(encoder, documents, task)}
+            cosines = self._cosines(encoder, documents, task, pools) if arm.plain is not None else {}
+        costs = {"training": found.seconds, "labelling": labelling}
+        return values | told(found) | {"costs": costs}, cosines
+
+    def _plain(self, task: Task, params: DualParams) -> dict[str, Any]:
+        """`found`: what LE-None comes to on a task; `cosines`: query → docid → cosine of its training candidates."""
+        task_of = [task.positives.to_numpy().tolist(), sorted(task.validation), task.test, task.topics]
+        path = self.work / "le-none" / f"{fingerprint(self.identity, task_of, params.to_dict())}.json"
+        with alone(path, f"{path}: another process trains it"):
+            if not path.is_file():
+                arm = DualArm("", params, {"alpha": 0.0}, plain=params)
+                pools = self._labelled(task, arm, self._head(task, params.depth))
+                found, cosines = self._trained_on(task, arm, pools, 0.0)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_json(path, {"found": found, "cosines": cosines})
+        kept: dict[str, Any] = read_json(path, "record of what LE-None came to", REPAIR)
+        return kept
+
+    def _labelled(self, task: Task, arm: DualArm, run: Run) -> list[Labels]:
+        """The labels of the training queries by the method of an arm."""
+        from rnnreranker.labels.methods.base import make_labeler
+
+        inputs = Inputs(
+            topics=task.topics,
+            texts=self.documents,
+            query_vectors=self.queries,
+            vectors=lambda: _open(self.place).vectors,
+            terms=lambda: _open(self.place).term_source,
+        )
+        labeler = make_labeler(arm.method, inputs, arm.method_params, threads=1)
+        return list(labeler.infer(run, task.part(validation=False)))
+
+    @staticmethod
+    def _distilled(task: Task, run: Run, cosines: dict[str, dict[str, float]]) -> list[Labels]:
+        """The labels of the training queries by the cosines of LE-None."""
+        from rnnreranker.labels.methods.base import make_labeler
+
+        hard = make_labeler("hard", Inputs()).infer(run, task.part(validation=False))
+        return [
+            dataclasses.replace(
+                one, scores=np.array([cosines[one.qid][docid] for docid in one.docids], dtype=np.float32)
+            )
+            for one in hard
+        ]
+
+    def _head(self, task: Task, depth: int) -> Run:
+        """The first candidates of the training queries of a task, by the last of the first stages."""
+        from rnnreranker.runs import Run as Found
+
+        run, wanted = self.runs[self.over].head(depth), dict.fromkeys(task.part(validation=False)["query_id"])
+        return Found.from_dict({qid: dict(run[qid]) for qid in wanted if qid in run})
+
+    def _documents_by(self, encoder: Encoder) -> np.ndarray:
+        return encoder.encode(list(self.documents.values()), threads=1, what="documents")
+
+    @staticmethod
+    def _queries_by(encoder: Encoder, task: Task, qids: tuple[str, ...]) -> np.ndarray:
+        return encoder.encode([task.topics[qid] for qid in qids], threads=1, what="queries")
+
+    def _cosines(
+        self, encoder: Encoder, documents: np.ndarray, task: Task, pools: list[Labels]
+    ) -> dict[str, dict[str, float]]:
+        """Query → docid → cosine, of the candidates of pools."""
+        rows = {docid: row for row, docid in enumerate(self.documents)}
+        queries = self._queries_by(encoder, task, tuple(one.qid for one in pools))
+        found = {}
+        for one, query in zip(pools, queries, strict=True):
+            scores = documents[[rows[docid] for docid in one.docids]] @ query
+            found[one.qid] = dict(zip(one.docids, scores.tolist(), strict=True))
+        return found
+
+    def _measured(self, encoder: Encoder, documents: np.ndarray, task: Task) -> Any:
+        """The values of the search of all documents for the test queries."""
+        from rnnreranker.retrieve.dense import dense_run
+        from rnnreranker.vectors import QueryVectors, open_vectors
+
+        with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
+            np.save(Path(folder) / "vectors.npy", documents)
+            names = "".join(f"{docid}\n" for docid in self.documents)
+            (Path(folder) / "docid").write_text(names, encoding="utf-8")
+            queries = QueryVectors(task.test, self._queries_by(encoder, task, task.test))
+            run = dense_run(open_vectors(Path(folder)), queries, self.hits, threads=1, batch_size=256)
+        return values_of(run, self.qrels, self.measures, self.protocol, task)
+
+
+@functools.cache
+def _open(name: str) -> Index:
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(name)

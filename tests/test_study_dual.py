@@ -1,0 +1,140 @@
+"""Studies of dual encoders: arms, paper 004's parts, and whole studies of tiny encoders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.data.splits import parts_of
+from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.record import read_records
+from rnnreranker.study.__main__ import main
+from rnnreranker.study.dual_arms import dual_arms
+from rnnreranker.study.tasks import split_tasks
+from rnnreranker.train.dual_params import DualParams
+from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
+
+pytest.importorskip("sentence_transformers")
+
+
+def test_arms_are_those_of_tables_2_and_3() -> None:
+    chosen = ["none", "in-batch", "distill", "evidence:degrees=maxmin", "run:alpha=0.2,context=7"]
+    plain, in_batch, distilled, evidence, run = dual_arms(chosen, DualParams(depth=50), 0.8)
+    assert [arm.name for arm in (plain, in_batch, distilled)] == ["LE-None", "in-batch", "LE-Distill"]
+    assert (evidence.name, run.name) == ("LE, evidence, degrees=maxmin", "LE, run, alpha=0.2,context=7")
+    assert [arm.params.loss for arm in (plain, in_batch, distilled, run)] == ["distance", "info-nce"] + ["distance"] * 2
+    assert [arm.of_loss for arm in (plain, in_batch, distilled)] == [{"alpha": 0}, {}, {"alpha": 0.8}]
+    assert [arm.of_loss["alpha"] for arm in (evidence, run)] == [0.8, 0.2]
+    assert [arm.reading for arm in (plain, distilled, evidence, run)] == ["scores", "cosine", "maxmin", "scores"]
+    assert (evidence.method_params.to_dict()["context"], run.method_params.to_dict()["context"]) == (51, 7)
+    assert evidence.needs == {"vectors", "query vectors"}
+    assert plain.needs == run.needs == distilled.needs == frozenset()
+    assert distilled.plain == plain.plain == plain.params
+    assert evidence.others == ("base", "LE-None", "LE-Distill")
+    assert dual_arms(["distill"], DualParams(), 0.5)[0].others == ("base",)
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ("nnoe", "--dual-arms nnoe: did you mean none"),
+        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers and distill, not for none"),
+        ("distill:context=9", "context: distill has no settings but alpha and degrees"),
+        ("run:context", "context: expected KEY=VALUE"),
+        ("run:contex=9", "unknown parameters of run: contex"),
+        ("run:alpha=2", "alpha=2: expected a number in [0, 1]"),
+        ("run:degrees=score", "degrees=score: did you mean scores"),
+        ("collective", "needs query tokens and tokens, which a study of dual encoders has not"),
+    ],
+)
+def test_arms_that_cannot_be_made(arm: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dual_arms([arm], DualParams(), 0.5)
+    assert said in str(caught.value)
+
+
+def test_the_parts_are_those_of_the_splits_by_name() -> None:
+    topics, qrels = make_topics() | {"lost": "w1 w2"}, make_qrels()
+    parts = parts_of(make_topics())
+    for setting in ("standard", "cold"):
+        tasks = split_tasks(topics, qrels, setting, 4, 3)
+        for fold, task in enumerate(tasks, 1):
+            assert set(task.test) == set(parts[f"{setting}-{fold}-test"])
+            assert task.validation == set(parts[f"{setting}-{fold}-validation"])
+            training = parts[f"{setting}-{fold}-train"]
+            assert set(task.part(validation=False)["query_id"]) == set(training)
+            assert len(task.part(validation=False)) == 2 * len(training)  # all positives
+            assert (task.name, task.seed) == (f"{setting}, fold {fold} of 4", 3)
+    assert len(split_tasks(topics, qrels, "cold", 2, 0)) == 2
+    with pytest.raises(InputError, match="folds=5: expected 1 to 4"):
+        split_tasks(topics, qrels, "cold", 5, 0)
+    graded = qrels.assign(relevance=qrels["relevance"] - 1)  # one positive a query is left
+    (task,) = split_tasks(topics, graded, "standard", 1, 0)
+    assert len(task.positives) == len(set(task.positives["query_id"])) == len(make_topics()) - len(task.test)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of documents with texts and vectors, topics with two positives each, an encoder."""
+    folder = write_text_world(tmp_path_factory.mktemp("world"))
+    make_encoder(folder / "dense")
+    argv = ["--documents", str(folder / "documents.jsonl"), "--parts", "dense", "--encoder", str(folder / "dense")]
+    assert index([*argv, "--pooling", "mean", "--output", str(folder / "index")]) == 0
+    rows = make_qrels().itertuples(index=False)
+    (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    return folder
+
+
+def study(world: Path, name: str, *flags: str) -> dict:
+    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--splits", "standard"]
+    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--arms", "dual", "--seeds", "1"]
+    argv += ["--depth", "20", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", "--measures", "R@5 R@20"]
+    assert main([*argv, "--encoder", str(world / "dense"), "--output", str(world / name), *flags]) == 0
+    (record,) = read_records(world / name)
+    return record.outcome
+
+
+def test_a_whole_study(world: Path) -> None:
+    flags = ["--work", str(world / "work"), "--alpha", "0.7", "--folds", "2", "--dual-arms"]
+    arms = ["none", "in-batch", "distill", "evidence", "evidence:alpha=1,degrees=maxmin"]
+    made = study(world, "dual.json", *flags, *arms)
+    names = ["LE-None", "in-batch", "LE-Distill", "LE, evidence", "LE, evidence, alpha=1,degrees=maxmin"]
+    assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
+    assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
+    assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
+    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:2])
+    assert made["costs"]["LE-Distill"]["labelling"] > made["costs"]["LE-None"]["training"]
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
+    assert len(set(losses.values())) == len(names)
+    assert len({curve["nDCG@10"][0] for curve in made["curves"].values()}) == 1  # all begin alike
+    parts = parts_of(make_topics())
+    assert set(made["queries"]["LE-None"]["R@5"]) == {*parts["standard-1-test"], *parts["standard-2-test"]}
+    for path in (world / "work").glob("*.json"):
+        path.unlink()  # what LE-None came to stays
+    again = study(world, "again.json", *flags, *arms, "--jobs", "2")
+    for name in ("rows", "curves"):
+        assert again[name] == made[name]
+    assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
+
+
+def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
+    made = study(world, "base.json", "--folds", "1", "--dual-arms", "none", "--max-length", "6")
+    encoder = load_encoder(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
+    documents, topics, qrels = make_documents(), make_topics(), make_qrels()
+    vectors = encoder.encode(list(documents.values()), what="documents")
+    recalls = []
+    for qid in parts_of(topics)["standard-1-test"]:
+        scores = vectors @ encoder.encode([topics[qid]])[0]
+        found = {list(documents)[row] for row in np.argsort(-scores, kind="stable")[:5]}
+        recalls.append(np.mean([docid in found for docid in qrels[qrels["query_id"] == qid]["doc_id"]]))
+    row = next(row for row in made["rows"] if (row["arm"], row["measure"]) == ("base", "R@5"))
+    assert row["value"] == pytest.approx(np.mean(recalls))
+
+
+def test_splits_say_what_is_tested(world: Path) -> None:
+    with pytest.raises(InputError, match="--labelled-queries: goes without --splits"):
+        study(world, "no.json", "--labelled-queries", "3")
