@@ -18,6 +18,8 @@ from rnnreranker.regress.methods import PARTS
 from rnnreranker.regress.model_names import KEY, models_in
 from rnnreranker.regress.spec import Condition, QuerySet, Spec
 from rnnreranker.study.arms import BASE, Side, label_arms
+from rnnreranker.study.dual_arms import DEFAULT, dual_arms
+from rnnreranker.train.dual_params import DualParams
 from rnnreranker.train.params import TrainParams
 
 
@@ -112,11 +114,12 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
 
 @functools.cache
 def _arms() -> list[str]:
-    """The names of all arms that a study of labels can have."""
+    """The names of all arms that a study of labels can have, and of those that one of dual encoders has by default."""
     one, other = Side(TrainParams()), Side(TrainParams(epochs=1.0))
     return [
         BASE,
         *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),
+        *(arm.name for arm in dual_arms(DEFAULT, DualParams(), alpha=0.5)),
     ]
 
 

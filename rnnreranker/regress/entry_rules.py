@@ -26,7 +26,7 @@ NOT_DENSE = (
     *("neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
 )
 OF_MODEL = {
-    "dense": "query",
+    "dense": "query or dual",
     "impact": "sparse",
     "tokens": "late",
     "cross-encoder": "cross",
@@ -142,5 +142,5 @@ def check_kinds(entry: Any, source: Document, place: Place, models: dict[str, Mo
     """Note a model that stands where another kind of model is expected."""
     for key, name, kind in model_links(entry):
         trained = models[name].train.name if name in models else kind
-        if kind and trained != kind:
+        if kind and trained not in kind.split(" or "):
             source.problem((*place, key), f"{key} {name}: is trained as {trained}; expected a model of `{kind}`")
