@@ -9,7 +9,7 @@ from typing import Any
 from rnnreranker.errors import require
 from rnnreranker.files import fingerprint
 from rnnreranker.terms.params import TermParams
-from rnnreranker.terms.segmentation import words
+from rnnreranker.terms.segmentation import Spans, word_spans, words
 
 
 class Analyser:
@@ -41,6 +41,10 @@ class Analyser:
             package = "PyStemmer"
         self.package = f"{package} {importlib.metadata.version(package)}" if package else ""
         self.fingerprint = fingerprint("terms", params.to_dict(), self.package)
+
+    def spans(self, text: str) -> Spans:
+        """Where the words of a text stand: (start, end) characters, in their order."""
+        return word_spans(text, self._params.language)
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of every text, in their order."""

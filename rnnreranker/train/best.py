@@ -88,6 +88,16 @@ class Best(transformers.TrainerCallback):
         return {n: p for n, p in self._trainer.encoder.named_parameters() if p.requires_grad}
 
 
+class AtTheEnd(transformers.TrainerCallback):
+    """Validates after the last step, too."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        """Ask for it."""
+        if state.global_step >= state.max_steps:
+            control.should_evaluate = True
+        return control
+
+
 class Observer(transformers.TrainerCallback):
     """Tells a function the step and the measures of every validation."""
 

@@ -18,7 +18,7 @@ from torch.utils.data import SequentialSampler
 from rnnreranker.errors import ParameterError
 from rnnreranker.labels.soft import Labels
 from rnnreranker.process import phases
-from rnnreranker.train.best import Best
+from rnnreranker.train.best import AtTheEnd, Best
 from rnnreranker.train.checkpoints import training_arguments
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import Groups
@@ -121,16 +121,6 @@ class GroupTrainer:
         begun = time.perf_counter()
         super()._maybe_log_save_evaluate(*args, **kwargs)  # type: ignore[misc]
         self.seconds_aside += time.perf_counter() - begun
-
-
-class AtTheEnd(transformers.TrainerCallback):
-    """Validates after the last step, too."""
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Ask for it."""
-        if state.global_step >= state.max_steps:
-            control.should_evaluate = True
-        return control
 
 
 def trainer_of(

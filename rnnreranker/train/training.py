@@ -55,6 +55,7 @@ class Trained:
     queries_per_second: float
     seconds: float
     record: dict[str, Any]
+    unit: str = "queries"  # what `queries_per_second` counts
 
 
 def train_encoder(

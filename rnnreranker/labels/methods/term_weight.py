@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.command import counted, say
-from rnnreranker.labels.methods.base import ContextLabeler
+from rnnreranker.errors import InputError
+from rnnreranker.labels.methods.base import ContextLabeler, Source
 from rnnreranker.settings import Params, context_setting, setting
 from rnnreranker.terms.word_weights import CollectionWeights, distributions
 
@@ -17,16 +18,34 @@ if TYPE_CHECKING:
     from rnnreranker.labels.judged import Judged, JudgedContext
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
+    from rnnreranker.terms.term_scorer import TermScorer
 
 
 @dataclass(frozen=True)
 class TermWeightParams(Params):
-    """Settings of labels by the weights of words."""
+    """Settings of labels by the weights of words.
 
-    weights: Literal["tf-idf"] = setting(
-        "tf-idf", "of words: eq. 1 of paper 004, from the index's part terms (LE-TFIDF)", flag="term-weights"
+    Raises:
+        InputError: weights of a scorer without one, or a scorer for others.
+    """
+
+    weights: Literal["tf-idf", "scorer"] = setting(
+        "tf-idf",
+        "of words: tf-idf, eq. 1 of paper 004, of the part terms (LE-TFIDF); scorer, what a trained term "
+        "scorer predicts in each text (LE-BS)",
+        flag="term-weights",
+    )
+    scorer: str | None = setting(
+        None, "with the weights scorer, a folder of `train --model term-scorer`", flag="term-scorer", tunable=False
     )
     context: int = context_setting()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights == "scorer" and self.scorer is None:
+            raise InputError("weights=scorer: needs a scorer, a folder of `train --model term-scorer`")
+        if self.weights != "scorer" and self.scorer is not None:
+            raise InputError(f"scorer={self.scorer}: goes with weights=scorer")
 
 
 class TermWeightLabeler(ContextLabeler):
@@ -40,8 +59,20 @@ class TermWeightLabeler(ContextLabeler):
     """
 
     name = "term-weight"
+    params: TermWeightParams
     needs = frozenset({"topics", "terms"})
     Params = TermWeightParams
+
+    @classmethod
+    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
+        """See `Labeler.needs_from`; a scorer reads texts in place of counts."""
+        needs = super().needs_from(source, params)
+        return needs - {"terms"} | {"texts"} if params.weights == "scorer" else needs
+
+    def describe(self) -> dict[str, Any]:
+        """What goes into the metadata of the labels."""
+        found = super().describe()
+        return found if self._scorer is None else found | {"scorer": self._scorer.digest}
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """See `Labeler.infer_from`."""
@@ -56,8 +87,18 @@ class TermWeightLabeler(ContextLabeler):
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: eq. 5 of the candidates."""
-        [query] = self._weights.of_texts([self.inputs.topics[one.qid]])
-        found, apart = distributions(query, self._weights.of_documents(one.rows))
+        text = self.inputs.topics[one.qid]
+        if self._scorer is None:
+            [query] = self._weights.of_texts([text])
+            documents = self._weights.of_documents(one.rows)
+        else:
+            texts = self.inputs.texts
+            if lost := [docid for docid in one.docids[: one.size] if docid not in texts]:
+                raise InputError(
+                    f"query {one.qid}: no text of {lost[0]}; give the documents that the run was made from"
+                )
+            query, *documents = self._scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
+        found, apart = distributions(query, documents)
         self._pairs, self._apart = self._pairs + one.size, self._apart + apart
         self._wordless += not query
         return found
@@ -66,7 +107,19 @@ class TermWeightLabeler(ContextLabeler):
     def _weights(self) -> CollectionWeights:
         return CollectionWeights(self.inputs.terms)
 
+    @cached_property
+    def _scorer(self) -> TermScorer | None:
+        return None if self.params.scorer is None else _loaded(self.params.scorer)
+
     @property
     def source_of_rows(self) -> Any:
-        """See `Labeler.source_of_rows`."""
-        return self.inputs.terms
+        """See `Labeler.source_of_rows`; None with a scorer, which reads texts."""
+        return None if self._scorer is not None else self.inputs.terms
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str) -> TermScorer:
+    """The scorer that all shards of a process share, with the weights of the texts that it has read."""
+    from rnnreranker.terms.term_scorer import load_term_scorer
+
+    return load_term_scorer(path)

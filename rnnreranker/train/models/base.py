@@ -52,6 +52,24 @@ class TrainedModel(ABC):
         """
 
 
+class TextModel(TrainedModel):
+    """A model that is trained on texts one by one, with a loss of its own and validation texts that it holds out."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"loss"})
+
+    def refuse(self, args: argparse.Namespace, loss: settings.Params) -> None:
+        """Refuse what means nothing to such a training.
+
+        Raises:
+            InputError: validation queries, or parameters of a loss.
+        """
+        given = [name for name in vars(args) if name.startswith("validation_") and name != "validation_share"]
+        if typed := [settings.flag(name) for name in given if getattr(args, name)]:
+            raise InputError(f"{typed[0]}: not for --model {self.name}, which holds out a --validation-share")
+        if loss != type(loss)():
+            raise InputError(f"parameters of a loss: not for --model {self.name}, which has its own")
+
+
 class GroupModel(TrainedModel):
     """A model that is trained on groups of texts: a subclass writes `learner`."""
 

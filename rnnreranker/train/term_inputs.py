@@ -1,0 +1,116 @@
+"""What a term scorer learns from: the words of queries with their weights in a relevant document, and of documents."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.command import counted, say
+from rnnreranker.errors import InputError
+from rnnreranker.files import fingerprint
+from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.terms.params import TermParams
+from rnnreranker.terms.term_source import TermSource
+from rnnreranker.terms.word_weights import CollectionWeights
+from rnnreranker.train.samples import split
+
+
+@dataclass(frozen=True)
+class WeighedText:
+    """A text, and the weight of each of its words by word."""
+
+    text: str
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TermInputs:
+    """Texts to learn from and to validate with.
+
+    Args:
+        training, checked: the texts.
+        terms: what counts as a word.
+        validation_queries: how many queries `checked` is of.
+        content: the fingerprint of all of it.
+    """
+
+    training: Sequence[WeighedText]
+    checked: Sequence[WeighedText]
+    terms: TermParams
+    validation_queries: int
+    content: str
+    labels: dict[str, Any]
+
+
+def load_terms(args: argparse.Namespace, params: Any) -> TermInputs:
+    """Everything that the arguments name.
+
+    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
+    y lacks; and, once each, the positives with their own words' weights. Positives of held-out queries, too, are held
+    out, unless a training query has them.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, queries or documents without a text, no text
+            with a word, too few queries to hold some out.
+    """
+    from rnnreranker.data.topics import load_topics
+    from rnnreranker.labels.__main__ import texts_for
+    from rnnreranker.search.indexes import open_index
+
+    if lacking := [f"--{name}" for name in ("labels", "index", "topics", "encoder") if not getattr(args, name)]:
+        raise InputError(
+            f"{', '.join(lacking)} missing: --model term-scorer needs labels, whose positives are read, an index with "
+            "the part terms, the texts of the queries, and an encoder to begin with"
+        )
+    labels, topics, index = SoftLabels.read(args.labels), load_topics(args.topics), open_index(args.index)
+    source, pairs = index.term_source, [(one.qid, docid) for one in labels for docid in _positives(one)]
+    if lost := [qid for qid, _ in pairs if qid not in topics]:
+        raise InputError(
+            f"{args.topics}: lacks queries of {args.labels} (first: {lost[0]}); give the topics of the labels"
+        )
+    docids = sorted({docid for _, docid in pairs})
+    rows = source.rows(docids)
+    texts = texts_for(docids, None if args.documents else index, args.documents)
+    if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
+        raise InputError(
+            f"{args.index}: {counted(len(lost), 'positive')} without counted words or a text (first: {lost[0]}); give "
+            "the index that the labels are of"
+        )
+    of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
+    held_out = split(list(labels.qids), params.validation_share, params.seed)
+    if not held_out or len(held_out) == len(labels.qids):
+        raise InputError(
+            f"{counted(len(labels.qids), 'query', 'queries')} cannot be split into training and validation: "
+            f"validation_share={params.validation_share}; expected labels of two queries or more, and a share between"
+        )
+    sides: list[list[WeighedText]] = [[], []]
+    seen: set[str] = set()
+    for side, wanted in enumerate((False, True)):
+        own = [(qid, docid) for qid, docid in pairs if (qid in held_out) == wanted]
+        if params.texts != "documents":
+            words = source.analyser.words([topics[qid] for qid, _ in own])
+            for (qid, docid), found in zip(own, words, strict=True):
+                sides[side].append(
+                    WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in found})
+                )
+        if params.texts != "queries":
+            for docid in dict.fromkeys(docid for _, docid in own if docid not in seen):
+                sides[side].append(WeighedText(texts[docid], of_documents[docid]))
+            seen |= {docid for _, docid in own}
+    training, checked = ([one for one in several if one.weights] for several in sides)
+    if wordless := sum(map(len, sides)) - len(training) - len(checked):
+        say(f"{counted(wordless, 'text')} without a word: nothing is learnt from {'it' if wordless == 1 else 'them'}")
+    if not training or not checked:
+        raise InputError(f"{args.labels}: no text of {'training' if not training else 'validation'} has a word")
+    content = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
+    return TermInputs(training, checked, source.params, len(held_out), _with(content, source), labels.metadata)
+
+
+def _positives(one: Any) -> list[str]:
+    return [docid for docid, positive in zip(one.docids, one.positive.tolist(), strict=True) if positive]
+
+
+def _with(content: str, source: TermSource) -> str:
+    return fingerprint(content, source.fingerprint)

@@ -1,0 +1,199 @@
+"""Term scorers: what they learn from, eq. 4 by hand, kills, the weights they predict, labels of them, bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker.files import files_digest
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels.__main__ import main as labels
+from rnnreranker.search.indexes import open_index
+from rnnreranker.terms.segmentation import words
+from rnnreranker.terms.term_scorer import load_term_scorer
+from rnnreranker.terms.word_weights import CollectionWeights
+from rnnreranker.train.__main__ import main as train
+from rnnreranker.train.term_inputs import TermInputs, WeighedText
+from rnnreranker.train.term_learner import TermLearner
+from tests.tiny_encoder import make_encoder
+
+DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}
+TOPICS = {f"q{n}": f"w{n % 23} w38 w{2 * n % 23}?" for n in range(20)} | {"q20": "..."}
+HOW = ["--epochs", "4", "--learning-rate", "0.01", "--batch-size", "8", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents, an index with counted words, labels with one positive a query, an encoder, a trained scorer."""
+    folder = tmp_path_factory.mktemp("scorer")
+    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in DOCUMENTS.items())
+    (folder / "docs.jsonl").write_text("".join(lines))
+    assert (
+        index(["--documents", str(folder / "docs.jsonl"), "--output", str(folder / "index"), "--parts", "terms"]) == 0
+    )
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(21)))
+    ranked = [(qid, f"d{(number + place) % 30}", place) for number, qid in enumerate(TOPICS) for place in range(1, 6)]
+    (folder / "run.txt").write_text("".join(f"{qid} Q0 {docid} {at} {9 - at} x\n" for qid, docid, at in ranked))
+    make_encoder(folder / "encoder")
+    assert labelled(folder, folder / "labels.parquet") == 0
+    assert trained(folder, folder / "scorer") == 0
+    return folder
+
+
+def labelled(made: Path, output: Path, *more: str) -> int:
+    named = {"run": "run.txt", "qrels": "qrels.txt", "topics": "topics.tsv", "index": "index"}
+    files = [word for name, file in named.items() for word in (f"--{name}", str(made / file))]
+    return labels([*files, "--method", "term-weight", "--output", str(output), *more])
+
+
+def trained(made: Path, output: Path, *more: str) -> int:
+    named = {"labels": "labels.parquet", "topics": "topics.tsv", "index": "index", "encoder": "encoder"}
+    files = [word for name, file in named.items() for word in (f"--{name}", str(made / file))]
+    return train(["--model", "term-scorer", *files, "--output", str(output), *HOW, *more])
+
+
+def test_it_learns(made: Path) -> None:
+    record = json.loads((made / "scorer" / "training.json").read_text())
+    first, best = record["history"][0], record["measures"]
+    assert best["loss"] < first["loss"] / 2
+    assert best["correlation"] > 0.5 > first["correlation"]
+    assert (record["model"], record["terms"]) == ("term-scorer", {"language": "en", "stemmer": "none"})
+    assert record["training_texts"] + 1 <= 2 * 21 - record["validation_queries"]  # q20 has no word
+
+
+def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Words of queries weigh as in their positive, 0 where it lacks them; positives as themselves."""
+    seen: list[TermInputs] = []
+    usual = TermLearner.__init__
+
+    def watched(self: TermLearner, encoder: str, inputs: TermInputs, params: Any) -> None:
+        seen.append(inputs)
+        usual(self, encoder, inputs, params)
+
+    monkeypatch.setattr(TermLearner, "__init__", watched)
+    assert trained(made, tmp_path / "both", "--max-steps", "1") == 0
+    assert trained(made, tmp_path / "queries", "--max-steps", "1", "--learn-from", "queries") == 0
+    both, queries = seen
+    weights = CollectionWeights(open_index(str(made / "index")).term_source)
+    own = dict(zip(DOCUMENTS, weights.of_documents(range(30)), strict=True))
+    found = {one.text: one.weights for one in (*both.training, *both.checked)}
+    for number, (qid, text) in enumerate(TOPICS.items()):
+        positive = own[f"d{number}"]
+        assert found[DOCUMENTS[f"d{number}"]] == positive
+        if qid != "q20":
+            assert found[text] == {word: positive.get(word, 0.0) for word in words(text, "en")}
+    assert found[TOPICS["q3"]]["w38"] == 0
+    assert {one.text for one in (*queries.training, *queries.checked)} == set(TOPICS.values()) - {"..."}
+    assert not {one.text for one in both.training} & {one.text for one in both.checked}
+
+
+def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
+    from rnnreranker.terms.params import TermParams
+    from rnnreranker.train.models.term_scorer import TermScorerParams
+
+    texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
+    inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
+    learner = TermLearner(str(made / "encoder"), inputs, TermScorerParams())
+    learner.model.eval()
+    total, count = 0.0, 0
+    for example in learner.training:
+        tokens = torch.tensor([example.pieces.tokens])
+        with torch.no_grad():
+            found = learner.model(tokens, torch.ones_like(tokens), torch.zeros_like(tokens))[0].tolist()
+        for token, weight in example.targets.items():
+            total, count = total + (weight - found[token]) ** 2, count + 1
+    assert count == 4
+    loss = learner.loss(learner.batch(learner.training), np.random.default_rng(0))
+    assert loss.item() == pytest.approx(total / count, rel=1e-5)
+    assert learner.measures()["loss"] == pytest.approx(total / count, rel=1e-5)
+
+
+def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, calls = TermLearner.loss, iter(range(100))
+
+    def killed(self: TermLearner, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+        if next(calls) == 11:
+            raise KeyboardInterrupt
+        return usual(self, inputs, rng)
+
+    monkeypatch.setattr(TermLearner, "loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(made, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    monkeypatch.setattr(TermLearner, "loss", usual)
+    assert trained(made, tmp_path / "again") == 0
+    one, other = (
+        files_digest([p for p in f.rglob("*") if p.is_file()], f) for f in (made / "scorer", tmp_path / "again")
+    )
+    assert one == other
+
+
+def test_predicted_weights(made: Path) -> None:
+    scorer = load_term_scorer(made / "scorer")
+    text = "w3 w39, w39"
+    found = scorer.words(text)
+    assert [(text[one.start : one.end], one.word) for one in found] == [("w3", "w3"), ("w39", "w39"), ("w39", "w39")]
+    twice = [one.weight for one in found[1:] if one.weight is not None]
+    kept = [weight for weight in twice if weight >= 0] or twice
+    [weights] = scorer.weights([text])
+    assert weights["w39"] == pytest.approx(sum(kept) / len(kept))
+    assert scorer.weights(["?!", "", text]) == [{}, {}, weights]
+    long = " ".join(["w1"] * 100)
+    assert [one.weight is None for one in scorer.words(long)] == [False] * 62 + [True] * 38
+
+
+def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
+    how = ["--term-weights", "scorer", "--term-scorer", str(made / "scorer")]
+    assert labelled(made, tmp_path / "whole.parquet", *how) == 0
+    assert labelled(made, tmp_path / "parts.parquet", *how, "--shard-size", "4", "--jobs", "2") == 0
+    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    scorer = load_term_scorer(made / "scorer")
+    found = SoftLabels.read(tmp_path / "whole.parquet")
+    for one in found:
+        [query] = scorer.weights([TOPICS[one.qid]])
+        documents = scorer.weights([DOCUMENTS[docid] for docid in one.docids])
+        expected = [label_distribution(query, weights) for weights in documents]
+        np.testing.assert_allclose(one.scores, expected, rtol=1e-6)
+    assert found.metadata["scorer"] == scorer.digest
+    assert "index" not in found.metadata
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--loss", "kl"], "--loss: is for --model"),
+        (["--validation-qrels", "x"], "--validation-qrels: not for --model term-scorer"),
+        (["--negatives", "x"], "--negatives: is for --model"),
+        (["--validation-share", "0"], "21 queries cannot be split into training and validation"),
+        (["--max-length", "65"], "max-length 65: expected an integer <= 64"),
+        (["--learn-from", "words"], "--learn-from: invalid choice"),
+    ],
+)
+def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises((InputError, SystemExit)) as raised:
+        trained(made, tmp_path / "bad", *more)
+    assert said in (capsys.readouterr().err if raised.type is SystemExit else str(raised.value))
+    assert not (tmp_path / "bad").exists()
+
+
+def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no term scorer; expected a folder of"):
+        load_term_scorer(tmp_path)
+    with pytest.raises(InputError, match=r"another kind of model; expected a folder of"):
+        load_term_scorer(made / "encoder")
+    shutil.copytree(made / "scorer", tmp_path / "damaged")
+    (tmp_path / "damaged" / "scorer.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"cannot be loaded as a term scorer \("):
+        load_term_scorer(tmp_path / "damaged")
+    with pytest.raises(InputError, match=r"weights=scorer: needs a scorer|--term-weights scorer"):
+        labelled(made, tmp_path / "l.parquet", "--term-weights", "scorer")
+    with pytest.raises(InputError, match="goes with"):
+        labelled(made, tmp_path / "l.parquet", "--term-scorer", str(made / "scorer"))
