@@ -116,7 +116,7 @@ def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys:
     assert f"{apart} of 20 pairs of query and candidate share no word: their score is 0" in said
     assert "1 query without a word: the scores of all candidates are 0" in said
     about = labels.metadata
-    assert about["params"] == {"weights": "tf-idf", "context": 60}
+    assert about["params"] == {"weights": "tf-idf", "scorer": None, "context": 60}
     assert about["index"] == open_index(str(made / "index")).term_source.fingerprint
 
 
