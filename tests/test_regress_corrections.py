@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.method import names
 from rnnreranker.papers.paper import read_paper
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.plan import Plan, make_plan
-from rnnreranker.regress.spec import Model, Spec, Use, specs_folder
+from rnnreranker.regress.spec import Model, Spec, Use, spec_names, specs_folder
+from rnnreranker.train.dual_params import DualParams
 from rnnreranker.train.late_params import LateParams
 from rnnreranker.train.params import TrainParams, settings_for
 
@@ -32,6 +34,16 @@ def plan_of(spec: Spec, condition: str) -> Plan:
 def query_encoders(*specs: Spec) -> list[Model]:
     """The models of papers 000 and 001."""
     return [model for spec in specs for model in spec.models if model.train.name == "query"]
+
+
+@pytest.mark.parametrize("name", spec_names(specs_folder()))
+def test_models_begin_with_what_can_be_found(name: str) -> None:
+    """A model of the hub is org/model; without a stroke it is one of those that are known by name."""
+    kinds = ("encoder", "sparse-encoder", "late-encoder", "cross-encoder")
+    known = {model for kind in kinds for model in names(kind)}
+    for model in read_spec(specs_folder() / f"{name}.yaml").models:
+        if isinstance(model.start, str) and model.start:
+            assert "/" in model.start or model.start in known, model.id
 
 
 class TestModels:
@@ -83,7 +95,8 @@ class TestModels:
         ColBERT learns from BM25's candidates, settings are (3, 24, 10, beta); A.2: one of them changes, beta is 1.
         """
         paper, students, teacher = read_paper("paper-002", specs_folder()), {}, msmarco.model("colbert")
-        assert (teacher.first.name, teacher.train.preset, teacher.start) == ("bm25", "colbert", "bert-base-uncased")
+        assert (teacher.first.name, teacher.train.preset) == ("bm25", "colbert")
+        assert teacher.start == "google-bert/bert-base-uncased"
         [three, four] = ({row.row: msmarco.condition(row.condition) for row in table.rows} for table in paper.tables)
         for row, condition in three.items():
             [model] = models_in(msmarco.index(condition.index).parts)
@@ -145,3 +158,26 @@ class TestConditions:
         assert sum(entry.rerank == (Use("encoder"),) for entry in then) == 9
         for spec in (msmarco, tripclick):
             assert not any(use.params.get("lam") == 1 for entry in spec.conditions for use in entry.rerank)
+
+
+class TestSentences:
+    """Paper 004."""
+
+    @pytest.mark.parametrize(
+        ("name", "alpha"), [("squad", 1), ("nq", 0.2), ("cmrc", 1), ("drcd", 1), ("squad-cold", 1), ("nq-cold", 1)]
+    )
+    def test_alpha_is_that_of_table_3(self, name: str, alpha: float) -> None:
+        """Table 3: of SQuAD and of a cold start 1 is best, of Natural Questions .2. Section 4.2: LE-Distill takes the
+        scores that SBERT predicts."""
+        spec = read_spec(specs_folder() / f"reqa-{name}.yaml")
+        split = "cold" if name.endswith("cold") else "standard"
+        for model, expected in (("le-none", 0), ("le-distill", alpha), ("le-tfidf", alpha)):
+            made = spec.model(model)
+            params, loss = settings_for(DualParams, made.train.params, made.train.preset)
+            assert (params.max_length, loss.to_dict()) == (64, {"alpha": expected})
+            assert made.topics == f"reqa-{name.removesuffix('-cold')}:{split}-1-train"
+        taught = spec.model("le-distill")
+        assert (taught.labels.name, taught.labels.params["teacher"]) == ("teacher", "encoder")
+        assert taught.train.params["degrees"] == "cosine"
+        assert list(models_in(spec.index(taught.index).parts)) == ["le-none"]
+        assert spec.model("le-tfidf").labels.name == "term-weight"
