@@ -101,8 +101,8 @@ def test_order_and_threads_change_no_bit(plain: Path) -> None:
 def test_batches_are_the_same_for_texts_in_any_order(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder(str(plain), pooling="mean")
     batches: list[list[Any]] = []
-    forward = encoder._model.forward
-    monkeypatch.setattr(encoder._model, "forward", lambda batch: batches.append(batch) or forward(batch))
+    forward = encoder.model.forward
+    monkeypatch.setattr(encoder.model, "forward", lambda batch: batches.append(batch) or forward(batch))
     encoder.encode(TEXTS, threads=1)
     first = batches.copy()
     batches.clear()

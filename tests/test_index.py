@@ -37,6 +37,7 @@ class LetterEncoder:
     name = "letters"
     dimension = 4
     fingerprint = "letters-1"
+    model = None  # of transformers
 
     def __init__(self, fail_after: int | None = None, seconds: float = 0.0) -> None:
         self.options: dict[str, Any] = {"pooling": "mean"}

@@ -208,7 +208,7 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
         "from rnnreranker.index.build import build_index\n"
         "from rnnreranker.index.dense import DensePart\n"
         "class Axes:\n"
-        "    name, dimension, fingerprint, options = 'axes', 4, 'axes', {}\n"
+        "    name, dimension, fingerprint, options, model = 'axes', 4, 'axes', {}, None\n"
         "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
         "folder = Path(sys.argv[1])\n"
         "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"

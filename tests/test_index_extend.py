@@ -29,6 +29,7 @@ class WordEncoder:
 
     name, dimension, fingerprint, max_length, vocabulary, words = "words", 6, "words-1", 3, 23, "numbers"
     options: dict[str, Any] = {}  # noqa: RUF012
+    model = None  # of transformers
     encoded = 0
     fail_after: int | None = None
 

@@ -32,7 +32,7 @@ class Model(Protocol):
 
 
 class Encoder:
-    """An encoder of texts; made by `load_encoder`.
+    """An encoder of texts; made by `load_encoder`, or by `open_query_graph` of an index.
 
     Args:
         name: hub id or path.
@@ -47,11 +47,12 @@ class Encoder:
     ) -> None:
         self.name = name
         self.settings = settings
+        self.digest = digest
         self.dimension = model.dimension
         self.fingerprint = fingerprint(
             "encoder", digest, {key: value for key, value in settings.items() if key != "model"}
         )
-        self._model, self._documents = model, documents or model
+        self.model, self._documents = model, documents or model
 
     @property
     def options(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class Encoder:
     @property
     def transformer(self) -> Any:
         """The model of transformers that is run, where it is run directly; else what runs it."""
-        return getattr(self._model, "transformer", self._model)
+        return getattr(self.model, "transformer", self.model)
 
     def encode(
         self,
@@ -96,7 +97,7 @@ class Encoder:
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         if not distinct:
             return vectors
-        model = self._model if what == "queries" else self._documents
+        model = self.model if what == "queries" else self._documents
         tokens = model.tokenize([prompt + text for text in distinct])
 
         def compute(batch: list[int]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.command import progress as show_progress
@@ -38,6 +41,21 @@ def compute_batches(
             pass
 
 
+def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.ndarray]:
+    """Token numbers and attention of a batch, (b, longest) int64 both; short lists are filled with `pad`.
+
+    >>> [part.tolist() for part in padded([[5, 6], [7]], 0)]
+    [[[5, 6], [7, 0]], [[1, 1], [1, 0]]]
+    """
+    longest = max(map(len, batch))
+    tokens = np.full((len(batch), longest), pad, dtype=np.int64)
+    attention = np.zeros((len(batch), longest), dtype=np.int64)
+    for row, entry in enumerate(batch):
+        tokens[row, : len(entry)] = entry
+        attention[row, : len(entry)] = 1
+    return tokens, attention
+
+
 def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Places of texts, batch by batch, shortest first, as many as fit `tokens` with their padding.
 
@@ -56,9 +74,10 @@ def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _one_torch_thread() -> Iterator[Any]:
-    """One torch thread per worker inside the block, the number of before after it."""
-    import torch
-
+    """One torch thread per worker inside the block, the number of before after it; nothing where torch is not used."""
+    if (torch := sys.modules.get("torch")) is None:
+        yield None
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

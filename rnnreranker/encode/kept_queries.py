@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from rnnreranker.files import cache_home, fingerprint, write_atomically
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+    from rnnreranker.encode.encoder import Encoder
 
 LARGEST = 16 * 2**20  # bytes of encoded queries that are kept
 LIBRARIES = ("torch", "transformers")  # another version may give other last bits
@@ -32,9 +34,29 @@ def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], t
     from rnnreranker.encode.encoder import digest_of, load_encoder
 
     path = _path("vectors", digest_of(name), settings, texts)
+    return _vectors(path, lambda: load_encoder(name, **settings), texts, threads)
+
+
+def queries_by_graph(folder: Path, texts: Sequence[str], threads: int | None) -> np.ndarray:
+    """(n, d) float32: the vectors of n queries, as `open_query_graph(folder).encode` gives them, in their order.
+
+    They are found again as those of `encoded_queries`, by the graph's files and the versions of what runs them.
+
+    Raises:
+        InputError, MissingDependencyError: as `open_query_graph` and `Encoder.encode`.
+    """
+    from rnnreranker.encode.query_graph import LIBRARIES as OF_GRAPHS
+    from rnnreranker.encode.query_graph import described, open_query_graph
+
+    path = _path("graph", described(folder)["sha256"], described(folder)["settings"], texts, OF_GRAPHS)
+    return _vectors(path, lambda: open_query_graph(folder), texts, threads)
+
+
+def _vectors(path: Path, load: Callable[[], Encoder], texts: Sequence[str], threads: int | None) -> np.ndarray:
+    """What is kept at a path, else what an encoder makes of the texts, which is kept there."""
     if (kept := read_kept(path, {"vectors"})) is not None:
         return kept["vectors"]
-    vectors = load_encoder(name, **settings).encode(texts, threads=threads, what="queries")
+    vectors = load().encode(texts, threads=threads, what="queries")
     if vectors.nbytes <= LARGEST:
         keep(path, vectors=vectors)
     return vectors
@@ -101,8 +123,10 @@ def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
     return found if set(found) == names else None
 
 
-def _path(kind: str, digest: str, settings: dict[str, Any], texts: Sequence[str]) -> Path:
-    versions = [metadata.version(library) for library in LIBRARIES]
+def _path(
+    kind: str, digest: Any, settings: dict[str, Any], texts: Sequence[str], libraries: Sequence[str] = LIBRARIES
+) -> Path:
+    versions = [metadata.version(library) for library in libraries]
     key = fingerprint("queries", kind, digest, settings, list(texts), versions)
     return cache_home() / "queries" / f"{key}.npz"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.encode.in_batches import padded
 from rnnreranker.errors import InputError, require
 from rnnreranker.process.phases import phase
 
@@ -49,6 +50,9 @@ def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
 class TransformerModel:
     """An encoder of transformers (AutoModel) with pooling.
 
+    Attributes:
+        transformer, tokenizer: of transformers; pad: the token that fills short lists.
+
     Args:
         folder: of the transformer and its tokenizer.
         settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase.
@@ -65,37 +69,32 @@ class TransformerModel:
         if config.is_encoder_decoder:
             raise InputError(f"{folder}: an encoder-decoder model; expected an encoder with its pooling")
         with phase("loading the model"):
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             dtype = getattr(self._torch, settings["dtype"])
-            self._model = load_whole(folder, dtype=dtype).eval()
-        check_vocabulary(folder, self._tokenizer, self._model)
-        limits = [getattr(config, "max_position_embeddings", None), self._tokenizer.model_max_length]
+            self.transformer = load_whole(folder, dtype=dtype).eval()
+        check_vocabulary(folder, self.tokenizer, self.transformer)
+        limits = [getattr(config, "max_position_embeddings", None), self.tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
         if settings["max_length"] is None:
             settings["max_length"] = limit
         elif settings["max_length"] > limit:
             raise InputError(f"max_length={settings['max_length']}: {folder} takes at most {limit} tokens")
-        self._settings = settings
-        self._pad = self._tokenizer.pad_token_id or 0
+        self.settings = settings
+        self.pad = self.tokenizer.pad_token_id or 0
         self.dimension = int(config.hidden_size)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at max_length; never empty."""
-        if self._settings["lowercase"]:
+        if self.settings["lowercase"]:
             texts = [text.lower() for text in texts]
-        found = self._tokenizer(
+        found = self.tokenizer(
             list(texts),
             truncation=True,
-            max_length=self._settings["max_length"],
+            max_length=self.settings["max_length"],
             return_attention_mask=False,
             return_token_type_ids=False,
         )["input_ids"]
-        return [tokens or [self._pad] for tokens in found]
-
-    @property
-    def transformer(self) -> Any:
-        """The model of transformers."""
-        return self._model
+        return [tokens or [self.pad] for tokens in found]
 
     def length(self, tokens: list[int]) -> int:
         """The number of tokens of a text."""
@@ -103,30 +102,24 @@ class TransformerModel:
 
     def forward(self, batch: list[list[int]]) -> np.ndarray:
         """(b, d) float32: the vectors of a batch of token lists."""
-        torch = self._torch
-        longest = max(map(len, batch))
-        tokens = np.full((len(batch), longest), self._pad, dtype=np.int64)
-        mask = np.zeros((len(batch), longest), dtype=np.int64)
-        for row, entry in enumerate(batch):
-            tokens[row, : len(entry)] = entry
-            mask[row, : len(entry)] = 1
-        with torch.inference_mode():
-            attention = torch.from_numpy(mask)
-            output = self._model(input_ids=torch.from_numpy(tokens), attention_mask=attention)
-            states = output.last_hidden_state.float()  # (b, longest, d)
-            pooled = self._pool(states, attention)
-            if self._settings["normalize"]:
-                pooled = torch.nn.functional.normalize(pooled, dim=1)
-            return pooled.numpy()
+        with self._torch.inference_mode():
+            vectors: np.ndarray = self.vectors(*map(self._torch.from_numpy, padded(batch, self.pad))).numpy()
+        return vectors
+
+    def vectors(self, tokens: Any, attention: Any) -> Any:
+        """(b, d) float32 tensor: the vectors of a batch; tokens, attention: (b, longest) int64, as of `padded`."""
+        states = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state.float()
+        pooled = self._pool(states, attention)
+        return self._torch.nn.functional.normalize(pooled, dim=1) if self.settings["normalize"] else pooled
 
     def _pool(self, states: Any, attention: Any) -> Any:
         """(b, d): one vector per text from its token vectors; padding takes no part."""
-        pooling = self._settings["pooling"]
+        pooling = self.settings["pooling"]
         if pooling == "cls":
             return states[:, 0]
         if pooling == "lasttoken":
             last = attention.sum(dim=1) - 1
-            return states[self._torch.arange(len(states)), last]
+            return states[self._torch.arange(states.shape[0]), last]
         weights = attention.unsqueeze(-1).to(states.dtype)
         if pooling == "max":
             return states.masked_fill(weights == 0, float("-inf")).amax(dim=1)

@@ -7,7 +7,11 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.command import say
 from rnnreranker.encode.encoder import Encoder
+from rnnreranker.encode.graph_export import write_query_graph
+from rnnreranker.encode.model_folder import QUERY_GRAPH
+from rnnreranker.encode.transformer import TransformerModel
 from rnnreranker.errors import InputError, require
 from rnnreranker.index.encoded_part import EncodedPart
 from rnnreranker.index.part import check_encoder
@@ -64,13 +68,18 @@ class DensePart(EncodedPart):
         np.save(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`; dimension, dtype and encoder."""
+        """Write `index` or `vectors.npy`, and the encoder as a graph for queries; dimension, dtype and encoder."""
         if self._dtype == "float32":
             self.write_flat(folder / "index", count)
         else:
             self.write_matrix(folder / "vectors.npy", count)
         made_by = self._encoder
-        described = {"name": made_by.name, "settings": made_by.options, "fingerprint": made_by.fingerprint}
+        described: dict[str, Any] = {"name": made_by.name, "settings": made_by.options}
+        described["fingerprint"] = made_by.fingerprint
+        if not (reason := write_query_graph(made_by, folder / QUERY_GRAPH)):
+            described["graph"] = True
+        elif isinstance(made_by.model, TransformerModel):
+            say(f"queries will be encoded by the model itself, which takes seconds to load: {reason}")
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
     def write_flat(self, path: Path, count: int) -> None:

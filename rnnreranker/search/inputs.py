@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
@@ -112,7 +113,7 @@ def check_query_vectors(args: argparse.Namespace, index: Index) -> None:
         InputError: an index that does not say what encoder made it, without --encoder.
         UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
     """
-    if args.encoded_queries is None:
+    if args.encoded_queries is None and _graph(args, index) is None:
         from rnnreranker.encode.encoder import digest_of
 
         digest_of(_encoder_name(args, index))
@@ -132,14 +133,21 @@ def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[s
 
 
 def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.kept_queries import encoded_queries
+    from rnnreranker.encode.kept_queries import encoded_queries, queries_by_graph
     from rnnreranker.vectors import QueryVectors
 
+    if (graph := _graph(args, index)) is not None:
+        return QueryVectors(tuple(topics), queries_by_graph(graph, list(topics.values()), threads))
     described = {} if args.encoder else index.encoder
     settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
     return QueryVectors(
         tuple(topics), encoded_queries(_encoder_name(args, index), settings, list(topics.values()), threads)
     )
+
+
+def _graph(args: argparse.Namespace, index: Index) -> Path | None:
+    """The graph of the index by which queries are encoded; None where it has none, or for other settings."""
+    return None if args.encoder or command.chosen(args, EncoderParams).given() else index.query_graph
 
 
 def _encoder_name(args: argparse.Namespace, index: Index) -> str:
