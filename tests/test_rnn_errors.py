@@ -229,4 +229,4 @@ def use_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnreranker.rnn import chunks, fallback
 
     if name == "fallback":
-        monkeypatch.setattr(chunks, "engine", lambda: fallback.score_contexts)
+        monkeypatch.setattr(chunks.ENGINES, "for_work", lambda sizes: fallback.score_contexts)

@@ -76,7 +76,7 @@ def test_kernel_numpy_and_loops_agree(values: dict[str, object], with_query: boo
 
 def _by(engine, edges, weights, rows, params, query, base, lengths):  # type: ignore[no-untyped-def]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph, "engine", lambda: engine)
+        patch.setattr(graph.ENGINES, "for_work", lambda sizes: engine)
         return graph_similarity(edges, weights, rows, params, query=query, base=base, lengths=lengths)
 
 

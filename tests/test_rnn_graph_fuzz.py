@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, chunks, graph_kernel, graph_numpy, graph_reference
+from rnnreranker.rnn import RnnParams, graph_kernel, graph_numpy, graph_probes, graph_reference
 from rnnreranker.rnn import graph_similarity as graph
 from rnnreranker.rnn.graph_kernel import COUNTED
 from rnnreranker.rnn.graph_probes import probe_similarities
@@ -70,14 +70,17 @@ def test_kernel_numpy_and_loops_agree(kind: str, shape: tuple[int, int, int], mo
             expected = graph_reference.graph_similarity(edges, weights, rows[0].tolist(), params, own, base[0])
         except InputError:  # an exponential weight that would overflow
             expected = None
+        by_engines = []
         for engine in (graph_kernel, graph_numpy):
-            monkeypatch.setattr(graph, "engine", lambda engine=engine: engine.score_contexts)
+            monkeypatch.setattr(graph.ENGINES, "for_work", lambda sizes, engine=engine: engine.score_contexts)
             if expected is None:
                 with pytest.raises(InputError, match="weight exp: the largest"):
                     graph.graph_similarity(edges, weights, rows, params, query=query, base=base)
                 continue
             found = graph.graph_similarity(edges, weights, rows, params, query=query, base=base)
             np.testing.assert_allclose(found[0], expected, rtol=2e-6, atol=1e-7, err_msg=f"{engine.__name__}, {params}")
+            by_engines.append(found.tobytes())
+        assert len(set(by_engines)) <= 1, params
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -86,7 +89,7 @@ def test_rows_of_probes_are_those_of_the_loops(
     shape: tuple[int, int, int], compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents, k, width = shape
-    monkeypatch.setattr(chunks, "compiles", lambda: compiled)
+    monkeypatch.setattr(graph_probes, "compiles", lambda: compiled)
     for number, kind in enumerate(WEIGHTS):
         rng = np.random.default_rng([number, *shape])
         edges = rng.integers(0, documents, size=(documents, k)).astype(np.uint32)
@@ -112,9 +115,9 @@ def test_wide_contexts_with_many_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     rows, base = rng.permutation(documents)[None], np.arange(documents, 0.0, -1.0)[None]
     found = []
     for engine in (graph_kernel, graph_numpy):
-        monkeypatch.setattr(graph, "engine", lambda engine=engine: engine.score_contexts)
+        monkeypatch.setattr(graph.ENGINES, "for_work", lambda sizes, engine=engine: engine.score_contexts)
         found.append(graph.graph_similarity(edges, weights, rows, RnnParams(), base=base))
-    np.testing.assert_allclose(found[0], found[1], rtol=2e-6, atol=1e-7)
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("width", [COUNTED - 10, COUNTED + 10])
@@ -124,7 +127,7 @@ def test_the_sign_of_zero_does_not_count(width: int, monkeypatch: pytest.MonkeyP
     edges = np.array([rng.permutation(width)[: width - 1] for _ in range(width)], dtype=np.uint32)
     zeros, base = np.zeros(edges.shape, dtype=np.float16), np.arange(width, 0.0, -1.0)[None]
     signed = rng.choice(np.array([0.0, -0.0], dtype=np.float16), size=edges.shape)
-    monkeypatch.setattr(graph, "engine", lambda: graph_kernel.score_contexts)
+    monkeypatch.setattr(graph.ENGINES, "for_work", lambda sizes: graph_kernel.score_contexts)
     found = [
         graph.graph_similarity(edges, weights, np.arange(width)[None], params, query=query, base=base)
         for weights, query in ((zeros, zeros[:1, :1] * base), (signed, np.where(base % 3 == 0, -0.0, 0.0)))
@@ -136,7 +139,7 @@ def test_a_number_of_no_document_names_no_candidate(monkeypatch: pytest.MonkeyPa
     """Wherever it falls in the kernel's table of the candidates' rows, beside one of them as well."""
     edges, weights = np.full((2000, 4), NONE, dtype=np.uint32), np.full((2000, 4), 0.5, dtype=np.float16)
     rows, base = np.arange(2000).reshape(-1, 50), np.tile(np.arange(50, 0.0, -1.0), (40, 1))
-    monkeypatch.setattr(graph, "engine", lambda: graph_kernel.score_contexts)
+    monkeypatch.setattr(graph.ENGINES, "for_work", lambda sizes: graph_kernel.score_contexts)
     found = graph.graph_similarity(edges, weights, rows, RnnParams(), base=base)
     alone = np.arange(2000, dtype=np.uint32)[:, None].repeat(4, axis=1)  # documents in their own rows: no neighbours
     expected = graph.graph_similarity(alone, weights, rows, RnnParams(), base=base)

@@ -106,7 +106,7 @@ def test_only_the_rounding_of_inner_products_sets_it_apart(seed: int) -> None:
     gram = (wide @ wide.transpose(0, 2, 1)).astype(np.float32)
     sizes = np.full(len(vectors), vectors.shape[1])
     problem, setting, flat = np.zeros(len(vectors)), EngineSetting.of(params, sizes), gram.reshape(len(gram), -1)
-    expected = mixing.similarities(chunks.engine(), flat, sizes, None, params, setting, problem)
+    expected = mixing.similarities(chunks.ENGINES.now(), flat, sizes, None, params, setting, problem)
     assert not problem.any()
     found = rnn_similarity(vectors[:, 0], vectors[:, 1:], params)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6, atol=1e-7)

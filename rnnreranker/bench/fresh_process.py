@@ -141,11 +141,12 @@ def most_anonymous(work: Callable[[], object], every: float = 0.001) -> tuple[fl
 def worker(candidates: int, dimension: int, tau: float, threads: int) -> dict[str, float]:
     """MB before and at most during `jaccard_similarity` of a batch, four contexts a thread, after a small one."""
     from rnnreranker.bench.synthetic import contexts
-    from rnnreranker.rnn import RnnParams, jaccard_similarity
+    from rnnreranker.rnn import RnnParams, chunks, jaccard_similarity
 
+    chunks.ENGINES.now()
     vectors = contexts("clustered", 4 * threads, candidates, dimension)
     params = RnnParams(k=21, k_exp=3, tau=tau)
-    jaccard_similarity(vectors[:, :40], params, threads=1)  # loads the machine code
+    jaccard_similarity(vectors[:, :40], params, threads=1)
     before, most = most_anonymous(lambda: jaccard_similarity(vectors, params, threads=threads))
     return {"before": before, "most": most}
 

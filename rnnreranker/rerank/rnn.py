@@ -14,7 +14,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs
 from rnnreranker.rerank.base import Candidates, Missing, Query, Reranker, inner_products
 from rnnreranker.rnn import RnnParams, rnn_similarity
-from rnnreranker.rnn.chunks import engine
+from rnnreranker.rnn.chunks import ENGINES
 from rnnreranker.rnn.given import given_similarity
 from rnnreranker.rnn.graph_similarity import graph_similarity
 from rnnreranker.rnn.late_interaction import token_similarities
@@ -145,10 +145,10 @@ class RnnReranker(Reranker):
         if self.source == "tokens":
             return super().rerank(run, query_vectors)
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
-        if self.device is None:
-            engine()
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
+        if self.device is None:
+            ENGINES.expect(np.diff(starts) + 1)
         base = self.run_scores(run)[context]
         new = np.empty(len(context), dtype=np.float64)
         for first, last, fetched in self._fetched(run, context, starts, rows_of):

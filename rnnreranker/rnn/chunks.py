@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.process.phases import phase
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.when_compiled import Engines
 
 CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in the second-level cache
 
@@ -47,33 +45,17 @@ class Engine(Protocol):
         """
 
 
-@lru_cache(maxsize=1)
-def engine() -> Engine:
-    """The compiled kernel, or numpy where numba is missing or switched off (NUMBA_DISABLE_JIT)."""
-    if not compiles():
-        from rnnreranker.rnn.fallback import score_contexts as with_numpy
+def _plain() -> Engine:
+    from rnnreranker.rnn.fallback import score_contexts
 
-        return with_numpy
-    with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
-        from rnnreranker.rnn.kernel import score_contexts
-
-        _use_once(score_contexts)
     return score_contexts
 
 
-@lru_cache(maxsize=1)
-def compiles() -> bool:
-    """Whether numba is here to compile the kernels; where it is not, that is said once."""
-    try:
-        import numba
+def _kernel() -> Engine:
+    from rnnreranker.rnn.kernel import score_contexts
 
-        if not getattr(numba.config, "DISABLE_JIT", 0):
-            return True
-        reason = "numba is switched off by NUMBA_DISABLE_JIT"
-    except ImportError as error:
-        reason = f"numba cannot be imported ({error})"
-    logging.getLogger(__name__).warning("%s: similarities are computed with numpy, 2 to 10 times slower", reason)
-    return False
+    _use_once(score_contexts)
+    return score_contexts
 
 
 def _use_once(run: Engine) -> None:
@@ -82,6 +64,9 @@ def _use_once(run: Engine) -> None:
     setting = EngineSetting.of(RnnParams(), sizes)
     probes = np.zeros((1, 1), dtype=np.int64)
     run(np.eye(2, dtype=np.float32).reshape(1, 4), sizes, setting, probes, np.zeros((1, 1, 2)), np.zeros(1))
+
+
+ENGINES: Engines[Engine] = Engines(_plain, _kernel)
 
 
 def score(

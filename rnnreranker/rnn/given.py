@@ -30,7 +30,8 @@ def given_similarity(similarities: np.ndarray, params: RnnParams, *, base: np.nd
     sizes, problem = np.array([m]), np.zeros(1)
     known = refusals.base_scores(None if base is None else np.asarray(base)[None], sizes - 1, m - 1)
     setting = EngineSetting.of(params, sizes)
-    scores = mixing.similarities(chunks.engine(), found.reshape(1, -1), sizes, known, params, setting, problem)
+    engine = chunks.ENGINES.for_work(sizes)
+    scores = mixing.similarities(engine, found.reshape(1, -1), sizes, known, params, setting, problem)
     if problem[0]:
         raise ParameterError(reference.too_large(problem[0]))
     return scores[0].astype(np.float32)

@@ -1,4 +1,4 @@
-"""The graph form with numpy alone, for a Python without numba: a dense matrix of one context at a time."""
+"""The graph form with numpy alone, to the bits of the compiled one: a dense matrix of one context at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rnnreranker.rnn.graph_contexts import GraphContexts
 
 
+@np.errstate(all="ignore")
 def score_contexts(
     contexts: GraphContexts, setting: EngineSetting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
 ) -> None:
@@ -27,23 +28,31 @@ def score_contexts(
             problem[c] = np.nan
             continue
         real = np.isfinite(known)
-        raw = np.where(real, known, known[real].min() if real.any() else np.float32(0))
-        raw[np.diag_indices(m)] = known[real].max() if real.any() else 0
-        sims = fallback.similarities(raw, setting)[1]
-        if setting.weight == 1 and (largest := setting.weight_scale * sims.max()) > setting.exponent_limit:
-            problem[c] = largest
-            continue
+        low, high = (known[real].min(), known[real].max()) if real.any() else (np.float32(0), np.float32(0))
+        sims = np.where(real, known, low)
+        sims[np.diag_indices(m)] = high
+        low, span = float(low), float(high) - float(low)
+        divisor = _means(known, real, low, span) if setting.normalize == 2 and span > 0 else np.ones(m)
+        if setting.weight == 1:
+            largest = (1.0 / divisor.min() if span > 0 else 0.0) if setting.minmax else float(high)
+            if setting.weight_scale * largest > setting.exponent_limit:
+                problem[c] = setting.weight_scale * largest
+                continue
         real[np.diag_indices(m)] = True
         known[np.diag_indices(m)] = np.inf
         order = np.argsort(-known, axis=1, kind="stable")
         counts, numbers = real.sum(axis=1), np.arange(m)[:, None]
         order = np.where(np.arange(m) < counts[:, None], order, numbers)  # an element fills its own list
         members = fallback.reciprocal_sets(order[:, : setting.lists[m]], m, setting)
-        shares, nearest = fallback.weights(members, sims, setting), setting.nearest[m]
-        expanded = shares if nearest == 1 else shares[np.sort(order[:, :nearest], axis=1)].sum(axis=1)
-        for r, probe in enumerate(probes[c].tolist()):
-            if 0 <= probe < m:
-                out[c, r, :m] = fallback.jaccard(expanded, probe)
+        shares = fallback.weights(members, sims, (low, span), divisor, setting)
+        nearest = numbers if setting.nearest[m] == 1 else np.sort(order[:, : setting.nearest[m]], axis=1)
+        fallback.jaccard(shares, nearest, probes[c], out[c, :, :m])
+
+
+def _means(known: np.ndarray, real: np.ndarray, low: float, span: float) -> np.ndarray:
+    """(m,) float64: 1e-8 and the mean of every row, itself included; the first that is added up is itself."""
+    mapped = np.where(real, np.clip((known.astype(np.float64) - low) / span, 0.0, 1.0), 0.0)
+    return 1e-8 + np.cumsum(np.insert(mapped, 0, 1.0, axis=1), axis=1)[:, -1] / len(known)
 
 
 def known_similarities(

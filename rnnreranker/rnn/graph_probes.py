@@ -8,9 +8,10 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import chunks, refusals
+from rnnreranker.rnn import refusals
 from rnnreranker.rnn.graph_contexts import as_mapped
 from rnnreranker.rnn.graph_numpy import known_similarities
+from rnnreranker.rnn.when_compiled import compiles
 
 
 def probe_similarities(
@@ -55,8 +56,8 @@ def probe_similarities(
 
 
 def _fill():  # type: ignore[no-untyped-def]
-    """The compiled routine, or numpy where `chunks.engine` has numpy."""
-    if not chunks.compiles():
+    """The compiled routine, or numpy where there is no numba."""
+    if not compiles():
         return _with_numpy
     from rnnreranker.rnn.graph_rows import fill_rows
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 
 import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.rnn import chunks, mixing, reference, refusals
+from rnnreranker.rnn import mixing, reference, refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.graph_contexts import GraphContexts, GraphEngine, checked
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.when_compiled import Engines
 
 CHUNK = 1 << 13  # candidates that an engine is handed at once
 
@@ -80,7 +80,7 @@ def graph_similarity(
             found = mixing.eq1(products, jaccard(np.zeros((count, 1), dtype=np.int64)), params)
         np.copyto(out[of, :width], found, where=np.arange(width) < part.sizes[:, None] - 1, casting="same_kind")
 
-    run = engine()
+    run = ENGINES.for_work(contexts.sizes)
     _by_chunks(work_on, contexts, params, threads)
     return out
 
@@ -121,28 +121,28 @@ def graph_jaccard(
         real = (np.arange(widest) < part.sizes[:, None])[:, None]
         np.copyto(out[of, :, :widest], found, where=real, casting="same_kind")
 
-    run = engine()
+    run = ENGINES.for_work(contexts.sizes)
     _by_chunks(work_on, contexts, params, threads)
     return out
 
 
-@lru_cache(maxsize=1)
-def engine() -> GraphEngine:
-    """The compiled kernel, or numpy where `chunks.engine` has numpy."""
-    if not chunks.compiles():
-        from rnnreranker.rnn.graph_numpy import score_contexts as with_numpy
+def _plain() -> GraphEngine:
+    from rnnreranker.rnn.graph_numpy import score_contexts
 
-        return with_numpy
-    from rnnreranker.process.phases import phase
-
-    with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
-        from rnnreranker.rnn.graph_kernel import score_contexts
-
-        rows, sizes = np.zeros((1, 1), dtype=np.int64), np.full(1, 2)
-        edges, weights = np.zeros((1, 1), dtype=np.uint32), np.zeros((1, 1), dtype=np.float16)
-        contexts = GraphContexts(edges, weights, rows, None, sizes)
-        score_contexts(contexts, EngineSetting.of(RnnParams(), sizes), rows, np.zeros((1, 1, 2)), np.zeros(1))
     return score_contexts
+
+
+def _kernel() -> GraphEngine:
+    from rnnreranker.rnn.graph_kernel import score_contexts
+
+    rows, sizes = np.zeros((1, 1), dtype=np.int64), np.full(1, 2)
+    edges, weights = np.zeros((1, 1), dtype=np.uint32), np.zeros((1, 1), dtype=np.float16)
+    contexts = GraphContexts(edges, weights, rows, None, sizes)
+    score_contexts(contexts, EngineSetting.of(RnnParams(), sizes), rows, np.zeros((1, 1, 2)), np.zeros(1))
+    return score_contexts
+
+
+ENGINES: Engines[GraphEngine] = Engines(_plain, _kernel)  # as `chunks.ENGINES`
 
 
 def _by_chunks(

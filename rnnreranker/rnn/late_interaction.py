@@ -14,7 +14,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.process.phases import phase
 from rnnreranker.rnn import refusals
-from rnnreranker.rnn.chunks import compiles
+from rnnreranker.rnn.when_compiled import compiles
 
 CHUNK_TOKENS = 1 << 15  # of documents that a thread takes at a time
 

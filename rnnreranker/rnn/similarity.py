@@ -44,11 +44,11 @@ def rnn_similarity(
     >>> rnn_similarity(query, near_and_far, RnnParams(k=1)).argsort().tolist()
     [[2, 1, 0]]
     """
-    return similarity_by(chunks.engine(), queries, candidates, params, base, lengths, threads)
+    return similarity_by(None, queries, candidates, params, base, lengths, threads)
 
 
 def similarity_by(
-    run: chunks.Engine,
+    run: chunks.Engine | None,
     queries: np.ndarray,
     candidates: np.ndarray,
     params: RnnParams,
@@ -56,7 +56,7 @@ def similarity_by(
     lengths: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """As `rnn_similarity`, with the Jaccard similarities of the engine `run`."""
+    """As `rnn_similarity`, with the Jaccard similarities of the engine `run`; None = the one for this much work."""
     queries, candidates = (
         refusals.vectors(queries, "queries", "(B, d)"),
         refusals.vectors(candidates, "candidates", "(B, N, d)"),
@@ -80,11 +80,12 @@ def similarity_by(
 
     known = refusals.base_scores(base, real, width)
     setting, sizes = EngineSetting.of(params, real + 1), real + 1
+    engine = run or chunks.ENGINES.for_work(sizes)
     out = np.full((len(queries), width), -np.inf, dtype=np.float32)
 
     def work_on(rows: slice, gram: np.ndarray, problem: np.ndarray) -> None:
         own = None if known is None else known[rows, : int(sizes[rows].max()) - 1]
-        found = mixing.similarities(run, gram, sizes[rows], own, params, setting, problem)
+        found = mixing.similarities(engine, gram, sizes[rows], own, params, setting, problem)
         columns = np.arange(found.shape[1]) < real[rows, None]
         np.copyto(out[rows, : found.shape[1]], found, where=columns, casting="same_kind")
 
@@ -120,18 +121,18 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
-    return jaccard_by(chunks.engine(), vectors, params, probes, lengths, threads)
+    return jaccard_by(None, vectors, params, probes, lengths, threads)
 
 
 def jaccard_by(
-    run: chunks.Engine,
+    run: chunks.Engine | None,
     vectors: np.ndarray,
     params: RnnParams,
     probes: Sequence[int] = (0,),
     lengths: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """As `jaccard_similarity`, by the engine `run`."""
+    """As `jaccard_similarity`, by the engine `run`; None = the one for this much work."""
     vectors = refusals.vectors(vectors, "vectors", "(B, m, d)")
     batch, width, dimension = vectors.shape
     if width < 2:
@@ -153,10 +154,11 @@ def jaccard_by(
 
     out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
     setting, sizes = EngineSetting.of(params, real + 1), real + 1
+    engine = run or chunks.ENGINES.for_work(sizes)
 
     def work_on(part: slice, gram: np.ndarray, problem: np.ndarray) -> None:
         found = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)
-        run(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
+        engine(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
         out[part, :, : found.shape[2]] = found
 
     problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, refusals.threads_of(threads))

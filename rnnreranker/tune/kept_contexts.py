@@ -103,7 +103,7 @@ class Contexts:
         widest = int(sizes.max(initial=1))
         out = np.empty((len(chosen), max(widest - 1, 1)), dtype=np.float32)
         problem = np.zeros(len(chosen))
-        setting, engine = EngineSetting.of(params, sizes), chunks.engine()
+        setting, engine = EngineSetting.of(params, sizes), chunks.ENGINES.for_work(sizes)
         base = np.zeros(out.shape)
         if params.uses_run:
             base[np.arange(out.shape[1]) < sizes[:, None] - 1] = self._base[self._entries(chosen, sizes)]
