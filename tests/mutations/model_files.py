@@ -97,13 +97,13 @@ def _read_encoder(folder: Path) -> Any:
 
     encoder = load_encoder(str(folder), dtype="float32")
     vectors = encoder.encode([WORDS], threads=1)
-    model = encoder._model
-    if not hasattr(model, "_tokenizer"):  # run by sentence-transformers, by modules of its own
+    model = encoder.model
+    if not hasattr(model, "tokenizer"):  # run by sentence-transformers, by modules of its own
         return ["other modules", bool(np.isfinite(vectors).all())]
     return [
-        _sizes(model._model.config),
-        _weights(model._model),
-        _vocabulary(model._tokenizer),
+        _sizes(model.transformer.config),
+        _weights(model.transformer),
+        _vocabulary(model.tokenizer),
         encoder.settings["pooling"],
     ]
 
