@@ -109,6 +109,22 @@ def test_the_same_fingerprint_in_every_process() -> None:
     assert fingerprint_elsewhere("2", "-OO") == here
 
 
+def test_the_fingerprint_is_remembered_while_nothing_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path))
+    here, made = pydoc.fingerprint(), []
+    monkeypatch.setattr(pydoc, "_documents", lambda: made.append(1) or ())
+    assert pydoc.fingerprint() == here
+    assert made == []
+    (kept,) = (tmp_path / "digests").glob("pydoc-*.json")
+    kept.write_text('{"no": "fingerprint"}')
+    other = pydoc.fingerprint()
+    assert other != here
+    assert made == [1]
+    monkeypatch.setattr(sys, "version", "of another Python")
+    assert pydoc.fingerprint() == other
+    assert made == [1, 1]
+
+
 def test_python_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pydoc._documents.cache_clear()
     try:

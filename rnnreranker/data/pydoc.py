@@ -9,17 +9,31 @@ it. For those, and for those only, `pydoc_files/uses.tsv` adds a sentence on typ
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import resources
+from typing import Any
 
 from rnnreranker import files
 from rnnreranker.data.document import Document
-from rnnreranker.errors import UnavailableError
+from rnnreranker.errors import InputError, UnavailableError
+
+OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/uses.tsv")
+NOT_READ = (
+    "__pycache__",
+    "dist-packages",
+    "ensurepip",
+    "idlelib",
+    "site-packages",
+    "test",
+    "turtledemo",
+)  # of the library
 
 
 def documents() -> Iterator[Document]:
@@ -38,10 +52,41 @@ def documents() -> Iterator[Document]:
 def fingerprint() -> str:
     """16 hexadecimal digits that name the content of the collection under this Python.
 
+    They are remembered in the cache folder for as long as nothing of what they depend on changes: the interpreter, the
+    files of its library, and what this package has of the collection.
+
     Raises:
         UnavailableError: when Python has no docstrings, or cannot be started to read them.
     """
-    return files.fingerprint(*([document.docid, document.text] for document in _documents()))
+    remembered = files.cache_home() / "digests" / f"pydoc-{files.fingerprint(*_depends_on())}.json"
+    try:
+        known = json.loads(remembered.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        known = None
+    if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
+        return known
+    found = files.fingerprint(*([document.docid, document.text] for document in _documents()))
+    try:
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        files.write_json(remembered, found)
+    except (OSError, InputError):
+        return found  # a cache folder that cannot be written costs time, not correctness
+    return found
+
+
+def _depends_on() -> Iterator[Any]:
+    """What the content of the collection depends on, of files their sizes and times of change."""
+    yield [sys.version, sys.executable, sys.platform]
+    for name in OWN_FILES:
+        yield resources.files("rnnreranker.data").joinpath(name).read_bytes()
+    read = [sys.executable]
+    for folder, below, names in os.walk(os.path.dirname(os.__file__)):
+        below[:] = sorted(name for name in below if name not in NOT_READ)
+        read.extend(os.path.join(folder, name) for name in sorted(names))
+    for path in read:
+        with contextlib.suppress(OSError):  # a link to nowhere
+            stat = os.stat(path)
+            yield [path, stat.st_size, stat.st_mtime_ns]
 
 
 @functools.cache
