@@ -14,14 +14,19 @@ from rnnreranker.encode.cross import load_pair_scorer
 from rnnreranker.encode.late import load_late_encoder
 from rnnreranker.encode.late_base import make_late_base
 from rnnreranker.errors import InputError
+from rnnreranker.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.record import Record, read_records
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.runner import chosen_plan
 from rnnreranker.runs import Run
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.encoded_tokens import TokenSearch
 from rnnreranker.study.late_arms import default_arms, late_arms
 from rnnreranker.study.pair_teacher import taught_by
+from rnnreranker.tokens.lexicon import Lexicon
 from rnnreranker.train.late_params import LateParams
+from tests import test_regress_specs as specs
 from tests.tiny_encoder import (
     make_cross_encoder,
     make_documents,
@@ -61,13 +66,15 @@ def test_a_teacher_of_inner_products_says_at_half_the_temperature_what_one_of_di
 
 def test_arms_of_labels_have_settings() -> None:
     [first, second] = late_arms(default_arms(["a"])[-2:], LateParams(depth=30))
+    teacher = late_arms(["prf:fb_clusters=24"], LateParams())[0]
+    assert (teacher.name, teacher.method_params.to_dict()["fb_clusters"]) == ("ColBERT-PRF, fb_clusters=24", 24)
     assert first.name == "collective self-KD, prf_clusters=24,prf_expansion_weight=0.5"
     found = first.method_params.to_dict()
     assert (found["prf_clusters"], found["prf_expansion_weight"], found["context"]) == (24, 0.5, 31)
     assert (second.method_params.to_dict()["prf_expansion_weight"], second.labels.temperature) == (1.0, 0.25)
     assert second.others == ("base",)
-    assert default_arms(["a"])[:-2] == ["colbert", "hn", "self", "ce"]
-    assert default_arms(["a", "b", "c"])[3:5] == ["ce", "ce-mean"]
+    assert default_arms(["a"])[:-2] == ["colbert", "prf:fb_clusters=24", "hn", "self", "ce"]
+    assert default_arms(["a", "b", "c"])[4:6] == ["ce", "ce-mean"]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +86,7 @@ def test_arms_of_labels_have_settings() -> None:
         (["evidence"], "--late-arms evidence: needs query vectors and vectors, which late interaction has not"),
         (["run:context"], "--late-arms run:context: context: expected KEY=VALUE"),
         (["run:contex=9"], "unknown parameters of run: contex; known: context"),
+        (["prf:fb_doc=9"], "unknown parameters of colbert: fb_doc; known: fb_docs"),
         (["run:context=0"], "context=0: expected an integer >= 1"),
     ],
 )
@@ -122,6 +130,27 @@ def test_search_by_tokens_is_that_of_all_pairs(world: Path, tmp_path: Path) -> N
             assert qid not in reranked or not reranked[qid]
 
 
+def test_a_search_with_feedback_is_that_of_a_query_and_its_centroids(world: Path, tmp_path: Path) -> None:
+    encoder, documents = load_late_encoder(str(world / "late")), make_documents()
+    topics = dict(list(make_topics().items())[:2])
+    search = TokenSearch(encoder, documents, tmp_path / "tokens")
+    feedback = ColbertFeedback(ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=0.5))
+    own = {qid: list(documents)[:6] for qid in topics}
+    found = {"all": search.best(topics, 5, feedback=feedback), "own": search.best(topics, 5, own, feedback)}
+    source, asked = search.source, search.queries(topics)
+    for number, qid in enumerate(topics):
+        query = asked.vectors[asked.places[number] : asked.places[number + 1]]
+        of = {"all": list(documents), "own": own[qid]}
+        for name, docids in of.items():
+            rows = source.rows(docids)
+            first = source.best(source.scores(query, np.array([0, len(query)]), rows)[0], rows, 2)[1]
+            joined, weights = feedback.of_tokens(query, first, Lexicon(source))
+            assert len(joined) > len(query)
+            scores = source.scores(joined, np.array([0, len(joined)]), rows, weights=weights)[0]
+            best = sorted(scores.tolist(), reverse=True)[:5]
+            assert [score for _, score in found[name][qid]] == pytest.approx(best, rel=1e-6)
+
+
 def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tmp_path: Path) -> None:
     topics, documents = make_topics(), make_documents()
     run = Run.from_dict({"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d3": 1.0}})
@@ -151,18 +180,20 @@ def study(world: Path, name: str, *flags: str) -> Record:
 
 def test_students_of_every_teacher(world: Path) -> None:
     flags = ["--cross-encoders", str(world / "cross0"), str(world / "cross1"), "--work", str(world / "work")]
-    flags += ["--late-arms", "colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn", "collective:prf_depth=2"]
+    flags += ["--late-arms", "colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn"]
+    flags += ["collective:prf_depth=2"]
     made = study(world, "late.json", *flags).outcome
-    names = ["ColBERT", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
+    names = ["ColBERT", "ColBERT-PRF", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
     names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, prf_depth=2"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
     assert (made["model"], made["teacher_temperature"], len(made["cross_encoders"])) == ("late", 0.25, 2)
     assert list(made["costs"]) == names
     assert all(spent["training"] > 0 for spent in made["costs"].values())
-    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:2])
+    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:3])
     assert made["costs"]["KD, 2 cross-encoders"]["labelling"] > made["costs"]["KD, cross-encoder"]["labelling"]
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
-    assert len(set(losses.values())) == len(names)
+    assert losses.pop("ColBERT-PRF") == losses["ColBERT"]  # one training, searched with in two ways
+    assert len(set(losses.values())) == len(names) - 1
     begin = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items()}
     assert begin["ColBERT-HN"] == begin["self-KD"] == begin["KD, cross-encoder, from ColBERT"]
     assert begin["ColBERT"] == begin["KD, cross-encoder"] == begin["KD, 2 cross-encoders"]
@@ -187,3 +218,20 @@ def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
     }
     assert reached["reranked"]["base"] == reached["reranked"]["ColBERT"] == reached["reranked"]["ColBERT-HN"]
     assert reached["whole"]["base"] != reached["whole"]["ColBERT"]
+
+
+def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:
+    models = "[ms-marco-minilm-l6, {model: pairs}]"
+    own = f"{specs.OWN}studies:\n  late: {{index: vectors, query_set: dl, arms: late, cross_encoders: {models}}}\n"
+    pairs = (
+        "models:\n  pairs: {index: vectors, first: {dense: {}}, labels: {hard: {}}, train: {cross: {}}, start: minilm, "
+    )
+    common = specs.COMMON.replace(
+        "models:\n", f"{pairs}topics: msmarco-passage/train, qrels: msmarco-passage/train}}\n"
+    )
+    spec = read_spec(specs.write(tmp_path, own, common))
+    step = chosen_plan(spec, spec.query_sets, ["late"], Path("runs")).steps[-1]
+    assert "--cross-encoders ms-marco-minilm-l6 runs/models/msmarco-passage-train/pairs " in step.command()
+    assert Path("runs/models/msmarco-passage-train/pairs") in step.inputs
+    with pytest.raises(InputError, match="cross_encoders first: is trained as query; expected a model of `cross`"):
+        read_spec(specs.write(tmp_path, own.replace("{model: pairs}", "{model: first}"), common))

@@ -15,7 +15,7 @@ from rnnreranker.regress.methods import (
     check_use,
     options_of,
 )
-from rnnreranker.regress.model_names import models_in
+from rnnreranker.regress.model_names import MODEL_OPTIONS, models_in
 from rnnreranker.regress.model_steps import start_models
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import STEPS, Condition, Index, Model, Work
@@ -135,7 +135,8 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
     elif isinstance(entry, Work):
         kinds = (OF_MODEL[name] for name in entry.options.get("beside", ()) if name in OF_MODEL)
         kind = next(kinds, "")
-        yield from (("beside_model", name, kind) for name in models_in(entry.options.get("beside_model")))
+        for key, own in MODEL_OPTIONS.items():
+            yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
 
 
 def check_kinds(entry: Any, source: Document, place: Place, models: dict[str, Model]) -> None:

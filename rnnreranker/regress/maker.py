@@ -15,7 +15,7 @@ from rnnreranker.regress.methods import (
     reranking_words,
     with_sources,
 )
-from rnnreranker.regress.model_names import models_in, with_folders
+from rnnreranker.regress.model_names import APART, MODEL_OPTIONS, models_in, with_folders
 from rnnreranker.regress.model_steps import ModelSteps
 from rnnreranker.regress.needs import needs_of
 from rnnreranker.regress.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
@@ -102,9 +102,9 @@ class Maker(ModelSteps):
             for part in beside_parts(work):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
-        if "beside_model" in options:
-            inputs = [*inputs, *map(self.model, models_in(options["beside_model"]))]
-            options["beside_model"] = with_folders(options["beside_model"], self.model)
+        for key in [key for key in MODEL_OPTIONS if key in options]:
+            inputs = [*inputs, *map(self.model, models_in(options[key]))]
+            options[key] = with_folders(options[key], self.model, apart=key in APART)
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in option_words(key, value)]
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]

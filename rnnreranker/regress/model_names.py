@@ -10,6 +10,8 @@ from typing import Any
 from rnnreranker.regress.spec import Use
 
 KEY = "model"
+MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross"}  # of a recovery, a study → the kind of model ("" = any)
+APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag word by word
 
 
 def models_in(value: Any) -> Iterator[str]:
@@ -29,8 +31,10 @@ def models_in(value: Any) -> Iterator[str]:
             yield from models_in(inner)
 
 
-def with_folders(value: Any, folder: Callable[[str], str | Path]) -> Any:
+def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = False) -> Any:
     """A setting as its command takes it: folders in place of models, the entries of a list joined by commas.
+
+    With `apart` a list stays one.
 
     >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
     {'encoders': 'minilm,runs/mine', 'context': 100}
@@ -40,7 +44,8 @@ def with_folders(value: Any, folder: Callable[[str], str | Path]) -> Any:
             return str(folder(str(value[KEY])))
         return {name: with_folders(inner, folder) for name, inner in value.items()}
     if isinstance(value, list):
-        return ",".join(str(with_folders(inner, folder)) for inner in value)
+        found = [str(with_folders(inner, folder)) for inner in value]
+        return found if apart else ",".join(found)
     return value
 
 

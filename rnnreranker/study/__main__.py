@@ -251,9 +251,9 @@ def _parser() -> argparse.ArgumentParser:
         "--late-arms",
         nargs="+",
         metavar="ARM",
-        help="--arms late: colbert, random, hn, self, ce, ce-mean, ce-hn, or a method of labels with its settings, "
-        "NAME:KEY=VALUE,KEY=VALUE (default: colbert, hn, self, ce and ce-mean with --cross-encoders, and collective as "
-        "in paper 002)",
+        help="--arms late: colbert, prf, random, hn, self, ce, ce-mean, ce-hn, or a method of labels; prf and methods "
+        "with settings, NAME:KEY=VALUE,KEY=VALUE (default: colbert, hn, self, ce and ce-mean with --cross-encoders, "
+        "and prf and collective as in paper 002)",
     )
     parser.add_argument(
         "--dual-arms",

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.feedback.base import asked_twice
 from rnnreranker.method import Inputs
 from rnnreranker.retrieve.base import run_of_rows
+from rnnreranker.tokens.lexicon import Lexicon
 from rnnreranker.tokens.query_tokens import QueryTokens
 from rnnreranker.tokens.token_files import FOLDER, Block, write_tokens
 from rnnreranker.tokens.token_source import TokenSource
 
 if TYPE_CHECKING:
     from rnnreranker.encode.late import LateEncoder
+    from rnnreranker.feedback import Feedback
     from rnnreranker.runs import Run
 
 BLOCK = 1024  # documents whose tokens are encoded together
@@ -56,20 +59,44 @@ class TokenSearch:
         """What methods read that need tokens."""
         return Inputs(topics=dict(topics), tokens=self.source, query_tokens=self.queries(topics))
 
-    def best(self, topics: Mapping[str, str], hits: int, candidates: Mapping[str, Sequence[str]] | None = None) -> Run:
+    def best(
+        self,
+        topics: Mapping[str, str],
+        hits: int,
+        candidates: Mapping[str, Sequence[str]] | None = None,
+        feedback: Feedback | None = None,
+    ) -> Run:
         """The run of the documents with the largest MaxSim: of all documents, or of a query's candidates.
 
         Documents without tokens are not found among all; as candidates they score 0.
+
+        Args:
+            topics: qid → text; hits: per query; candidates: qid → docids.
+            feedback: makes second queries of the first ones and of what they find; the run is of these.
         """
-        asked = self.queries(topics)
-        if candidates is None:
-            scores, rows = self.source.search(asked.vectors, asked.places, hits, threads=1)
-            return run_of_rows(asked.qids, self.source.docids, scores, rows)
-        found = []
-        for qid in asked.qids:
-            own = self.source.rows(candidates.get(qid, ()))
-            tokens = asked.one(qid)
-            of_own = self.source.scores(tokens, np.array([0, len(tokens)]), own, threads=1)[0]
-            found.append(self.source.best(of_own, own, hits))
-        scores, rows = ([part[side] for part in found] for side in (0, 1))
+        asked, weights = self.queries(topics), None
+        if feedback is not None:
+            first = self._found(asked, weights, feedback.depth("tokens"), candidates)[1]
+            asked, weights = asked_twice(asked, first, feedback, Lexicon(self.source))
+        scores, rows = self._found(asked, weights, hits, candidates)
         return run_of_rows(asked.qids, self.source.docids, scores, rows)
+
+    def _found(
+        self,
+        asked: QueryTokens,
+        weights: np.ndarray | None,
+        hits: int,
+        candidates: Mapping[str, Sequence[str]] | None,
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The scores and rows of the best documents of each query."""
+        if candidates is None:
+            return self.source.search(asked.vectors, asked.places, hits, threads=1, weights=weights)
+        found = []
+        for number, qid in enumerate(asked.qids):
+            own = self.source.rows(candidates.get(qid, ()))
+            part = slice(asked.places[number], asked.places[number + 1])
+            weighed = None if weights is None else weights[part]
+            places = np.array([0, part.stop - part.start])
+            of_own = self.source.scores(asked.vectors[part], places, own, threads=1, weights=weighed)[0]
+            found.append(self.source.best(of_own, own, hits))
+        return [scores for scores, _ in found], [rows for _, rows in found]

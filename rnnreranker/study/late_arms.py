@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import yaml
@@ -19,7 +20,9 @@ from rnnreranker.train.late_params import LateParams
 
 COLBERT, HARD_NEGATIVES, SELF = "ColBERT", "ColBERT-HN", "self-KD"
 COLLECTIVE = tuple(f"collective:prf_clusters=24,prf_expansion_weight={beta}" for beta in (0.5, 1))  # of Table 3
-OWN = ("colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn")  # names of arms that are no label method
+PRF_OF_TABLE_3 = "prf:fb_clusters=24"
+OWN = ("colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn")  # names of arms that are no label method
+PRF = "prf"  # no training: what the arm ColBERT trains, searched with twice
 READ = frozenset({"tokens", "query tokens", "topics"})  # what a labeler may ask for
 TEMPERATURE = 0.25  # of a teacher, in the program of paper 002
 
@@ -35,8 +38,9 @@ class LateArm:
         candidates: what negatives are drawn from: the first stage's, drawn documents, or those of the encoder that the
             arm ColBERT trains.
         begins: as the encoder of the study, or as what the arm ColBERT trains.
-        method: of labels; "hard", "cross-encoder" (the mean of `models`), or a labeler's name, on its candidates.
-        method_params: of that labeler; models: cross-encoders; labels: from scores to targets.
+        method: of labels; "hard", "cross-encoder" (the mean of `models`), or a labeler's name, on its candidates; or
+            `PRF`.
+        method_params: of that labeler, or of the feedback; models: cross-encoders; labels: from scores to targets.
         colbert: the training of the arm ColBERT: of itself, and of an arm that begins as its encoder.
         others: names of the arms that it is compared with.
     """
@@ -71,7 +75,7 @@ class LateArm:
 def default_arms(cross_encoders: Sequence[str]) -> list[str]:
     """The arms that are compared where nothing is said: of paper 002's Table 3 those that can be made."""
     of_cross_encoders = [name for name, models in (("ce", 1), ("ce-mean", 2)) if len(cross_encoders) >= models]
-    return ["colbert", "hn", "self", *of_cross_encoders, *COLLECTIVE]
+    return ["colbert", PRF_OF_TABLE_3, "hn", "self", *of_cross_encoders, *COLLECTIVE]
 
 
 def late_arms(
@@ -80,7 +84,8 @@ def late_arms(
     """The arms of a study, as paper 002's Table 3 has them.
 
     Args:
-        chosen: "colbert": hard labels, negatives of the first stage; "random": drawn ones; "hn": begins as ColBERT,
+        chosen: "colbert": hard labels, negatives of the first stage; "prf", or "prf:KEY=VALUE": no training of its
+            own, but ColBERT's search with `--prf colbert`; "random": drawn ones; "hn": begins as ColBERT,
             with negatives of its own first candidates; "self": with its own scores as labels besides; "ce", "ce-mean":
             scores of the first cross-encoder, or the mean of all, for the candidates of the first stage; "ce-hn":
             those of the first one for ColBERT's own, which begins as ColBERT; another name: labels of that labeler
@@ -103,13 +108,18 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
         raise InputError(f"--late-arms {written}: {nearest(name, [*OWN, *names('labeler')])}")
     if name not in OWN and (others := sorted(find("labeler", name).needs - READ)):
         raise InputError(f"--late-arms {written}: needs {' and '.join(others)}, which late interaction has not")
-    if settings and name in OWN:
+    if settings and name in OWN and name != PRF:
         raise InputError(f"--late-arms {written}: settings are for labelers, not for {name}")
     wanted = {"ce": 1, "ce-hn": 1, "ce-mean": 2}.get(name, 0)
     if len(models) < wanted:
         raise InputError(f"--late-arms {name}: needs --cross-encoders, {wanted} at least; got {len(models)}")
     if name == "colbert":
         return LateArm(COLBERT, params, colbert=params)
+    if name == PRF:
+        found = _of_method("feedback", "colbert", settings)
+        title = f"ColBERT-PRF{f', {settings}' if settings else ''}"
+        given: dict[str, Any] = {"method": PRF, "method_params": found, "begins": "colbert", "colbert": params}
+        return LateArm(title, params, **given, others=(BASE, COLBERT))
     if name == "random":
         return LateArm("ColBERT, random negatives", params, candidates="random", others=(BASE, COLBERT))
     own: dict[str, Any] = {"candidates": "own", "begins": "colbert", "colbert": params}
@@ -133,7 +143,7 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
         taught,
         {"raise_positives": True},
         method=method,
-        method_params=_of_method(method, settings, params.depth),
+        method_params=_of_method("labeler", method, settings, {"context": params.depth + 1}),
         labels=labels,
         **own,
         others=(BASE, COLBERT, HARD_NEGATIVES, *((SELF,) if name != "self" else ())),
@@ -145,13 +155,12 @@ def _labels(temperature: float) -> LabelParams:
     return LabelParams(normalization="none", boost=1.0, n_max=None, temperature=temperature)
 
 
-def _of_method(method: str, settings: str, depth: int) -> Params:
-    """The settings of a labeler: written ones, and a context that has all candidates and a positive."""
+def _of_method(kind: str, method: str, settings: str, usual: Mapping[str, Any] = MappingProxyType({})) -> Params:
+    """The settings of a method: written ones, before the usual ones that it has."""
     pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
     if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
         raise InputError(f"--late-arms {method}:{settings}: {wrong[0]}: expected KEY=VALUE, joined by commas")
     values = {key: yaml.safe_load(value) for key, _, value in pairs}
-    hints = {each.name for each in dataclasses.fields(find("labeler", method).Params)}
-    usual = {"context": depth + 1} if "context" in hints else {}
-    found: Params = make_params("labeler", method, {**usual, **values})
+    known = {each.name for each in dataclasses.fields(find(kind, method).Params)}
+    found: Params = make_params(kind, method, {key: usual[key] for key in usual if key in known} | values)
     return found

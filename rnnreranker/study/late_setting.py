@@ -18,7 +18,7 @@ from rnnreranker.files.json_files import read_json
 from rnnreranker.locks import alone
 from rnnreranker.method import Inputs, find
 from rnnreranker.study.encoded_tokens import TokenSearch
-from rnnreranker.study.late_arms import LateArm
+from rnnreranker.study.late_arms import PRF, LateArm
 from rnnreranker.study.pair_teacher import taught_by
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.text_setting import TextSetting, told
@@ -26,6 +26,7 @@ from rnnreranker.study.trial import values_of
 
 if TYPE_CHECKING:
     from rnnreranker.encode.late import LateEncoder
+    from rnnreranker.feedback import Feedback
     from rnnreranker.labels.soft import Labels, SoftLabels
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
@@ -76,18 +77,19 @@ class LateSetting(TextSetting):
         """The values of the encoder as it is."""
         return self.tested(str(self._start), task)
 
-    def tested(self, model: str, task: Task) -> dict[str, Any]:
-        """The values of its search, or of its order of the candidates."""
-        run = self._searched(model, task, task.test, self.hits)
+    def tested(self, model: str, task: Task, feedback: Feedback | None = None) -> dict[str, Any]:
+        """The values of its search, or of its order of the candidates; with second queries by `feedback`."""
+        run = self._searched(model, task, task.test, self.hits, feedback)
         return {"values": values_of(run, self.qrels, self.measures, self.protocol, task)}
 
     def trained(self, task: Task, arm: LateArm) -> dict[str, Any]:  # type: ignore[override]
         """As `TextSetting.trained`; `costs`: seconds of training and of making labels and finding negatives."""
         params = arm.params_of(task)
         colbert = None if arm.colbert is None else self._colbert(task, dataclasses.replace(arm.colbert, seed=task.seed))
-        if colbert is not None and arm.begins == "base":
+        feedback = find("feedback", "colbert")(arm.method_params) if arm.method == PRF else None
+        if colbert is not None and (arm.begins == "base" or feedback is not None):
             kept: dict[str, Any] = read_json(colbert / TRAINED, "record of a kept encoder", REPAIR)
-            return self.tested(str(colbert / MODEL), task) | kept
+            return self.tested(str(colbert / MODEL), task, feedback) | kept
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             begin = self._start if colbert is None else colbert / MODEL
             pools, labelling = self._pools(task, arm, colbert, Path(folder))
@@ -110,17 +112,22 @@ class LateSetting(TextSetting):
         query_length, document_length = self.lengths
         return load_late_encoder(model, query_length=query_length, document_length=document_length)
 
-    def _searched(self, model: str, task: Task, qids: tuple[str, ...], hits: int) -> Run:
+    def _searched(
+        self, model: str, task: Task, qids: tuple[str, ...], hits: int, feedback: Feedback | None = None
+    ) -> Run:
         """The run of some queries by a model."""
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             topics = {qid: task.topics[qid] for qid in qids}
             if self.reranks is None:
-                return TokenSearch(self._loaded(model), self.documents, Path(folder) / "all").best(topics, hits)
+                search = TokenSearch(self._loaded(model), self.documents, Path(folder) / "all")
+                return search.best(topics, hits, feedback=feedback)
             first = self.runs[self.over]
             candidates = {qid: first.ranked(qid)[: self.reranks] if qid in first else [] for qid in qids}
             wanted = dict.fromkeys(docid for own in candidates.values() for docid in own)
             documents = {docid: self.documents[docid] for docid in wanted}
-            return TokenSearch(self._loaded(model), documents, Path(folder) / "all").best(topics, hits, candidates)
+            return TokenSearch(self._loaded(model), documents, Path(folder) / "all").best(
+                topics, hits, candidates, feedback
+            )
 
     def _colbert(self, task: Task, params: LateParams) -> Path:
         """The folder with what the arm ColBERT trains on a task."""
