@@ -42,8 +42,9 @@ def test_arms_are_those_of_tables_2_and_3() -> None:
     ("arm", "said"),
     [
         ("nnoe", "--dual-arms nnoe: did you mean none"),
-        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers and distill, not for none"),
+        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers, distill and bs, not for none"),
         ("distill:context=9", "context: distill has no settings but alpha and degrees"),
+        ("bs:weights=scorer", "weights: bs has no settings but alpha and degrees"),
         ("run:context", "context: expected KEY=VALUE"),
         ("run:contex=9", "unknown parameters of run: contex"),
         ("run:alpha=2", "alpha=2: expected a number in [0, 1]"),
@@ -82,7 +83,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of documents with texts and vectors, topics with two positives each, an encoder."""
     folder = write_text_world(tmp_path_factory.mktemp("world"))
     make_encoder(folder / "dense")
-    argv = ["--documents", str(folder / "documents.jsonl"), "--parts", "dense", "--encoder", str(folder / "dense")]
+    argv = [
+        "--documents",
+        str(folder / "documents.jsonl"),
+        "--parts",
+        "dense,terms",
+        "--encoder",
+        str(folder / "dense"),
+    ]
     assert index([*argv, "--pooling", "mean", "--output", str(folder / "index")]) == 0
     rows = make_qrels().itertuples(index=False)
     (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
@@ -100,14 +108,14 @@ def study(world: Path, name: str, *flags: str) -> dict:
 
 def test_a_whole_study(world: Path) -> None:
     flags = ["--work", str(world / "work"), "--alpha", "0.7", "--folds", "2", "--dual-arms"]
-    arms = ["none", "in-batch", "distill", "evidence", "evidence:alpha=1,degrees=maxmin"]
+    arms = ["none", "in-batch", "distill", "bs", "term-weight", "evidence:alpha=1,degrees=maxmin"]
     made = study(world, "dual.json", *flags, *arms)
-    names = ["LE-None", "in-batch", "LE-Distill", "LE, evidence", "LE, evidence, alpha=1,degrees=maxmin"]
+    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "LE-TFIDF", "LE, evidence, alpha=1,degrees=maxmin"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
     assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
     assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
     assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:2])
-    assert made["costs"]["LE-Distill"]["labelling"] > made["costs"]["LE-None"]["training"]
+    assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
     assert len(set(losses.values())) == len(names)
     assert len({curve["nDCG@10"][0] for curve in made["curves"].values()}) == 1  # all begin alike
@@ -119,6 +127,9 @@ def test_a_whole_study(world: Path) -> None:
     for name in ("rows", "curves"):
         assert again[name] == made[name]
     assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
+    assert again["costs"]["LE-BS"]["labelling"] == made["costs"]["LE-BS"]["labelling"]
+    row = next(row for row in made["rows"] if row["arm"] == "LE-BS")
+    assert set(row["against"]) == {"base", "LE-None", "LE-Distill", "LE-TFIDF"}
 
 
 def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:

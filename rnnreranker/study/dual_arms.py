@@ -18,11 +18,16 @@ from rnnreranker.study.tasks import Task
 from rnnreranker.train.degrees import Reading
 from rnnreranker.train.dual_params import DualParams
 
-PLAIN, IN_BATCH, DISTILLED = "LE-None", "in-batch", "LE-Distill"
-OWN = {"none": PLAIN, "in-batch": IN_BATCH, "distill": DISTILLED}  # names of arms that are no label method → titles
+PLAIN, IN_BATCH, DISTILLED, SCORED = "LE-None", "in-batch", "LE-Distill", "LE-BS"
+OWN = {
+    "none": PLAIN,
+    "in-batch": IN_BATCH,
+    "distill": DISTILLED,
+    "bs": SCORED,
+}  # no label methods → titles
 SHOWN = {"term-weight": "LE-TFIDF"}  # as the paper calls them; others have their names
 READ = frozenset({"topics", "texts", "vectors", "query vectors", "terms"})  # what a labeler may ask for
-DEFAULT = ("none", "in-batch", "distill", "term-weight", "evidence:degrees=maxmin")
+DEFAULT = ("none", "in-batch", "distill", "term-weight", "bs", "evidence:degrees=maxmin")
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class DualArm:
         name: in tables and figures.
         params: of the training; the seed is set by the task.
         of_loss: parameters of its loss.
-        method: of labels; "distill": the cosines of what LE-None trains.
+        method: of labels; "distill": the cosines of what LE-None trains; "bs": a term scorer of the task's own.
         method_params: of that labeler; reading: how its labels become degrees of relevance.
         plain: the training of LE-None, of itself and of what it teaches.
         others: names of the arms that it is compared with.
@@ -53,7 +58,8 @@ class DualArm:
     @property
     def needs(self) -> frozenset[str]:
         """What its labels read of an index."""
-        return needs_of(self.method, self.method_params) if self.method != "distill" else frozenset()
+        own = {"distill": frozenset(), "bs": frozenset({"terms"})}
+        return own[self.method] if self.method in own else needs_of(self.method, self.method_params)
 
     def params_of(self, task: Task) -> DualParams:
         """The parameters on a task."""
@@ -71,9 +77,9 @@ def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[D
 
     Args:
         chosen: "none": hard labels and the loss distance; "in-batch": info-nce in its place; "distill": the degrees of
-            relevance are the cosines of what "none" trains; another name: the labels of that labeler,
-            `NAME:KEY=VALUE,KEY=VALUE` with its settings. alpha and degrees may be among these settings, of the loss and
-            of how labels are read.
+            relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a term scorer that is trained
+            on the task; another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with its settings. alpha
+            and degrees may be among these settings, of the loss and of how labels are read.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
@@ -92,23 +98,23 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     values = _values(where, settings)
     if name == "in-batch":
         if values:
-            raise InputError(f"{where}: settings are for labelers and distill, not for {name}")
+            raise InputError(f"{where}: settings are for labelers, distill and bs, not for {name}")
         return DualArm(IN_BATCH, dataclasses.replace(params, loss="info-nce"), others=(BASE, PLAIN))
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
         if values:
-            raise InputError(f"{where}: settings are for labelers and distill, not for {name}")
+            raise InputError(f"{where}: settings are for labelers, distill and bs, not for {name}")
         return DualArm(PLAIN, taught, {"alpha": 0.0}, plain=taught)
     reading = values.pop("degrees", "cosine" if name == "distill" else params.degrees)
     if reading not in get_args(Reading):
         raise InputError(f"{where}: degrees={reading}: {nearest(str(reading), get_args(Reading))}")
     of_loss = find("loss", "distance").Params(alpha=values.pop("alpha", alpha)).to_dict()
     title = f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{f', {settings}' if settings else ''}"
-    others = (BASE, PLAIN, *((DISTILLED,) if name != "distill" else ()))
-    if name == "distill":
+    others = (BASE, PLAIN, *(other for other in (DISTILLED, SHOWN["term-weight"]) if title.partition(",")[0] != other))
+    if name in OWN:
         if values:
-            raise InputError(f"{where}: {next(iter(values))}: distill has no settings but alpha and degrees")
-        return DualArm(title, taught, of_loss, name, None, reading, taught, others)
+            raise InputError(f"{where}: {next(iter(values))}: {name} has no settings but alpha and degrees")
+        return DualArm(title, taught, of_loss, name, None, reading, taught if name == "distill" else None, others)
     if lacking := sorted(find("labeler", name).needs - READ):
         raise InputError(f"{where}: needs {' and '.join(lacking)}, which a study of dual encoders has not")
     hints = {each.name for each in dataclasses.fields(find("labeler", name).Params)}

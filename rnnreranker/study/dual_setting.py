@@ -37,7 +37,7 @@ class DualSetting(TextSetting):
     """Dual encoders, tested by searching the collection, which each encodes; the encoder as it is, too.
 
     What the arm LE-None comes to on a task is kept in `work` with the cosines of the training candidates, from which
-    LE-Distill learns.
+    LE-Distill learns, and what a term scorer says of these, from which LE-BS learns.
 
     Attributes:
         work: folder of what is kept.
@@ -85,11 +85,16 @@ class DualSetting(TextSetting):
         plain = None if arm.plain is None else self._plain(task, dataclasses.replace(arm.plain, seed=task.seed))
         if plain is not None and arm.method == "hard":
             return dict(plain["found"])
-        begun = time.perf_counter()
-        run = self._head(task, arm.params.depth)
-        pools = self._distilled(task, run, plain["cosines"]) if plain is not None else self._labelled(task, arm, run)
-        labelling = time.perf_counter() - begun + (plain["found"]["costs"]["training"] if plain is not None else 0.0)
-        return self._trained_on(task, arm, pools, labelling if arm.method != "hard" else 0.0)[0]
+        begun, run = time.perf_counter(), self._head(task, arm.params.depth)
+        if plain is not None:
+            pools, labelling = self._scored(task, run, plain["cosines"]), float(plain["found"]["costs"]["training"])
+        elif arm.method == "bs":
+            kept = self._weighed(task, arm.params.depth)
+            pools, labelling = self._scored(task, run, kept["scores"]), float(kept["seconds"])
+        else:
+            pools = self._labelled(task, arm, run)
+            labelling = time.perf_counter() - begun if arm.method != "hard" else 0.0
+        return self._trained_on(task, arm, pools, labelling)[0]
 
     def _trained_on(
         self, task: Task, arm: DualArm, pools: list[Labels], labelling: float
@@ -114,8 +119,7 @@ class DualSetting(TextSetting):
 
     def _plain(self, task: Task, params: DualParams) -> dict[str, Any]:
         """`found`: what LE-None comes to on a task; `cosines`: query → docid → cosine of its training candidates."""
-        task_of = [task.positives.to_numpy().tolist(), sorted(task.validation), task.test, task.topics]
-        path = self.work / "le-none" / f"{fingerprint(self.identity, task_of, params.to_dict())}.json"
+        path = self._place("le-none", task, params.to_dict())
         with alone(path, f"{path}: another process trains it"):
             if not path.is_file():
                 arm = DualArm("", params, {"alpha": 0.0}, plain=params)
@@ -140,15 +144,34 @@ class DualSetting(TextSetting):
         labeler = make_labeler(arm.method, inputs, arm.method_params, threads=1)
         return list(labeler.infer(run, task.part(validation=False)))
 
+    def _weighed(self, task: Task, depth: int) -> dict[str, Any]:
+        """`scores`: query → docid → eq. 5 of the training candidates by a term scorer of the task; `seconds`."""
+        from rnnreranker.study.term_teacher import weighed_by_scorer
+
+        path = self._place("le-bs", task, depth)
+        with alone(path, f"{path}: another process trains its term scorer"):
+            if not path.is_file():
+                begun, run = time.perf_counter(), self._head(task, depth)
+                scores = weighed_by_scorer(self.encoder, self.place, run, task, self.documents, depth)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_json(path, {"scores": scores, "seconds": time.perf_counter() - begun})
+        kept: dict[str, Any] = read_json(path, "record of what a term scorer says", REPAIR)
+        return kept
+
+    def _place(self, name: str, task: Task, *more: Any) -> Path:
+        """The file of what is kept of a task."""
+        task_of = [task.seed, task.positives.to_numpy().tolist(), sorted(task.validation), task.test, task.topics]
+        return self.work / name / f"{fingerprint(self.identity, task_of, *more)}.json"
+
     @staticmethod
-    def _distilled(task: Task, run: Run, cosines: dict[str, dict[str, float]]) -> list[Labels]:
-        """The labels of the training queries by the cosines of LE-None."""
+    def _scored(task: Task, run: Run, scores: dict[str, dict[str, float]]) -> list[Labels]:
+        """The labels of the training queries whose scores are these."""
         from rnnreranker.labels.methods.base import make_labeler
 
         hard = make_labeler("hard", Inputs()).infer(run, task.part(validation=False))
         return [
             dataclasses.replace(
-                one, scores=np.array([cosines[one.qid][docid] for docid in one.docids], dtype=np.float32)
+                one, scores=np.array([scores[one.qid].get(docid, -np.inf) for docid in one.docids], dtype=np.float32)
             )
             for one in hard
         ]
