@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,8 @@ class TestSentences:
         scores that SBERT predicts."""
         spec = read_spec(specs_folder() / f"reqa-{name}.yaml")
         split = "cold" if name.endswith("cold") else "standard"
-        for model, expected in (("le-none", 0), ("le-distill", alpha), ("le-tfidf", alpha)):
+        for model, expected in (("le-none", 0), ("le-distill", alpha), ("le-tfidf", alpha), ("le-bs", alpha)):
+            [model] = models_in(spec.index(spec.condition(model).index).parts)
             made = spec.model(model)
             params, loss = settings_for(DualParams, made.train.params, made.train.preset)
             assert (params.max_length, loss.to_dict()) == (64, {"alpha": expected})
@@ -181,3 +183,9 @@ class TestSentences:
         assert taught.train.params["degrees"] == "cosine"
         assert list(models_in(spec.index(taught.index).parts)) == ["le-none"]
         assert spec.model("le-tfidf").labels.name == "term-weight"
+        plan = plan_of(replace(spec, query_sets=spec.query_sets[-1:]), "le-bs")
+        labels = next(step for step in plan.steps if step.module == "labels" and "term-weight" in step.argv)
+        assert labels.argv[labels.argv.index("--term-weights") + 1] == "scorer"
+        assert labels.argv[labels.argv.index("--term-scorer") + 1].endswith(
+            f"reqa-{name.removesuffix('-cold')}-{split}-1-train/scorer"
+        )

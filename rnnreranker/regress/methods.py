@@ -30,13 +30,14 @@ SOURCES = {  # of a reranker's similarities
 LABEL_OPTIONS = {"depth": 1000, "relevant": 1}  # of `python -m rnnreranker.labels`, beside the settings
 
 
-def arguments(use: Use) -> list[str]:
-    """The settings of a method as words of a command line.
+def arguments(use: Use, kind: str = "") -> list[str]:
+    """The settings of a method as words of a command line; kind: of method, for settings whose flags have other names.
 
     >>> arguments(Use("rnn", {"lam": 0.5, "normalize": None}, "tas-b"))
     ['--preset', 'tas-b', '--lam', '0.5', '--normalize', 'none']
     """
-    return [*(["--preset", use.preset] if use.preset else []), *words(use.params)]
+    of = find(kind, use.name).Params if kind else None
+    return [*(["--preset", use.preset] if use.preset else []), *words(use.params, of)]
 
 
 def option_words(name: str, value: Any) -> Iterator[str]:

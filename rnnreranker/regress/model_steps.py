@@ -38,7 +38,8 @@ class ModelSteps(IndexSteps):
             inputs.append(validation)
             argv += ["--validation-run", str(validation)]
             argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
-        self.add("train", [*argv, *start, *arguments(train), "--output", str(output)], output, inputs, model.needs)
+        argv += [*start, *arguments(train, "trained-model"), "--output", str(output)]
+        self.add("train", argv, output, inputs, model.needs)
         return output
 
     def candidates(self, model: Model, topics: str) -> Path:
@@ -68,7 +69,7 @@ class ModelSteps(IndexSteps):
             judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
             made = run.with_name(f"{run.stem}{judged}.{labels.name}{_settings(labels.params)}.parquet")
         argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
-        argv += ["--method", labels.name, *arguments(labels), "--output", str(made)]
+        argv += ["--method", labels.name, *arguments(labels, "labeler"), "--output", str(made)]
         own = model.step_needs.get("labels", {})
         if own.get("gpu_hours") and labels_on_gpu(labels):
             argv += ["--device", "cuda"]
