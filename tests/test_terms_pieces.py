@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from transformers import BertTokenizerFast
+from transformers import BertTokenizer
 
 from rnnreranker.terms.analysis import Analyser
 from rnnreranker.terms.params import TermParams
@@ -19,7 +19,7 @@ VOCABULARY = [
 
 def reader(folder: Path, max_length: int = 32, language: str = "en") -> PieceReader:
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"))
+    tokenizer = BertTokenizer(str(folder / "vocab.txt"))
     return PieceReader(tokenizer, Analyser(TermParams(language=language)), max_length)  # type: ignore[arg-type]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rnnreranker import command
 from rnnreranker.encode.params import TRAINED_POOLINGS
@@ -54,16 +55,25 @@ def main(argv: Sequence[str]) -> int:
         command.put(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
     command.say(
         f"{args.output}: step {trained.best_step} of {trained.steps} is best on validation "
-        f"{params.key_measure} ({trained.record['validation_queries']} queries); trained "
+        f"{params.key_measure} ({_validated(trained.record)}); trained "
         f"{trained.queries_per_second:.0f} {trained.unit}/s"
         + ("; no step was better than the encoder as it was" if trained.best_step == 0 else "")
     )
     return 0
 
 
+def _validated(record: Mapping[str, Any]) -> str:
+    """How many queries, or texts, a training was validated with."""
+    if "validation_texts" in record:
+        return command.counted(record["validation_texts"], "text")
+    return f"{record['validation_queries']} queries"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser(
-        "train", "Train a query, dual, sparse or late-interaction encoder, or a cross-encoder.", EPILOG
+        "train",
+        "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model.",
+        EPILOG,
     )
     parser.add_argument("--model", choices=names(KIND), default="query", help="what is trained (default: query)")
     parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")

@@ -1,0 +1,148 @@
+"""Masked language models: a new one of a collection, its vocabulary, masks, kills, what begins with it, bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from rnnreranker import InputError
+from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.files import files_digest
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.train.__main__ import main as train
+from rnnreranker.train.masked_learner import MaskedLearner
+from rnnreranker.train.models.masked import MaskedParams
+from rnnreranker.train.new_bert import SPECIAL, new_model, new_tokenizer
+
+SMALL = ["--new-layers", "1", "--new-size", "16", "--new-heads", "2"]
+HOW = [*SMALL, "--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]
+TEXTS = {f"d{n:02d}": f"北京 大学 w{n % 5} 在北京。" for n in range(40)} | {"empty": " "}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents, and a model that was trained from nothing on them."""
+    folder = tmp_path_factory.mktemp("masked")
+    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items())
+    (folder / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
+    assert trained(folder, folder / "model") == 0
+    return folder
+
+
+def trained(made: Path, output: Path, *more: str, encoder: str = "none") -> int:
+    words = ["--documents", str(made / "docs.jsonl"), "--encoder", encoder, "--output", str(output)]
+    return train(["--model", "masked", *words, *HOW, *more])
+
+
+def test_it_learns_and_is_an_encoder(made: Path) -> None:
+    record = json.loads((made / "model" / "training.json").read_text())
+    assert record["history"][0]["loss"] == pytest.approx(
+        math.log(len(AutoTokenizer.from_pretrained(made / "model"))), rel=0.05
+    )
+    assert record["measures"]["loss"] < record["history"][0]["loss"] / 1.5
+    assert record["measures"]["accuracy"] > 0.3 > record["history"][0]["accuracy"]
+    assert (record["validation_texts"], record["training_texts"], record["encoder"]) == (4, 36, None)
+    config = AutoModel.from_pretrained(made / "model").config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (1, 16, 64)
+    assert load_encoder(str(made / "model"), pooling="mean").encode(["北京"]).shape == (1, 16)
+
+
+def test_the_vocabulary_of_a_collection() -> None:
+    tokenizer = new_tokenizer(["Rain, rain! 北京", "rain Sun été", "北"], 100)
+    words = [*SPECIAL, "##i", "##n", "##a", "r", "北", "!", "##e", "##t", "##u", ",", "e", "s", "京", "rain"]
+    assert sorted(tokenizer.get_vocab()) == sorted(words)
+    assert tokenizer.tokenize("RAIN 北京 Sunny") == ["rain", "北", "京", "[UNK]"]
+    assert tokenizer.tokenize("sun") == ["s", "##u", "##n"]
+    assert tokenizer.convert_ids_to_tokens([5, 6]) == ["##n", "##a"]  # four times and three times
+    assert len(new_tokenizer(["Rain, rain! 北京"], 8)) == 8
+    with pytest.raises(InputError, match="no text has a word"):
+        new_tokenizer([" "], 8)
+    with pytest.raises(InputError, match="hidden_size=10: expected a multiple of heads=4"):
+        new_model(10, 1, 10, 4)
+
+
+def test_masks_depend_on_what_draws_them_alone() -> None:
+    params = MaskedParams(layers=1, hidden_size=8, heads=2, mask_share=0.5)
+    learner = MaskedLearner(None, list(TEXTS.values())[:20], ["北京在北京"], params)
+    batch = learner.batch(learner.training)
+    learner.model.eval()
+    one, same, other = (learner.loss(batch, np.random.default_rng(seed)).item() for seed in (1, 1, 2))
+    assert one == same != other
+    assert learner.measures() == learner.measures()
+    tokens, targets = learner._drawn(batch["tokens"], 5)
+    guessed = targets != -100
+    assert (targets[guessed] == batch["tokens"][guessed]).all()
+    assert (tokens[~guessed] == batch["tokens"][~guessed]).all()
+    assert not guessed[batch["attention"] == 0].any()
+    assert 0.3 < guessed.sum() / (batch["attention"].sum() - 40) < 0.7
+    with torch.no_grad():
+        logits = learner.model(input_ids=tokens, attention_mask=batch["attention"]).logits
+    by_hand = -logits.log_softmax(dim=2)[guessed].gather(1, targets[guessed][:, None]).mean()
+    seed = int(np.random.default_rng(3).integers(2**62))
+    drawn = learner._drawn(batch["tokens"], seed)[1]
+    assert not torch.equal(drawn, targets)
+    assert 0 < by_hand < 10
+
+
+def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, calls = MaskedLearner.loss, iter(range(100))
+
+    def killed(self: MaskedLearner, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+        if next(calls) == 7:
+            raise KeyboardInterrupt
+        return usual(self, inputs, rng)
+
+    monkeypatch.setattr(MaskedLearner, "loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(made, tmp_path / "again")
+    monkeypatch.setattr(MaskedLearner, "loss", usual)
+    assert trained(made, tmp_path / "again") == 0
+    one, other = (
+        files_digest([p for p in f.rglob("*") if p.is_file()], f) for f in (made / "model", tmp_path / "again")
+    )
+    assert one == other
+
+
+def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
+    before = json.loads((made / "model" / "training.json").read_text())["measures"]
+    assert trained(made, tmp_path / "on", "--max-steps", "2", encoder=str(made / "model")) == 0
+    record = json.loads((tmp_path / "on" / "training.json").read_text())
+    assert record["history"][0]["loss"] == pytest.approx(before["loss"], rel=1e-5)
+    where = ["--documents", str(made / "docs.jsonl"), "--output", str(tmp_path / "index"), "--parts", "terms"]
+    assert index(where) == 0
+    given = ["--index", str(tmp_path / "index"), "--encoder", "none", "--output", str(tmp_path / "of-index")]
+    assert train(["--model", "masked", *given, *HOW]) == 0
+    assert (tmp_path / "of-index" / "model.safetensors").read_bytes() == (
+        made / "model" / "model.safetensors"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--topics", "x"], "--topics: not for --model masked"),
+        (["--validation-share", "1"], "40 texts cannot be split into training and validation"),
+        (["--max-length", "600"], "expected an integer <= 512"),
+        (["--new-heads", "3"], "expected a multiple of heads=3"),
+        (["--mask-share", "0"], "--mask-share 0.0: expected"),
+    ],
+)
+def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        trained(made, tmp_path / "bad", *more)
+    assert said in str(raised.value)
+    assert not (tmp_path / "bad").exists()
+
+
+def test_no_texts(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give --documents, or --index"):
+        train(["--model", "masked", "--encoder", "none", "--output", str(tmp_path / "bad")])
+    (tmp_path / "docs.jsonl").write_bytes('{"id": "d1", "text": "北京"}\n'.encode("gb18030"))
+    with pytest.raises(InputError, match=r"docs\.jsonl:1: .*UTF-8"):
+        trained(tmp_path, tmp_path / "bad")
