@@ -197,3 +197,23 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
         labelled(made, tmp_path / "l.parquet", "--term-weights", "scorer")
     with pytest.raises(InputError, match="goes with"):
         labelled(made, tmp_path / "l.parquet", "--term-scorer", str(made / "scorer"))
+
+
+def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:
+    pytest.importorskip("jieba")
+    from rnnreranker.terms.params import TermParams
+    from rnnreranker.train.models.term_scorer import TermScorerParams
+
+    texts = [WeighedText("w1 w2", {"w1": 0.5, "w2": 0.1})]
+    found = []
+    for language in ("en", "zh"):
+        torch.manual_seed(1)
+        terms = TermParams(language=language)  # type: ignore[arg-type]
+        learner = TermLearner(str(made / "encoder"), TermInputs(texts, texts, terms, 1, "", {}), TermScorerParams())
+        learner.model.eval()
+        found.append(learner.loss(learner.batch(learner.training), np.random.default_rng(0)))
+    assert found[0].item() == pytest.approx(found[1].item(), rel=1e-6)
+    found[1].backward()
+    tags = learner.model.tags.weight.grad.abs().sum(dim=1)
+    assert learner.training[0].pieces.tags == [4, 0, 0, 4]  # both begin words of two characters
+    assert (tags > 0).tolist() == [True, False, False, False, False]
