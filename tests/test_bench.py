@@ -47,7 +47,8 @@ CELLS = {
     "run": ["N", "d", "vectors_us", "default_us", *RATIO, *JUDGED],
     "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
     "expanding": ["method", "documents", "N", "d", "K", "query_us", "after"],
-    "compile": ["cache", "times", "import_s", "call_s", "processor_s", *JUDGED],
+    "compile": ["cache", "times", "import_s", "call_s", "processor_s", "unwaited_s", *JUDGED],
+    "question": ["vectors", "documents", "torch_s", "search_s", *RATIO, *JUDGED],
     "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
     "files": [
         "queries",
@@ -116,6 +117,7 @@ ROWS = {
     "expanding": 5,
     "probes": 1,
     "compile": 2,
+    "question": 3,
     "memory": 4,
     "files": 2,
     "slope": 4,

@@ -33,7 +33,7 @@ def write_corpus(folder: Path, rows: int, dimension: int) -> Path:
 def rerank_corpus(path: str, queries: int, depth: int, threads: int) -> dict[str, float]:
     """Seconds a query the first and the second time, and the most anonymous MB meanwhile."""
     from rnnreranker.rerank import RnnReranker
-    from rnnreranker.rnn import RnnParams
+    from rnnreranker.rnn import RnnParams, chunks
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, open_vectors
 
@@ -47,6 +47,7 @@ def rerank_corpus(path: str, queries: int, depth: int, threads: int) -> dict[str
     run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows.astype(np.int32), scores)
     vectors = QueryVectors(qids, contexts("clustered", 1, queries, source.dimension, seed=1)[0, 1:])
     reranker = RnnReranker(source, RnnParams(context=depth), threads=threads)
+    chunks.ENGINES.now()
 
     spent = []
 

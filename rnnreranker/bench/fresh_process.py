@@ -61,14 +61,19 @@ def busy(count: int) -> Iterator[None]:
             other.wait()
 
 
-def first_call() -> dict[str, float]:
-    """Seconds to import the functions, and of a first call of `rnn_similarity` in this process."""
+def first_call(kernel: bool) -> dict[str, float]:
+    """Seconds to import the functions, and of a first call of `rnn_similarity` in this process.
+
+    kernel: it is waited for, in the call.
+    """
     clock = [time.perf_counter()]
-    from rnnreranker.rnn import RnnParams, rnn_similarity
+    from rnnreranker.rnn import RnnParams, chunks, rnn_similarity
 
     clock.append(time.perf_counter())
     vectors = np.random.default_rng(0).standard_normal((1, 61, 64), dtype=np.float32)
     used = time.process_time()
+    if kernel:
+        chunks.ENGINES.now()
     rnn_similarity(vectors[:, 0], vectors[:, 1:], RnnParams(), threads=1)
     clock.append(time.perf_counter())
     return {"import": clock[1] - clock[0], "call": clock[2] - clock[1], "processor": time.process_time() - used}
@@ -77,15 +82,18 @@ def first_call() -> dict[str, float]:
 def compiling(times: int) -> list[dict[str, Any]]:
     """A first call that has to compile, numba's cache being empty, and those of later processes."""
     found: dict[str, list[dict[str, float]]] = {"empty": [], "filled": []}
+    unwaited: dict[str, list[float]] = {cache: [] for cache in found}
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
             for cache in found:
                 where = {"NUMBA_CACHE_DIR": folder}
-                found[cache].append(in_fresh_process(__name__, "first_call", where))
+                unwaited[cache].append(in_fresh_process(__name__, "first_call", where, kernel=False)["call"])
+                found[cache].append(in_fresh_process(__name__, "first_call", where, kernel=True))
     rows = []
     for (cache, seen), bound in zip(found.items(), (COMPILE_BOUND, LATER_BOUND), strict=True):
         row: dict[str, Any] = {"cache": cache, "times": times}
         row |= {f"{name}_s": quartiles([one[name] for one in seen])[1] for name in ("import", "call", "processor")}
+        row["unwaited_s"] = quartiles(unwaited[cache])[1]
         rows.append(judged(row, "call_s", bound))
     return rows
 

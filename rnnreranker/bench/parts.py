@@ -143,9 +143,18 @@ PARTS = {
     "compile": Part(
         "The first call",
         "Elapsed seconds of `import rnnreranker.rnn` and of a first `rnn_similarity` in a fresh process, with an empty "
-        "numba cache and with one that an earlier process filled; and the processor seconds of that call.",
+        "numba cache and with one that an earlier process filled, the kernel being waited for; the processor seconds "
+        "of that call; and the elapsed seconds of a first call that, as small work does, waits for nothing.",
         "fresh_process.compiling",
         lambda sizes: (sizes.times,),
+    ),
+    "question": Part(
+        "One question",
+        "Elapsed seconds of `search --query` over an index of vectors of pydoc's first documents in fresh processes, "
+        "everything being on disk, in turn with `import torch`. The vector of the query is kept from before, made by "
+        "the graph that the index has of its encoder, or by the model itself (`--encoder`).",
+        "one_question.one_question",
+        lambda sizes: (sizes.encoded, min(sizes.pairs, 5)),
     ),
     "memory": Part(
         "Memory of a worker",

@@ -18,7 +18,8 @@ from rnnreranker.process.phases import phase
 
 E = TypeVar("E", bound=Callable[..., None])
 SMALL = 2_000_000  # pairs of elements that numpy compares sooner than the kernel is loaded
-WIDEST = 1100  # elements of contexts that numpy takes meanwhile: it has matrices of all pairs
+WIDEST = 1100  # elements of contexts of small work: numpy has some ten matrices of all pairs
+MEANWHILE = 512  # of those that it takes on every thread while the kernel is loaded
 
 
 class Engines(Generic[E]):
@@ -49,12 +50,12 @@ class Engines(Generic[E]):
     def for_work(self, sizes: np.ndarray) -> E:
         """What does the work on contexts of these sizes, (B,): the kernel once it is there, or from there on."""
         self._pairs += _pairs(sizes)
-        narrow = int(sizes.max(initial=0)) <= WIDEST
+        widest = int(sizes.max(initial=0))
         plain = self._plain()
-        if self._loading is None and self._pairs <= SMALL and narrow:
+        if self._loading is None and self._pairs <= SMALL and widest <= WIDEST:
             return plain
         loading = self._begun()
-        if loading.done() or not narrow:
+        if loading.done() or widest > MEANWHILE:
             return self.now()
 
         def run(*work: Any) -> None:
