@@ -295,7 +295,7 @@ def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> N
     }
     assert [score for _, score in setting.taught["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
     side = Side(TrainParams())
-    (_, arm) = label_arms(side, side, ["run"], taught="0a1b")
+    (_, arm) = label_arms(side, side, ["run"], taught={"run": "0a1b"})
     task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
     assert (arm.name, arm.described(task)[2:]) == ("CODER + fused run", ["0a1b"])
 

@@ -208,6 +208,32 @@ def test_students_of_every_teacher(world: Path) -> None:
         assert again["costs"][arm]["labelling"] == made["costs"][arm]["labelling"]
 
 
+def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    argv = ["--documents", str(world / "documents.jsonl"), "--encoder", str(world / "dense"), "--pooling", "mean"]
+    argv += ["--parts", "dense,tokens", "--token-encoder", str(world / "late"), "--output", str(both)]
+    assert index(argv) == 0
+    words = ["--topics", str(world / "topics.tsv"), "--qrels", str(world / "qrels.txt"), "--folds", "2", "--seeds", "1"]
+    words += ["--validation-share", "0.3", "--candidates", "8", "--batch-size", "4", "--epochs", "2", "--context", "8"]
+    words += [
+        "--methods",
+        "collective",
+        "run",
+        "query",
+        "--first-stages",
+        "late",
+        "--no-other-side",
+    ]
+    assert main(["--index", str(both), *words, "--output", str(tmp_path / "study.json")]) == 0
+    (made,) = read_records(tmp_path / "study.json")
+    values = {row["arm"]: row["value"] for row in made.outcome["rows"] if row["measure"] == "nDCG@10"}
+    assert list(values) == ["base", "CODER", "CODER + collective", "CODER + fused run", "CODER + query"]
+    losses = {arm: tuple(curve["loss"]) for arm, curve in made.outcome["curves"].items()}
+    assert len(set(losses.values())) == 4
+    with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
+        main(["--index", str(world / "index"), *words, "--output", str(tmp_path / "none.json")])
+
+
 def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
     measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--late-arms", "colbert", "hn"]
     made = study(world, "reranked.json", *measures).outcome

@@ -65,7 +65,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of query encoders found, and what it read."""
-    from rnnreranker.files import fingerprint
     from rnnreranker.study.arms import Side, candidate_arms, label_arms, loss_arms
     from rnnreranker.study.comparisons import masses, positives
     from rnnreranker.study.loaded import load_study
@@ -83,8 +82,8 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
             taken = ", ".join(f"{found['rate']:g} ({name})" for name, found in rates[method].items())
             command.say(f"{method} labels: learning rate {taken}")
     if args.arms == "labels":
-        taught = fingerprint(setting.taught.to_dict()) if setting.taught is not None else ""
-        arms = label_arms(sides["hard"], sides["evidence"], args.methods, args.other_side, taught)
+        teachers = setting.teachers(args.methods)
+        arms = label_arms(sides["hard"], sides["evidence"], args.methods, args.other_side, teachers)
     elif args.arms == "losses":
         arms = loss_arms(sides["hard"])
     else:

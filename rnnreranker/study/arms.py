@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from rnnreranker.errors import InputError, nearest
@@ -61,7 +62,7 @@ class Arm:
         method: of labels, see `rnnreranker.labels`.
         side: its hyperparameters.
         mass: "share" or "confident": how much leaves the positives is learnt, see `labels.learnt_mass`; None = not.
-        taught: fingerprint of the scores that labels by `run` take; empty for other methods.
+        taught: fingerprint of what the method reads beside the vectors; empty where it reads nothing else.
     """
 
     name: str
@@ -78,7 +79,11 @@ class Arm:
 
 
 def label_arms(
-    coder: Side, smoothing: Side, methods: Sequence[str] = SMOOTHING, other_side: bool = True, taught: str = ""
+    coder: Side,
+    smoothing: Side,
+    methods: Sequence[str] = SMOOTHING,
+    other_side: bool = True,
+    taught: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Arm]:
     """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.
 
@@ -89,7 +94,7 @@ def label_arms(
         methods: of labels, by name, of this package or another one; with `:share` or `:confident` behind it where the
             mass is learnt.
         other_side: False leaves the arms with the hyperparameters of the other side out in any case.
-        taught: fingerprint of the scores that labels by `run` take.
+        taught: method → fingerprint of what it reads beside the vectors: scores of a run, tokens.
 
     Raises:
         InputError: no such method or mass.
@@ -101,14 +106,14 @@ def label_arms(
     return arms
 
 
-def _smoothing_arm(written: str, side: Side, taught: str) -> Arm:
+def _smoothing_arm(written: str, side: Side, taught: Mapping[str, str]) -> Arm:
     method, _, mass = written.partition(":")
     find("labeler", method)
     if mass and mass not in LEARNT:
         raise InputError(f"{written}: {nearest(mass, LEARNT)}")
     learnt = f", {LEARNT[mass]}" if mass else ""
     name = f"{CODER} + {SHOWN.get(method, method)}{learnt}"
-    return Arm(name, method, side, mass or None, taught if method == "run" else "")
+    return Arm(name, method, side, mass or None, taught.get(method, ""))
 
 
 def loss_arms(side: Side) -> list[Arm]:

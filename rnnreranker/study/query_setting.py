@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.files import fingerprint
-from rnnreranker.method import Inputs
+from rnnreranker.method import find
 from rnnreranker.study.arms import Arm
+from rnnreranker.study.retrieved import inputs_of
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.trial import VERSION, Values, values_of
 
@@ -70,6 +71,20 @@ class QuerySetting:
             *([dict(self.loss_values)] if self.loss_values else []),
         )
 
+    def teachers(self, methods: Sequence[str]) -> dict[str, str]:
+        """Method of labels → fingerprint of what it reads beside the vectors, for those that read such a thing.
+
+        Raises:
+            InputError: labels of tokens, and none in the index.
+        """
+        found = {}
+        for name in {written.partition(":")[0] for written in methods}:
+            if name == "run" and self.taught is not None:
+                found[name] = fingerprint(self.taught.to_dict())
+            elif "tokens" in find("labeler", name).needs:
+                found[name] = str(_open(self.index).token_vectors.fingerprint)
+        return found
+
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as it is."""
         return {"values": self._measured(task, self.queries.of(task.test))}
@@ -85,7 +100,7 @@ class QuerySetting:
 
         index = _open(self.index)
         source = index.vectors
-        inputs = Inputs(vectors=source, query_vectors=self.queries, topics=task.topics)
+        inputs = inputs_of(index, task.topics, self.queries)
         run = self.taught if arm.method == "run" and self.taught is not None else self.run
         training, mass = training_labels(task, arm, inputs, run, self.rnn, self.labels)
         checked = make_labeler("hard", inputs).infer(self.run, task.part(validation=True))
@@ -103,6 +118,7 @@ class QuerySetting:
                 normalize=self.normalize,
                 loss=loss_params(arm.side.params.loss, self.loss_values),
                 checkpoints=False,
+                other_index=bool(arm.taught),  # labels of tokens say which tokens
             )
             encoder = load_encoder(str(out))
             vectors = encoder.encode([task.topics[qid] for qid in task.test], threads=1, what="queries")

@@ -16,7 +16,9 @@ DEPTH = 1000  # of the runs that are fused
 
 
 def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
-    """What retrievers read of an index, opened when they ask for it."""
+    """What retrievers and labelers read of an index, opened when they ask for it."""
+    from rnnreranker.tokens.query_tokens import query_tokens
+
     return Inputs(
         topics=topics,
         words=lambda: index.lucene,
@@ -24,6 +26,8 @@ def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | N
         impacts=lambda: index.impacts,
         vectors=lambda: index.vectors,
         query_vectors=queries,
+        tokens=lambda: index.token_vectors,
+        query_tokens=lambda: query_tokens(index.token_vectors, topics, threads=1),
     )
 
 

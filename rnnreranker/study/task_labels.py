@@ -52,5 +52,5 @@ def params_of(method: str, rnn: RnnParams) -> Any:
     kind = find("labeler", method)
     if kind.Params is RnnParams:
         return rnn
-    usual = defaults_of(kind)
-    return dataclasses.replace(usual, context=rnn.context) if isinstance(usual, RnnParams) else usual
+    usual: Any = defaults_of(kind)
+    return dataclasses.replace(usual, context=rnn.context) if hasattr(usual, "context") else usual
