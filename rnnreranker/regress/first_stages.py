@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MEASURE, RECALL, DEEP = "nDCG@10", "R@100", "R@1000"
 DEFAULT, BEFORE = "rnn", "rnn-vectors"  # the default, and the one before it
 GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
+TOKENS = "rnn-tokens"  # from the tokens of a late-interaction encoder
 GRAPH_32 = "rnn-graph-32"  # from one with 32 neighbours in the place of 16
 
 
@@ -73,7 +74,20 @@ _RIVALS = {  # that read the graph
     "ladr": "LADR, proactive",
     "ladr-adaptive": "LADR, adaptive",
 }
-METHODS = _FIRST | _RIVALS | {GRAPH_32: "rNN from the graph, 32 neighbours"}
+_PRF = {  # of late interaction, one setting changed at a time
+    "prf": "ColBERT-PRF (f_p 3, f_c 24, f_e 10, beta 1)",
+    "prf-half": "beta .5",
+    "prf-1-document": "f_p 1",
+    "prf-5-documents": "f_p 5",
+    "prf-12-clusters": "f_c 12",
+    "prf-5-centroids": "f_e 5",
+}
+METHODS = (
+    _PRF
+    | _FIRST
+    | _RIVALS
+    | {GRAPH_32: "rNN from the graph, 32 neighbours", TOKENS: "rNN from tokens", "late": "ordered by MaxSim"}
+)
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
     Collection("scifact", "scifact", "SciFact"),
@@ -116,6 +130,16 @@ LAYOUTS = {
         tuple(_RIVALS),
         tuple(_RIVALS),
         together=True,
+    ),
+    "tokens": Layout(
+        _COLLECTIONS,
+        (Stage("dense", "dense"), Stage("bm25", "BM25"), Stage("late", "late interaction")),
+        (DEFAULT, TOKENS, "late"),
+        (DEFAULT, TOKENS),
+        together=True,
+    ),
+    "token feedback": Layout(
+        _COLLECTIONS, (Stage("late", "late interaction"),), tuple(_PRF), tuple(_PRF), together=True
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
