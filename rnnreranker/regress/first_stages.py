@@ -74,20 +74,15 @@ _RIVALS = {  # that read the graph
     "ladr": "LADR, proactive",
     "ladr-adaptive": "LADR, adaptive",
 }
-_PRF = {  # of late interaction, one setting changed at a time
-    "prf": "ColBERT-PRF (f_p 3, f_c 24, f_e 10, beta 1)",
+_PRF = {  # of late interaction: what is changed of f_p 3, f_c 24, f_e 10, beta 1
     "prf-half": "beta .5",
     "prf-1-document": "f_p 1",
     "prf-5-documents": "f_p 5",
     "prf-12-clusters": "f_c 12",
     "prf-5-centroids": "f_e 5",
 }
-METHODS = (
-    _PRF
-    | _FIRST
-    | _RIVALS
-    | {GRAPH_32: "rNN from the graph, 32 neighbours", TOKENS: "rNN from tokens", "late": "ordered by MaxSim"}
-)
+_TOKENS = {TOKENS: "rNN from tokens", "late": "ordered by MaxSim"} | _PRF
+METHODS = _FIRST | _RIVALS | {GRAPH_32: "rNN from the graph, 32 neighbours"} | _TOKENS
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
     Collection("scifact", "scifact", "SciFact"),
@@ -139,7 +134,7 @@ LAYOUTS = {
         together=True,
     ),
     "token feedback": Layout(
-        _COLLECTIONS, (Stage("late", "late interaction"),), tuple(_PRF), tuple(_PRF), together=True
+        _COLLECTIONS, (Stage("late", "late interaction"),), ("prf", *_PRF), ("prf", *_PRF), together=True
     ),
     "runs": Layout(
         _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
