@@ -58,7 +58,7 @@ def names(kind: str) -> list[str]:
         InputError: a package brings a method under a name that is taken.
 
     >>> names("loss")
-    ['bce', 'cross-entropy', 'info-nce', 'kl', 'lce', 'listnet', 'margin', 'margin-mse', 'multi-tier']
+    ['bce', 'cross-entropy', 'distance', 'info-nce', 'kl', 'lce', 'listnet', 'margin', 'margin-mse', 'multi-tier']
     """
     return [*_own(kind), *_foreign(kind)]
 
