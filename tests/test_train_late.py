@@ -360,7 +360,7 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
         (["--contrast", "0.5"], "--contrast 0.5: expected 0 with the loss info-nce, which is over the whole batch"),
         (
             ["--max-length", "9"],
-            "--max-length: is for --model cross or dual or masked or sparse or term-scorer, not for late",
+            "--model cross or dual or masked or sparse or term-scorer, not for late",
         ),
         (["--document-length", "65"], "--document-length 65: expected an integer <= 64"),
         (["--dimension", "17"], "--dimension 17: expected 16, which a token of"),
