@@ -360,14 +360,14 @@ def test_a_graph_is_measured_at_the_sizes_that_are_given(tmp_path: Path, monkeyp
 
 def test_the_most_memory_while_something_runs() -> None:
     def work() -> None:
-        held = np.ones(30 * 2**17)  # 30 MB
+        held = np.ones(60 * 2**17)  # 60 MB, more than malloc takes of what was freed before
         sum(float(held[start : start + 1000].sum()) for start in range(0, held.size, 1000))
 
     try:
         before, most = fresh_process.most_anonymous(work)
     except UnavailableError as error:
         pytest.skip(str(error))
-    assert 25 < most - before < 60
+    assert 50 < most - before < 100
 
 
 def test_a_process_that_fails() -> None:
