@@ -152,7 +152,8 @@ class DualSetting(TextSetting):
         with alone(path, f"{path}: another process trains its term scorer"):
             if not path.is_file():
                 begun, run = time.perf_counter(), self._head(task, depth)
-                scores = weighed_by_scorer(self.encoder, self.place, run, task, self.documents, depth)
+                source = _open(self.place).term_source
+                scores = weighed_by_scorer(self.encoder, source, run, task, self.documents, depth)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {"scores": scores, "seconds": time.perf_counter() - begun})
         kept: dict[str, Any] = read_json(path, "record of what a term scorer says", REPAIR)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import counted, say
 from rnnreranker.errors import InputError
@@ -15,6 +15,9 @@ from rnnreranker.terms.params import TermParams
 from rnnreranker.terms.term_source import TermSource
 from rnnreranker.terms.word_weights import CollectionWeights
 from rnnreranker.train.samples import split
+
+if TYPE_CHECKING:
+    from rnnreranker.train.models.term_scorer import TermScorerParams
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class TermInputs:
         terms: what counts as a word.
         validation_queries: how many queries `checked` is of.
         content: the fingerprint of all of it.
+        labels: what they say of how they were made.
     """
 
     training: Sequence[WeighedText]
@@ -44,16 +48,11 @@ class TermInputs:
     labels: dict[str, Any]
 
 
-def load_terms(args: argparse.Namespace, params: Any) -> TermInputs:
-    """Everything that the arguments name.
-
-    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
-    y lacks; and, once each, the positives with their own words' weights. Positives of held-out queries, too, are held
-    out, unless a training query has them.
+def load_terms(args: argparse.Namespace, params: TermScorerParams) -> TermInputs:
+    """What `term_inputs` makes of the files that the arguments name.
 
     Raises:
-        InputError: files that cannot be read or do not belong together, queries or documents without a text, no text
-            with a word, too few queries to hold some out.
+        InputError: files that cannot be read or do not belong together, and as `term_inputs`.
     """
     from rnnreranker.data.topics import load_topics
     from rnnreranker.labels.__main__ import texts_for
@@ -65,18 +64,45 @@ def load_terms(args: argparse.Namespace, params: Any) -> TermInputs:
             "the part terms, the texts of the queries, and an encoder to begin with"
         )
     labels, topics, index = SoftLabels.read(args.labels), load_topics(args.topics), open_index(args.index)
-    source, pairs = index.term_source, [(one.qid, docid) for one in labels for docid in _positives(one)]
+    source = index.term_source
+    docids = {docid for one in labels for docid in _positives(one)}
+    texts = texts_for(docids, None if args.documents else index, args.documents)
+    try:
+        return term_inputs(labels, topics, source, texts, params)
+    except InputError as error:
+        raise InputError(f"{args.labels}: {error}") from None
+
+
+def term_inputs(
+    labels: SoftLabels,
+    topics: Mapping[str, str],
+    source: TermSource,
+    texts: Mapping[str, str],
+    params: TermScorerParams,
+) -> TermInputs:
+    """What a term scorer learns from labels, of which the positives alone are read.
+
+    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
+    y lacks; and, once each, the positives with their own words' weights. Positives of held-out queries, too, are held
+    out, unless a training query has them.
+
+    Args:
+        labels: of two queries or more; topics: their texts.
+        source: counted words of the collection; texts: of the positives, by docid.
+        params: of the training: whose words it learns, what share of the queries is held out, by which seed.
+
+    Raises:
+        InputError: queries or positives without a text, no text with a word, too few queries to hold some out.
+    """
+    pairs = [(one.qid, docid) for one in labels for docid in _positives(one)]
     if lost := [qid for qid, _ in pairs if qid not in topics]:
-        raise InputError(
-            f"{args.topics}: lacks queries of {args.labels} (first: {lost[0]}); give the topics of the labels"
-        )
+        raise InputError(f"the topics lack queries of these labels (first: {lost[0]}); give the topics of the labels")
     docids = sorted({docid for _, docid in pairs})
     rows = source.rows(docids)
-    texts = texts_for(docids, None if args.documents else index, args.documents)
     if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
         raise InputError(
-            f"{args.index}: {counted(len(lost), 'positive')} without counted words or a text (first: {lost[0]}); give "
-            "the index that the labels are of"
+            f"{counted(len(lost), 'positive')} without counted words in {source.index}, or without a text (first: "
+            f"{lost[0]}); give the index that the labels are of"
         )
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
     held_out = split(list(labels.qids), params.validation_share, params.seed)
@@ -103,14 +129,14 @@ def load_terms(args: argparse.Namespace, params: Any) -> TermInputs:
     if wordless := sum(map(len, sides)) - len(training) - len(checked):
         say(f"{counted(wordless, 'text')} without a word: nothing is learnt from {'it' if wordless == 1 else 'them'}")
     if not training or not checked:
-        raise InputError(f"{args.labels}: no text of {'training' if not training else 'validation'} has a word")
-    content = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
-    return TermInputs(training, checked, source.params, len(held_out), _with(content, source), labels.metadata)
+        raise InputError(
+            f"no text of {'training' if not training else 'validation'} has a word of the language "
+            f"{source.params.language}; give labels of more queries, or an index whose words are of their language"
+        )
+    read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
+    content = fingerprint(read, source.fingerprint)
+    return TermInputs(training, checked, source.params, len(held_out), content, labels.metadata)
 
 
 def _positives(one: Any) -> list[str]:
     return [docid for docid, positive in zip(one.docids, one.positive.tolist(), strict=True) if positive]
-
-
-def _with(content: str, source: TermSource) -> str:
-    return fingerprint(content, source.fingerprint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -14,6 +15,7 @@ from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.text_params import TextParams
 
 if TYPE_CHECKING:
+    from rnnreranker.train.term_inputs import TermInputs
     from rnnreranker.train.training import Trained
 
 
@@ -44,18 +46,42 @@ class TermScorer(TextModel):
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, counts and texts, and train."""
         from rnnreranker.train.term_inputs import load_terms
-        from rnnreranker.train.text_training import train_on_texts
 
         assert isinstance(params, TermScorerParams)
         self.refuse(args, loss)
         with phase("reading labels and counts"):
             found = load_terms(args, params)
-        with phase("importing torch and transformers", "imports"):
-            from rnnreranker.train.term_learner import TermLearner
-        made = {"labels": found.labels, "terms": found.terms.to_dict(), "validation_queries": found.validation_queries}
-        return train_on_texts(
-            lambda: TermLearner(args.encoder, found, params),
-            *(self.name, args.encoder, args.output, params, made, found.content),
-            checkpoints=args.checkpoints,
-            device=device,
-        )
+        return train_term_scorer(found, args.encoder, args.output, params, checkpoints=args.checkpoints, device=device)
+
+
+def train_term_scorer(
+    inputs: TermInputs,
+    encoder: str,
+    output: str | os.PathLike[str],
+    params: TermScorerParams,
+    *,
+    checkpoints: bool = True,
+    device: str = "cpu",
+) -> Trained:
+    """Train a term scorer and write it to a folder.
+
+    Args:
+        inputs: what it learns from, see `term_inputs`.
+        encoder: what it begins as: a name, folder or hub id.
+        output, params, checkpoints, device: as of `train_on_texts`.
+
+    Raises:
+        InputError: a model that cannot be trained so, checkpoints of another training.
+        MissingDependencyError: without accelerate, or what the words of the language need.
+    """
+    from rnnreranker.train.text_training import train_on_texts
+
+    with phase("importing torch and transformers", "imports"):
+        from rnnreranker.train.term_learner import TermLearner
+    made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": inputs.validation_queries}
+    return train_on_texts(
+        lambda: TermLearner(encoder, inputs, params),
+        *(TermScorer.name, encoder, output, params, made, inputs.content),
+        checkpoints=checkpoints,
+        device=device,
+    )
