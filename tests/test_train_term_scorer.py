@@ -22,6 +22,7 @@ from rnnreranker.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.term_inputs import TermInputs, WeighedText
 from rnnreranker.train.term_learner import TermLearner
+from rnnreranker.train.term_params import TermScorerParams
 from tests.tiny_encoder import make_encoder
 
 DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}
@@ -97,7 +98,6 @@ def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
     from rnnreranker.terms.params import TermParams
-    from rnnreranker.train.models.term_scorer import TermScorerParams
 
     texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
     inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
@@ -202,7 +202,6 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
 def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:
     pytest.importorskip("jieba")
     from rnnreranker.terms.params import TermParams
-    from rnnreranker.train.models.term_scorer import TermScorerParams
 
     texts = [WeighedText("w1 w2", {"w1": 0.5, "w2": 0.1})]
     found = []

@@ -11,8 +11,9 @@ from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.term_weight import TermWeightParams
 from rnnreranker.method import Inputs
 from rnnreranker.study.tasks import Task
-from rnnreranker.train.models.term_scorer import TermScorerParams, train_term_scorer
+from rnnreranker.train.models.term_scorer import train_term_scorer
 from rnnreranker.train.term_inputs import term_inputs
+from rnnreranker.train.term_params import TermScorerParams
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

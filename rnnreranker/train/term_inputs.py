@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rnnreranker.command import counted, say
 from rnnreranker.errors import InputError
@@ -15,9 +15,7 @@ from rnnreranker.terms.params import TermParams
 from rnnreranker.terms.term_source import TermSource
 from rnnreranker.terms.word_weights import CollectionWeights
 from rnnreranker.train.samples import split
-
-if TYPE_CHECKING:
-    from rnnreranker.train.models.term_scorer import TermScorerParams
+from rnnreranker.train.term_params import TermScorerParams
 
 
 @dataclass(frozen=True)

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker import settings
 from rnnreranker.process.phases import phase
-from rnnreranker.settings import setting
 from rnnreranker.train.models.base import TextModel
 from rnnreranker.train.params import TrainingParams
-from rnnreranker.train.text_params import TextParams
+from rnnreranker.train.term_params import TermScorerParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.term_inputs import TermInputs
     from rnnreranker.train.training import Trained
-
-
-@dataclass(frozen=True)
-class TermScorerParams(TextParams):
-    """How a term scorer is trained.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
-
-    texts: Literal["both", "queries", "documents"] = setting(
-        "both",
-        "whose words it learns: queries with their weights in a positive, positives with their own, or both",
-        flag="learn-from",
-        tunable=False,
-    )
 
 
 class TermScorer(TextModel):

@@ -1,0 +1,25 @@
+"""How a term scorer is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnreranker.settings import setting
+from rnnreranker.train.text_params import TextParams
+
+
+@dataclass(frozen=True)
+class TermScorerParams(TextParams):
+    """How a term scorer is trained.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    texts: Literal["both", "queries", "documents"] = setting(
+        "both",
+        "whose words it learns: queries with their weights in a positive, positives with their own, or both",
+        flag="learn-from",
+        tunable=False,
+    )
