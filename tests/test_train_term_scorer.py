@@ -15,9 +15,11 @@ from rnnreranker import InputError, SoftLabels, label_distribution
 from rnnreranker.files import files_digest
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.__main__ import main as labels
+from rnnreranker.labels.methods import term_weight
 from rnnreranker.search.indexes import open_index
+from rnnreranker.terms import kept_weights
 from rnnreranker.terms.segmentation import words
-from rnnreranker.terms.term_scorer import load_term_scorer
+from rnnreranker.terms.term_scorer import TermScorer, load_term_scorer
 from rnnreranker.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.term_inputs import TermInputs, WeighedText
@@ -164,6 +166,41 @@ def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(one.scores, expected, rtol=1e-6)
     assert found.metadata["scorer"] == scorer.digest
     assert "index" not in found.metadata
+
+
+def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed job reads no text again; where all are kept no scorer is loaded; a damaged file is made again."""
+    usual, read = TermScorer.words, list[str]()
+
+    def counted(self: TermScorer, text: str) -> Any:
+        if len(read) == 15:
+            read.append("")
+            raise KeyboardInterrupt
+        read.append(text)
+        return usual(self, text)
+
+    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
+    how = ["--term-weights", "scorer", "--term-scorer", str(made / "scorer")]
+    assert labelled(made, tmp_path / "plain.parquet", *how) == 0
+    shutil.rmtree(tmp_path / "home")
+    monkeypatch.setattr(TermScorer, "words", counted)
+    term_weight._loaded.cache_clear()
+    with pytest.raises(KeyboardInterrupt):
+        labelled(made, tmp_path / "killed.parquet", *how)
+    term_weight._loaded.cache_clear()
+    assert labelled(made, tmp_path / "killed.parquet", *how) == 0
+    assert len(read) == len(set(read)) > 40  # no text twice
+    files = sorted((tmp_path / "home").rglob("words/*/*/*.npz"))
+    assert len(files) == len(read) - 1
+    files[3].write_bytes(files[3].read_bytes()[:-40])
+    term_weight._loaded.cache_clear()
+    assert labelled(made, tmp_path / "damaged.parquet", *how) == 0
+    assert len(read) == len(files) + 2
+    term_weight._loaded.cache_clear()
+    monkeypatch.delattr(kept_weights, "load_term_scorer")
+    assert labelled(made, tmp_path / "again.parquet", *how) == 0
+    whole = (tmp_path / "plain.parquet").read_bytes()
+    assert all((tmp_path / f"{name}.parquet").read_bytes() == whole for name in ("killed", "damaged", "again"))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ class DualSetting(TextSetting):
             if not path.is_file():
                 begun, run = time.perf_counter(), self._head(task, depth)
                 source = _open(self.place).term_source
-                scores = weighed_by_scorer(self.encoder, source, run, task, self.documents, depth)
+                scores = weighed_by_scorer(self.encoder, source, run, task, self.documents)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {"scores": scores, "seconds": time.perf_counter() - begun})
         kept: dict[str, Any] = read_json(path, "record of what a term scorer says", REPAIR)

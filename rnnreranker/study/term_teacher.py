@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.labels.methods.term_weight import TermWeightParams
 from rnnreranker.method import Inputs
 from rnnreranker.study.tasks import Task
+from rnnreranker.terms.term_scorer import load_term_scorer
+from rnnreranker.terms.word_weights import distributions
 from rnnreranker.train.models.term_scorer import train_term_scorer
 from rnnreranker.train.term_inputs import term_inputs
 from rnnreranker.train.term_params import TermScorerParams
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def weighed_by_scorer(
-    encoder: str, source: TermSource, run: Run, task: Task, documents: Mapping[str, str], depth: int
+    encoder: str, source: TermSource, run: Run, task: Task, documents: Mapping[str, str]
 ) -> dict[str, dict[str, float]]:
     """Query → docid → d of paper 004's eq. 5, of the candidates of a run and the positives.
 
@@ -31,7 +34,7 @@ def weighed_by_scorer(
     Args:
         encoder: what it begins as; source: counted words of the collection.
         run: candidates of the training queries; task: whose they are.
-        documents: docid → text; depth: of the run.
+        documents: docid → text.
 
     Raises:
         InputError: as `term_inputs` and `train_term_scorer`.
@@ -40,14 +43,13 @@ def weighed_by_scorer(
     hard = make_labeler("hard", Inputs()).infer(run, positives)
     topics = {qid: " ".join(task.topics[qid].split()) for qid in hard.qids}
     params = TermScorerParams(seed=task.seed)
+    inputs = term_inputs(hard, topics, source, documents, params)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as name:
-        scorer = str(Path(name) / "scorer")
-        train_term_scorer(
-            term_inputs(hard, topics, source, documents, params), encoder, scorer, params, checkpoints=False
-        )
-        of_method = TermWeightParams(weights="scorer", scorer=scorer, context=depth + len(positives))
-        inputs = Inputs(topics=task.topics, texts=documents)
-        labeler = make_labeler("term-weight", inputs, of_method, threads=1)
-        return {
-            one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in labeler.infer(run, positives)
-        }
+        folder = Path(name) / "scorer"
+        train_term_scorer(inputs, encoder, folder, params, checkpoints=False)
+        scorer, found = load_term_scorer(folder), {}
+        for one in hard:
+            query, *others = scorer.weights([task.topics[one.qid], *(documents[docid] for docid in one.docids)])
+            scores, _ = distributions(query, others)
+            found[one.qid] = dict(zip(one.docids, scores.astype(np.float32).tolist(), strict=True))
+    return found

@@ -82,6 +82,24 @@ def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
         InputError: no such folder, another kind of model, files missing or that do not fit each other.
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
+    folder, config = described(path)
+    with phase("loading the term scorer"):
+        try:
+            network, reader = _load(folder, config)
+        except RnnrerankerError:
+            raise
+        except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+            reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
+            raise InputError(f"{folder}: cannot be loaded as a term scorer ({reason}); train it again") from None
+    return TermScorer(str(path), network, reader, content_of(folder))
+
+
+def described(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """The folder of a term scorer, and its config.json; nothing is loaded.
+
+    Raises:
+        InputError: no such folder, another kind of model.
+    """
     folder = Path(path).expanduser()
     if not (folder / "config.json").is_file():
         raise InputError(
@@ -92,15 +110,7 @@ def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
         raise InputError(
             f"{path}: another kind of model; expected a folder of python -m rnnreranker.train --model term-scorer"
         )
-    with phase("loading the term scorer"):
-        try:
-            network, reader = _load(folder, config)
-        except RnnrerankerError:
-            raise
-        except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-            reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-            raise InputError(f"{folder}: cannot be loaded as a term scorer ({reason}); train it again") from None
-    return TermScorer(str(path), network, reader, content_of(folder))
+    return folder, config
 
 
 def write_term_scorer(folder: Path, network: ScorerNetwork, reader: PieceReader, params: TermParams) -> None:

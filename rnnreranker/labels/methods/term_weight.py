@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels.judged import Judged, JudgedContext
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
-    from rnnreranker.terms.term_scorer import TermScorer
+    from rnnreranker.terms.kept_weights import KeptWeights
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class TermWeightLabeler(ContextLabeler):
         return CollectionWeights(self.inputs.terms)
 
     @cached_property
-    def _scorer(self) -> TermScorer | None:
+    def _scorer(self) -> KeptWeights | None:
         return None if self.params.scorer is None else _loaded(self.params.scorer)
 
     @property
@@ -118,8 +118,8 @@ class TermWeightLabeler(ContextLabeler):
 
 
 @lru_cache(maxsize=1)
-def _loaded(path: str) -> TermScorer:
+def _loaded(path: str) -> KeptWeights:
     """The scorer that all shards of a process share, with the weights of the texts that it has read."""
-    from rnnreranker.terms.term_scorer import load_term_scorer
+    from rnnreranker.terms.kept_weights import KeptWeights
 
-    return load_term_scorer(path)
+    return KeptWeights(path)
