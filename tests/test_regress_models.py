@@ -401,3 +401,46 @@ def test_models_are_trained_used_and_their_passages_made_documents(
 def _new(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+OF_TEXTS = """\
+schema: 3
+name: own
+title: A spec
+about: Nothing much.
+query_sets:
+  passages: {topics: cranfield, qrels: cranfield}
+measures: [RR@10]
+indexes:
+  main: {documents: cranfield, parts: {dense: {encoder: {model: small}, pooling: mean}, terms: {}}}
+models:
+  small: {documents: cranfield, start: none, train: {masked: {hidden_size: 128, heads: 2}}}
+studies:
+  dual: {index: main, query_set: passages, arms: dual, splits: cold, encoder: {model: small}, first_stages: [bm25s]}
+"""
+
+
+def test_a_study_begins_with_a_language_model_of_the_texts(tmp_path: Path) -> None:
+    spec = read_spec(write(tmp_path, OF_TEXTS), data=True)
+    plan = make_plan(spec, works=spec.works)
+    trained, *indexes, study = plan.steps
+    assert trained.argv[:6] == ("--model", "masked", "--documents", "cranfield", "--encoder", "none")
+    assert trained.output == Path("runs/models/cranfield/small")
+    assert [step.value("--encoder") for step in indexes if "--encoder" in step.argv] == [str(trained.output)]
+    assert study.value("--encoder") == str(trained.output)
+    assert trained.output in study.inputs
+    assert "on the texts of `cranfield`" in spec_page(spec, [])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("start: none, ", "", "small: give `start`, the model that the training begins with, or none"),
+        ("start: none", "topics: cranfield, start: none", "topics: masked is trained on texts alone; leave it out"),
+        ("documents: cranfield, start", "start", "small: give either `index` or `documents`"),
+    ],
+)
+def test_faults_of_language_models(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = write(tmp_path, OF_TEXTS.replace(before, after))
+    with pytest.raises(InputError, match=message):
+        read_spec(path, data=True)

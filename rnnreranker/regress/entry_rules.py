@@ -16,7 +16,7 @@ from rnnreranker.regress.methods import (
     options_of,
 )
 from rnnreranker.regress.model_names import MODEL_OPTIONS, models_in
-from rnnreranker.regress.model_steps import start_models
+from rnnreranker.regress.model_steps import reads_texts_alone, start_models
 from rnnreranker.regress.reading import Document, Place
 from rnnreranker.regress.spec import STEPS, Condition, Index, Model, Work
 
@@ -26,7 +26,7 @@ NOT_DENSE = (
     *("neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
 )
 OF_MODEL = {
-    "dense": "query or dual",
+    "dense": "query or dual or masked",
     "impact": "sparse",
     "tokens": "late",
     "cross-encoder": "cross",
@@ -84,11 +84,16 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         if use:
             source.note((*place, key), look, use, *more)
     _check_steps(entry, source, place)
+    if reads_texts_alone(entry):
+        _check_of_texts(entry, source, place)
+        return
     source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
     dense = entry.index in indexes and "dense" in indexes[entry.index].parts
     reads_texts = entry.train.name != "query"
     filtered = entry.negatives.name if entry.negatives and entry.negatives.name != "none" else ""
     for wrong, key, said in (
+        (not entry.topics, "", "key topics is missing"),
+        (not entry.qrels, "", "key qrels is missing"),
         (bool(entry.labels) == bool(entry.negatives), "", "give either `labels` or `negatives`"),
         (not reads_texts and entry.negatives, "negatives", "a query encoder is trained on `labels`"),
         (bool(entry.index) == bool(entry.documents), "", "give either `index` or `documents`"),
@@ -104,6 +109,17 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         if wrong:
             named = f"index {entry.index}" if key == "index" else entry.id
             source.problem((*place, key) if key else place, f"{named}: {said}")
+
+
+def _check_of_texts(entry: Model, source: Document, place: Place) -> None:
+    """Note what a model that learns from texts alone must not say."""
+    for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation"):
+        if getattr(entry, key):
+            source.problem((*place, key), f"{key}: {entry.train.name} is trained on texts alone; leave it out")
+    if bool(entry.index) == bool(entry.documents):
+        source.problem(place, f"{entry.id}: give either `index` or `documents`")
+    if not entry.start:
+        source.problem(place, f"{entry.id}: give `start`, the model that the training begins with, or none")
 
 
 def _check_steps(entry: Model, source: Document, place: Place) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rnnreranker.regress.spec import Use
 
 KEY = "model"
-MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross"}  # of a recovery, a study → the kind of model ("" = any)
+MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross", "encoder": ""}  # of works → kind of model
 APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag word by word
 
 

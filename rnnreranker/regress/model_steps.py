@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rnnreranker.files import fingerprint
+from rnnreranker.method import find, names
 from rnnreranker.regress.index_steps import IndexSteps
 from rnnreranker.regress.methods import arguments, labels_on_gpu, parts_of_labels
 from rnnreranker.regress.model_names import models_in
@@ -26,6 +27,8 @@ class ModelSteps(IndexSteps):
         output = self._place(model)
         if output in self.there:
             return output
+        if reads_texts_alone(model):
+            return self._of_texts(model, output)
         source, inputs = self._source(model)
         made = self._labels(model) if model.labels else self._negatives(model)
         start, begun = self._start(model)
@@ -40,6 +43,15 @@ class ModelSteps(IndexSteps):
             argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
         argv += [*start, *arguments(train, "trained-model"), "--output", str(output)]
         self.add("train", argv, output, inputs, model.needs)
+        return output
+
+    def _of_texts(self, model: Model, output: Path) -> Path:
+        """The folder of a model that learns from texts alone, after the step that makes it."""
+        source, inputs = self._source(model)
+        start, begun = self._start(model)
+        train, named = self.resolved(model.train)
+        argv = ["--model", train.name, *source, *start, *arguments(train, "trained-model"), "--output", str(output)]
+        self.add("train", argv, output, [*inputs, *begun, *named], model.needs)
         return output
 
     def candidates(self, model: Model, topics: str) -> Path:
@@ -96,7 +108,12 @@ class ModelSteps(IndexSteps):
 
     def _place(self, model: Model) -> Path:
         """The folder of a model: models of two specs may have one name, and are then trained on other topics."""
-        return self.folder / "models" / word_of(model.topics) / model.id
+        return self.folder / "models" / word_of(model.topics or self._documents(model)) / model.id
+
+    def _documents(self, model: Model) -> str:
+        """What the documents are called that a model reads."""
+        index = self.spec.index(model.index) if model.index else None
+        return index.prebuilt or index.documents if index else model.documents
 
     def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[list[str], list[Path]]:
         """Where vectors or texts, or other parts, come from, as words of a command, and the files of it."""
@@ -112,6 +129,12 @@ class ModelSteps(IndexSteps):
             folder = self.model(named[0])
             return ["--encoder", str(folder)], [folder]
         return words({"encoder": model.start}) if model.start else self.encoder(self.spec.index(model.index)), []
+
+
+def reads_texts_alone(model: Model) -> bool:
+    """Whether a model learns from texts without queries, as masked language models do."""
+    kind = model.train.name
+    return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
 
 
 def start_models(model: Model) -> list[str]:

@@ -56,13 +56,14 @@ STEPS = ("candidates", "labels", "negatives")  # of a model, before its training
 class Model:
     """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
 
-    The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names.
+    The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names. A masked
+    language model has neither topics nor labels: it learns from the texts of `documents` or of an index.
     """
 
     id: str
     train: Use  # the kind of model, with options of `python -m rnnreranker.train`
-    topics: str
-    qrels: str
+    topics: str = ""
+    qrels: str = ""
     index: str = ""  # whose vectors or texts it is trained on
     documents: str = ""  # or these texts
     labels: Use | None = None  # a labeler, with options of `python -m rnnreranker.labels`
