@@ -16,9 +16,11 @@ from rnnreranker.bench import corpus, fresh_process, graph_size, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.bench.parts import ENCODERS, FULL, PARTS, Sizes, missed
+from rnnreranker.bench.parts import PARTS, missed
+from rnnreranker.bench.sizes import ENCODERS, FULL, Sizes
 from rnnreranker.bench.summaries import in_pairs, judged, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts, documents
+from rnnreranker.encode.encoder import has_bfloat16
 from rnnreranker.errors import UnavailableError
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference
@@ -71,6 +73,23 @@ CELLS = {
         *JUDGED,
     ],
     "encoding": ["model", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s", *RATIO, *JUDGED],
+    "index-encoding": [
+        *(
+            "model",
+            "by",
+            "dtype",
+            "1-cosine",
+            "texts",
+            "bare_texts_s",
+            "index_texts_s",
+            "ratio",
+            "low",
+            "high",
+            "pairs",
+        ),
+        *("model_texts_s", "of_model"),
+        *JUDGED,
+    ],
     "graph": [
         *("N", "d", "documents", "K", "known", "queries", "others", "processes", "gram_us", "graph_us"),
         *("ratio", "lowest", "highest", "pairs"),
@@ -133,6 +152,7 @@ ROWS = {
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }
 ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
+ROWS |= {"index-encoding": installed(*ENCODERS[-1]) * (1 + has_bfloat16())}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 

@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder, make_texts
 
+from rnnreranker.data.document import Document
 from rnnreranker.encode import graph_export
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.encode.graph_export import KNOWN, write_query_graph
 from rnnreranker.encode.kept_queries import queries_by_graph
 from rnnreranker.encode.query_graph import FILES, open_query_graph
 from rnnreranker.errors import InputError
-from rnnreranker.index.build import describe
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.dense import DensePart
+from rnnreranker.vectors import open_vectors
 
 pytest.importorskip("onnx")
 TEXTS = [*make_texts().values(), "w1", "unknown W2", ""]
@@ -171,6 +174,32 @@ def test_queries_are_kept(graph: Path, tmp_path: Path, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(queries_by_graph(graph, TEXTS, 2), first)
 
 
+def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
+    """What was made by the model itself, as before there were graphs, gets no vectors of a graph."""
+    documents = [Document(docid, text) for docid, text in make_texts().items()]
+    encoder = load_encoder(str(tiny), pooling="mean")
+    build_index(documents[:5], tmp_path / "old", [DensePart(encoder)], threads=2)
+    path = tmp_path / "old" / "rnnreranker.json"
+    described = json.loads(path.read_text())
+    assert described["parts"]["dense"]["encoder"].pop("documents") == "graph"
+    path.write_text(json.dumps(described))
+    part = DensePart(encoder)
+    part.extend(tmp_path / "old")
+    build_index(documents, tmp_path / "new", [part])
+    assert "documents" not in describe(tmp_path / "new")["parts"]["dense"]["encoder"]
+    texts = [document.text for document in documents]
+    vectors = open_vectors(tmp_path / "new").fetch(np.arange(len(texts)))
+    np.testing.assert_array_equal(vectors, encoder.encode(texts, what="documents"))
+
+
+def test_an_index_says_how_near_bfloat16_comes(tiny: Path, tmp_path: Path) -> None:
+    half = load_encoder(str(tiny), pooling="mean", dtype="bfloat16")
+    build_index([Document("d1", "w1 w2")], tmp_path / "half", [DensePart(half)])
+    described = describe(tmp_path / "half")["parts"]["dense"]["encoder"]
+    assert 0.99 < described["cosine"] < 0.99999
+    assert (described["settings"]["dtype"], "documents" in described) == ("bfloat16", False)
+
+
 CHILD = """
 import sys
 from rnnreranker.index.__main__ import main as index
@@ -199,7 +228,11 @@ def test_a_search_needs_neither_torch_nor_transformers_nor_numba(
     documents = str(tmp_path / "documents.jsonl")
     made = ("--documents", documents, "--parts", "dense", "--encoder", str(tiny), "--pooling", "mean")
     in_process("index", *made, "--output", index)
-    assert describe(Path(index))["parts"]["dense"]["encoder"]["graph"] is True
+    described = describe(Path(index))["parts"]["dense"]["encoder"]
+    assert (described["graph"], described["documents"]) == (True, "graph")
+    assert 0.99999 <= described["cosine"] <= 1.000001
+    by_graph_too = open_query_graph(Path(index) / "query-encoder").encode([*make_texts().values()], what="documents")
+    np.testing.assert_array_equal(open_vectors(index).fetch(np.arange(len(by_graph_too))), by_graph_too)
     asked = ("--index", index, "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--output", run)
     assert in_process("search", *asked) == ""  # nor numba, for two queries
     by_graph = Path(run).read_text()

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.bench.parts import FULL, PARTS, QUICK, cell, measure, missed
+from rnnreranker.bench.parts import PARTS, cell, measure, missed
+from rnnreranker.bench.sizes import FULL, QUICK
 
 if TYPE_CHECKING:
     from rnnreranker.record import Record

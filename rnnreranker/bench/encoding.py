@@ -38,7 +38,7 @@ def encoding(models: tuple[tuple[str, str], ...], count: int, pairs: int) -> lis
             except (UnavailableError, MissingDependencyError) as error:
                 say(f"encoding: {name} left out: {error}")
                 continue
-            bare, tokens = _bare(model, encode)
+            bare, tokens = bare_passes(model, encode)
             found = in_pairs(bare, encode, pairs, time.process_time)
             row: dict[str, Any] = {"model": name, "texts": len(texts), "padded_tokens": tokens}
             row |= {"bare_texts_s": len(texts) / found.base, "encode_texts_s": len(texts) / found.other}
@@ -61,7 +61,7 @@ def _loaded(kind: str, name: str, texts: list[str]) -> tuple[Work, Any]:
     return lambda: dense.encode(texts, threads=1, what="documents"), dense.transformer
 
 
-def _bare(model: Any, encode: Work) -> tuple[Work, int]:
+def bare_passes(model: Any, encode: Work) -> tuple[Work, int]:
     """The forward passes that encoding makes, on its batches of token numbers; how many numbers with the padding."""
     import torch
 

@@ -1,4 +1,4 @@
-"""The parts of the benchmark: what each is called, what it says, and the sizes that it takes."""
+"""The parts of the benchmark: what each is called, what it says, and what it is called with."""
 
 from __future__ import annotations
 
@@ -7,65 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress
 
 Rows = list[dict[str, Any]]  # of a part, all with the same cells
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large the measured work is. contexts: N; files: (queries, depth, context); corpora, graphs: rows."""
-
-    dimension: int
-    pairs: int
-    contexts: tuple[int, ...]
-    growth: tuple[int, ...]
-    files: tuple[tuple[int, int, int], ...]
-    corpora: tuple[int, ...]
-    corpus_queries: int
-    corpus_depth: int
-    times: int  # a fresh process is started
-    cross_encoders: tuple[tuple[int, int], ...]  # layers, width
-    scored: int  # candidates of a query that they score
-    encoded: int  # texts
-    graphs: tuple[int, ...]
-    labelled: tuple[int, int, int]  # queries, candidates, documents
-
-
-ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
-
-FULL = Sizes(
-    dimension=768,
-    pairs=21,
-    contexts=(60, 200, 1000),
-    growth=(30, 60, 125, 250, 500, 1000),
-    files=((6980, 60, 60), (6980, 1000, 60), (6980, 1000, 1000)),
-    corpora=(10_000, 100_000, 1_000_000),
-    corpus_queries=1000,
-    corpus_depth=1000,
-    times=3,
-    cross_encoders=((2, 128), (6, 384)),
-    scored=60,
-    encoded=200,
-    graphs=(10_000, 100_000),
-    labelled=(500_000, 100, 20_000),
-)
-QUICK = Sizes(
-    dimension=768,
-    pairs=5,
-    contexts=(60, 200),
-    growth=(30, 60, 125),
-    files=((500, 60, 60),),
-    corpora=(1000, 10_000),
-    corpus_queries=50,
-    corpus_depth=200,
-    times=1,
-    cross_encoders=((2, 128),),
-    scored=60,
-    encoded=24,
-    graphs=(1000, 10_000),
-    labelled=(5000, 100, 5000),
-)
 
 
 @dataclass(frozen=True)
@@ -231,6 +176,15 @@ PARTS = {
         "seconds, one thread.",
         "encoding.encoding",
         lambda sizes: (ENCODERS, sizes.encoded, min(sizes.pairs, 5)),
+    ),
+    "index-encoding": Part(
+        "Encoding an index",
+        "A block of documents of pydoc to a file of vectors as `index` makes it, cutting into tokens and all else "
+        "included, beside the bare forward passes of what computes (by) on the same batches of token numbers: `ratio`. "
+        "`of_model`: the same beside those of the model itself in float32, by torch. `1-cosine`: of the lowest to "
+        "the vectors of that, which the index says. Processor seconds, one thread.",
+        "index_encoding.index_encoding",
+        lambda sizes: (ENCODERS[-1][1], sizes.encoded, min(sizes.pairs, 5)),
     ),
     "graph-size": Part(
         "Size of the graph",

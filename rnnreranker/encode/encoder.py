@@ -135,7 +135,7 @@ def load_encoder(name: str, **given: Any) -> Encoder:
         return Encoder(name, own_code, settings, digest_of(name))
     folder = find_model(name)
     own, known = read_settings(folder.path), folder.known
-    dtype = ("bfloat16" if _has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
+    dtype = ("bfloat16" if has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
     settings = {
         "model": folder.name,
         "pooling": None if own.beyond else params.pooling or own.pooling or known.get("pooling"),
@@ -198,7 +198,7 @@ def _own_code(name: str) -> type[TextModel] | None:
     return None if issubclass(found, KnownModel) else found
 
 
-def _has_bfloat16() -> bool:
+def has_bfloat16() -> bool:
     """Whether the processor multiplies bfloat16 in hardware (Linux only; elsewhere the answer is no)."""
     try:
         flags = Path("/proc/cpuinfo").read_text()

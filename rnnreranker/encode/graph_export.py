@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.encode.encoder import Encoder
+from rnnreranker.encode.encoder import Encoder, Model
 from rnnreranker.encode.query_graph import DESCRIPTION, FILES, GRAPH, TOKENIZER, WEIGHTS, GraphModel
 from rnnreranker.encode.transformer import TransformerModel
 from rnnreranker.errors import require
@@ -123,27 +123,40 @@ def _optimise(exported: Path, path: Path) -> None:
     onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
 
 
+def lowest_cosine(model: TransformerModel, other: Model) -> float:
+    """The lowest cosine between the vectors of two models, of texts of any kind, one at a time and together.
+
+    Args:
+        model: whose tokens both are given; other: what computes the same vectors in another way.
+    """
+    tokens = model.tokenize(_texts(model))
+    lowest = 1.0
+    for batch in [tokens, *([own] for own in tokens)]:
+        ours, theirs = other.forward(batch).astype(np.float64), model.forward(batch).astype(np.float64)
+        lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+        lowest = min(lowest, float(((ours * theirs).sum(axis=1) / lengths).min()))
+    return lowest
+
+
+def _texts(model: TransformerModel) -> list[str]:
+    """`TEXTS`, and words drawn from the vocabulary."""
+    vocabulary = sorted(model.tokenizer.get_vocab())
+    rng = np.random.default_rng(0)
+    return [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
+
+
 def _compared(model: TransformerModel, graph: GraphModel) -> float:
-    """The lowest cosine between the vectors of model and graph, of texts one at a time and together.
+    """The lowest cosine between the vectors of model and graph.
 
     Raises:
         _Refused: a text of other tokens, a graph that fails on some.
     """
-    vocabulary = sorted(model.tokenizer.get_vocab())
-    rng = np.random.default_rng(0)
-    texts = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
-    tokens = model.tokenize(texts)
-    if tokens != graph.tokenize(texts):
+    if model.tokenize(_texts(model)) != graph.tokenize(_texts(model)):
         raise _Refused("its tokenizer.json gives other tokens than its tokenizer")
-    lowest = 1.0
-    for batch in [tokens, *([own] for own in tokens)]:
-        try:
-            ours, theirs = graph.forward(batch).astype(np.float64), model.forward(batch).astype(np.float64)
-        except Exception as error:  # ONNX Runtime has classes of its own, under Exception itself
-            raise _Refused(f"the graph cannot be run ({str(error)[:200]})") from None
-        lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
-        lowest = min(lowest, float(((ours * theirs).sum(axis=1) / lengths).min()))
-    return lowest
+    try:
+        return lowest_cosine(model, graph)
+    except Exception as error:  # ONNX Runtime has classes of its own, under Exception itself
+        raise _Refused(f"the graph cannot be run ({str(error)[:200]})") from None
 
 
 @contextlib.contextmanager

@@ -20,7 +20,9 @@ class EncoderParams(Params):
     normalize: bool | None = setting(None, "scale vectors to length 1", flag="l2-norm")
     max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
     dtype: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32", "arithmetic; auto = bfloat16 where the processor has it, 1.7 times as fast", flag="encoder-dtype"
+        "float32",
+        "arithmetic; auto = bfloat16 where the processor has it: faster, other vectors (the index says their cosine)",
+        flag="encoder-dtype",
     )
     query_prompt: str | None = setting(None, 'put before queries, like "query: "')
     document_prompt: str | None = setting(None, 'put before documents, like "passage: "')

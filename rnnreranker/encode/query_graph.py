@@ -64,7 +64,10 @@ class GraphModel:
 
     def forward(self, batch: list[list[int]]) -> np.ndarray:
         """(b, d) float32: the vectors of a batch of token lists."""
-        tokens, attention = padded(batch, self._pad)
+        return self.vectors(*padded(batch, self._pad))
+
+    def vectors(self, tokens: np.ndarray, attention: np.ndarray) -> np.ndarray:
+        """(b, d) float32: the vectors of a batch; tokens, attention: (b, longest) int64, as of `padded`."""
         vectors: np.ndarray = self._session.run(None, {"tokens": tokens, "attention": attention})[0]
         return vectors
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.command import say
-from rnnreranker.encode.encoder import Encoder
-from rnnreranker.encode.graph_export import write_query_graph
+from rnnreranker.data.document import Document
+from rnnreranker.encode.encoder import Encoder, load_encoder
+from rnnreranker.encode.graph_export import lowest_cosine, write_query_graph
 from rnnreranker.encode.model_folder import QUERY_GRAPH
+from rnnreranker.encode.query_graph import described as described_graph
+from rnnreranker.encode.query_graph import open_query_graph
 from rnnreranker.encode.transformer import TransformerModel
 from rnnreranker.errors import InputError, require
+from rnnreranker.files import fingerprint, put_folder
+from rnnreranker.files.json_files import read_json
 from rnnreranker.index.encoded_part import EncodedPart
 from rnnreranker.index.part import check_encoder
 from rnnreranker.vectors import VectorSource, open_vectors
@@ -23,16 +29,22 @@ DTYPES = ("float32", "float16")
 class DensePart(EncodedPart):
     """One vector a document.
 
+    Documents are encoded by the graph that the index leaves for its queries, where the encoder has one: on processors
+    it is up to twice as fast as the model itself, and its vectors are those of the model but for the last bits.
+
     Args:
         encoder: turns texts into vectors.
         dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
+
+    Attributes:
+        of_documents: what encodes documents: from the first block on the graph, if there is one.
 
     Raises:
         InputError: `dtype` unknown.
     """
 
     name: ClassVar[str] = "dense"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "faiss-cpu")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
     folder, ending = "vectors", ".npy"
     _old: VectorSource | None
 
@@ -40,7 +52,9 @@ class DensePart(EncodedPart):
         if dtype not in DTYPES:
             raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
         super().__init__(encoder.fingerprint)
-        self._encoder = encoder
+        self._encoder = self.of_documents = encoder
+        self._graph: Path | None = None
+        self._by_graph = True  # documents too, if there is one
         self._dtype = dtype
         self.dimension = encoder.dimension
         self.marks = (encoder.fingerprint, dtype)
@@ -48,15 +62,30 @@ class DensePart(EncodedPart):
     def extend(self, index: Path) -> None:
         """Take the vectors of blocks of documents that the index has; a block that is new in part is encoded whole.
 
+        New documents are encoded as these were, by graph or model: the bytes are those of an index made at once.
+
         Raises:
             InputError: they were made by another encoder.
         """
         check_encoder(index, "dense", self._encoder.fingerprint)
+        made_by = read_json(index / "rnnreranker.json", repair="make the index again")["parts"]["dense"]["encoder"]
+        self._by_graph = made_by.get("documents") == "graph"
         self._old = open_vectors(index)
+
+    def start(self, work: Path, threads: int | None) -> None:
+        """As `EncodedPart`."""
+        super().start(work, threads)
+        self._work = work
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """As `EncodedPart`; the graph is made before the first block."""
+        if not self._files:
+            self._make_graph()
+        super().add(documents)
 
     def encoded(self, texts: list[str]) -> np.ndarray:
         """(n, d) float32."""
-        return self._encoder.encode(texts, threads=self._threads, what="documents", progress=True)
+        return self.of_documents.encode(texts, threads=self._threads, what="documents", progress=True)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """(n, d) float32."""
@@ -68,7 +97,10 @@ class DensePart(EncodedPart):
         np.save(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`, and the encoder as a graph for queries; dimension, dtype and encoder."""
+        """Write `index` or `vectors.npy`, and the encoder as a graph for queries; dimension, dtype and encoder.
+
+        `cosine`: the lowest to the vectors of the model in float32, where something else has computed.
+        """
         if self._dtype == "float32":
             self.write_flat(folder / "index", count)
         else:
@@ -76,11 +108,30 @@ class DensePart(EncodedPart):
         made_by = self._encoder
         described: dict[str, Any] = {"name": made_by.name, "settings": made_by.options}
         described["fingerprint"] = made_by.fingerprint
-        if not (reason := write_query_graph(made_by, folder / QUERY_GRAPH)):
-            described["graph"] = True
-        elif isinstance(made_by.model, TransformerModel):
-            say(f"queries will be encoded by the model itself, which takes seconds to load: {reason}")
+        if self._graph is not None:
+            described |= {"graph": True, "cosine": described_graph(self._graph)["cosine"]}
+            put_folder(self._graph, folder / QUERY_GRAPH)
+        elif isinstance(made_by.model, TransformerModel) and made_by.settings["dtype"] != "float32":
+            exact = load_encoder(made_by.name, **{**made_by.options, "dtype": "float32"}).model
+            described["cosine"] = lowest_cosine(exact, made_by.model)  # type: ignore[arg-type]
+        if self.of_documents is not made_by:
+            described["documents"] = "graph"
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
+
+    def _make_graph(self) -> None:
+        """Make the graph of the encoder, and let it encode the documents too; or say why there is none."""
+        graph = self._work / QUERY_GRAPH
+        if reason := write_query_graph(self._encoder, graph):
+            if isinstance(self._encoder.model, TransformerModel):
+                say(f"queries will be encoded by the model itself, which takes seconds to load: {reason}")
+            return
+        self._graph = graph
+        if self._by_graph:
+            self.of_documents = open_query_graph(graph)
+            self._mark = fingerprint(
+                self._mark, "graph"
+            )  # a block of vectors by the model is not taken for one of these
+            self.marks = (*self.marks, "graph")
 
     def write_flat(self, path: Path, count: int) -> None:
         """Write a Faiss flat inner-product index of all blocks, without holding it in memory."""
