@@ -13,6 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.record import read_records
 from rnnreranker.study.__main__ import main
+from rnnreranker.study.distances import distances_of
 from rnnreranker.study.dual_arms import dual_arms
 from rnnreranker.study.tasks import split_tasks
 from rnnreranker.train.dual_params import DualParams
@@ -128,6 +129,8 @@ def test_a_whole_study(world: Path) -> None:
         assert again[name] == made[name]
     assert again["costs"]["LE-None"] == made["costs"]["LE-None"]
     assert again["costs"]["LE-BS"]["labelling"] == made["costs"]["LE-BS"]["labelling"]
+    assert list(made["distances"]) == ["base", *names]
+    assert all(sum(far["others"]) == pytest.approx(1) and 0 < far["line"] <= 1 for far in made["distances"].values())
     row = next(row for row in made["rows"] if row["arm"] == "LE-BS")
     assert set(row["against"]) == {"base", "LE-None", "LE-Distill", "LE-TFIDF"}
 
@@ -149,3 +152,16 @@ def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
 def test_splits_say_what_is_tested(world: Path) -> None:
     with pytest.raises(InputError, match="--labelled-queries: goes without --splits"):
         study(world, "no.json", "--labelled-queries", "3")
+
+
+def test_distances_of_vectors_by_hand() -> None:
+    queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
+    documents = np.array([[1, 0], [-1, 0], [0.28, 0.96]], dtype=np.float32)
+    found = distances_of(queries, documents, [np.array([0]), np.array([1, 2])])
+    # f of query 1: 0, 1, .36; of query 2: .5, .5, .02
+    assert found["relevant"] == pytest.approx([2 / 3, 0, 0, 0, 0, 1 / 3, 0, 0, 0, 0])
+    assert found["others"] == pytest.approx([0, 0, 0, 1 / 3, 0, 1 / 3, 0, 0, 0, 1 / 3])
+    moments = np.diag([0.5, 0.5]) + np.array([[2.0784, 0.2688], [0.2688, 0.9216]]) / 3
+    assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
+    same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])
+    assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)

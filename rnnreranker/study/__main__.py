@@ -14,7 +14,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.method import fields_of, find, names
 from rnnreranker.settings import Params, flag
-from rnnreranker.study.arms import LEARNT, SMOOTHING
+from rnnreranker.study.arms import BASE, LEARNT, SMOOTHING
 from rnnreranker.study.text_arms import MODELS
 from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, settings_for
@@ -103,6 +103,7 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
 def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of models that read texts found, and what it read."""
     from rnnreranker.study.comparisons import costs, words
+    from rnnreranker.study.distances import mean_distances
     from rnnreranker.study.dual_arms import DEFAULT, dual_arms
     from rnnreranker.study.late_arms import default_arms, late_arms
     from rnnreranker.study.text_arms import text_arms
@@ -132,6 +133,8 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     }
     if told := costs(records):
         about |= {"costs": told}
+    if far := mean_distances(records, BASE):
+        about |= {"distances": far}
     if model == "late":
         about |= {"cross_encoders": args.cross_encoders}
         about |= {"teacher_temperature": args.teacher_temperature}

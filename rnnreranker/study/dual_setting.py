@@ -17,6 +17,7 @@ from rnnreranker.files import fingerprint, write_json
 from rnnreranker.files.json_files import read_json
 from rnnreranker.locks import alone
 from rnnreranker.method import Inputs
+from rnnreranker.study.distances import distances_of
 from rnnreranker.study.dual_arms import DualArm
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.text_setting import TextSetting, told
@@ -64,21 +65,21 @@ class DualSetting(TextSetting):
         """See `TextSetting`."""
         from rnnreranker.encode.encoder import digest_of
 
-        return [digest_of(self.encoder), list(self.sources)]
+        return [digest_of(self.encoder), list(self.sources), "distances"]
 
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as trainings begin with it: its tokens averaged."""
         from rnnreranker.encode.encoder import load_encoder
 
         encoder = load_encoder(self.encoder, pooling="mean", normalize=True, max_length=self.max_length)
-        return {"values": self._measured(encoder, self._documents_by(encoder), task)}
+        return self._measured(encoder, self._documents_by(encoder), task)
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its search."""
         from rnnreranker.encode.encoder import load_encoder
 
         encoder = load_encoder(model)
-        return {"values": self._measured(encoder, self._documents_by(encoder), task)}
+        return self._measured(encoder, self._documents_by(encoder), task)
 
     def trained(self, task: Task, arm: DualArm) -> dict[str, Any]:  # type: ignore[override]
         """As `TextSetting.trained`; `costs`: seconds of training and of making labels, a teacher's training with it."""
@@ -112,10 +113,10 @@ class DualSetting(TextSetting):
             found = own.fitted(inputs, self.encoder, out, params)
             encoder = load_encoder(str(out))
             documents = self._documents_by(encoder)
-            values = {"values": self._measured(encoder, documents, task)}
+            measured = self._measured(encoder, documents, task)
             cosines = self._cosines(encoder, documents, task, pools) if arm.plain is not None else {}
         costs = {"training": found.seconds, "labelling": labelling}
-        return values | told(found) | {"costs": costs}, cosines
+        return measured | told(found) | {"costs": costs}, cosines
 
     def _plain(self, task: Task, params: DualParams) -> dict[str, Any]:
         """`found`: what LE-None comes to on a task; `cosines`: query → docid → cosine of its training candidates."""
@@ -203,8 +204,9 @@ class DualSetting(TextSetting):
             found[one.qid] = dict(zip(one.docids, scores.tolist(), strict=True))
         return found
 
-    def _measured(self, encoder: Encoder, documents: np.ndarray, task: Task) -> Any:
-        """The values of the search of all documents for the test queries."""
+    def _measured(self, encoder: Encoder, documents: np.ndarray, task: Task) -> dict[str, Any]:
+        """`values` of the search of all documents for the test queries, and `distances` of these from those."""
+        from rnnreranker.labels.judged import positives_of
         from rnnreranker.retrieve.dense import dense_run
         from rnnreranker.vectors import QueryVectors, open_vectors
 
@@ -214,7 +216,14 @@ class DualSetting(TextSetting):
             (Path(folder) / "docid").write_text(names, encoding="utf-8")
             queries = QueryVectors(task.test, self._queries_by(encoder, task, task.test))
             run = dense_run(open_vectors(Path(folder)), queries, self.hits, threads=1, batch_size=256)
-        return values_of(run, self.qrels, self.measures, self.protocol, task)
+        rows = {docid: row for row, docid in enumerate(self.documents)}
+        judged = positives_of(self.qrels)
+        relevant = [
+            np.array([rows[docid] for docid, _ in judged.get(qid, ()) if docid in rows], dtype=np.int64)
+            for qid in task.test
+        ]
+        distances = distances_of(queries.vectors, documents, relevant)
+        return {"values": values_of(run, self.qrels, self.measures, self.protocol, task), "distances": distances}
 
 
 @functools.cache
