@@ -34,11 +34,16 @@ EPILOG = """examples:
       --output labels.parquet
 
 A job that was killed goes on where it stopped when the same command is given again.
+`python -m rnnreranker.labels words --help`: a page of two texts, their words shaded by a term scorer's weights.
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
+    if list(argv[:1]) == ["words"]:
+        from rnnreranker.labels.words_command import show_words, words_parser
+
+        return show_words(words_parser().parse_args(argv[1:]))
     args = _parser().parse_args(argv)
     params, label_params = _params(args)
     needs = needs_of(args.method, params, args.source)

@@ -19,6 +19,7 @@ class Analyser:
         params: language and stemmer.
 
     Attributes:
+        params: as given.
         package: what the words depend on, with its version, as "jieba 0.42.1"; "" where that is nothing.
         fingerprint: of the settings and the package.
 
@@ -27,7 +28,7 @@ class Analyser:
     """
 
     def __init__(self, params: TermParams) -> None:
-        self._params = params
+        self.params = params
         self._stemmer: Any = None
         package = ""
         if params.language == "zh":
@@ -44,9 +45,9 @@ class Analyser:
 
     def spans(self, text: str) -> Spans:
         """Where the words of a text stand: (start, end) characters, in their order."""
-        return word_spans(text, self._params.language)
+        return word_spans(text, self.params.language)
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of every text, in their order."""
-        found = [words(text, self._params.language) for text in texts]
+        found = [words(text, self.params.language) for text in texts]
         return [self._stemmer.stemWords(own) for own in found] if self._stemmer is not None else found

@@ -44,10 +44,14 @@ class TermScorer:
         network: the model.
         reader: what cuts texts.
         digest: of the folder.
+
+    Attributes:
+        name, digest: as given; terms: what counts as a word.
     """
 
     def __init__(self, name: str, network: ScorerNetwork, reader: PieceReader, digest: str) -> None:
         self.name, self.digest = name, digest
+        self.terms = reader.analyser.params
         self._network, self._reader = network.eval(), reader
         self._known: dict[str, dict[str, float]] = {}
 
