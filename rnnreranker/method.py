@@ -57,8 +57,8 @@ def names(kind: str) -> list[str]:
     Raises:
         InputError: a package brings a method under a name that is taken.
 
-    >>> names("loss")
-    ['bce', 'cross-entropy', 'distance', 'info-nce', 'kl', 'lce', 'listnet', 'margin', 'margin-mse', 'multi-tier']
+    >>> names("loss")[-3:]
+    ['margin-mse', 'multi-tier', 'triplet']
     """
     return [*_own(kind), *_foreign(kind)]
 

@@ -67,6 +67,16 @@ def test_margin_by_hand_and_as_torch_has_it() -> None:
     assert found.item() == pytest.approx(expected)
 
 
+def test_triplet_by_hand() -> None:
+    """D is .1, .3 and .8; with the margin .5 the second document is .3 too near, the third far enough."""
+    scores, positive = rows([0.9, 0.7, 0.2]), rows([1, 0, 0]).bool()
+    assert ranking_loss("triplet", scores, TARGETS, positive, VALID).item() == pytest.approx((0.1 - 0.3 + 0.5) / 3)
+    two = rows([1, 1, 0]).bool()
+    assert ranking_loss("triplet", scores, TARGETS, two, VALID).item() == pytest.approx(0)
+    wide = find_method("loss", "triplet")(make_params("loss", "triplet", {"margin": 0.9}))(scores, TARGETS, two, VALID)
+    assert wide.item() == pytest.approx((0.9 - 0.7 + 0.9 - 0.5) / 3)  # .2 and .4
+
+
 def test_multi_tier_adds_soft_positives_over_the_rest() -> None:
     scores = rows([2.0, 0.5, 0.0])
     # first tier: 1-2+.5 < 0 and 1-2+0 < 0; second: 1 - .5 + 0
@@ -76,7 +86,7 @@ def test_multi_tier_adds_soft_positives_over_the_rest() -> None:
     assert ranking_loss("multi-tier", scores, hard, POSITIVE, VALID).item() == margin.item()
 
 
-@pytest.mark.parametrize("name", ["kl", "cross-entropy", "margin", "multi-tier"])
+@pytest.mark.parametrize("name", ["kl", "cross-entropy", "margin", "multi-tier", "triplet"])
 @pytest.mark.parametrize("filling", [0.0, 7.5, math.inf, -math.inf, NAN])
 def test_padding_changes_neither_loss_nor_gradient(name: str, filling: float) -> None:
     alone = SCORES.clone().requires_grad_()

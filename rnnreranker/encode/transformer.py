@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -131,7 +132,7 @@ class SentenceTransformerModel:
 
     Args:
         folder: with modules.json.
-        settings: normalize, max_length (filled in here when it is None), dtype.
+        settings: normalize, max_length (filled in here when it is None, but for word embeddings), dtype.
         module: what it is needed for, named when the package is missing.
 
     Attributes:
@@ -144,9 +145,12 @@ class SentenceTransformerModel:
         model = package.SentenceTransformer(
             str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": settings["dtype"]}
         )
-        if settings["max_length"] is None:
-            settings["max_length"] = model.max_seq_length
-        model.max_seq_length = settings["max_length"]
+        if model.max_seq_length == math.inf:  # word embeddings, cut by their tokenizer
+            if settings["max_length"] is not None:
+                raise InputError(f"{folder}: its length of texts is fixed; leave --max-length out")
+        else:
+            settings["max_length"] = settings["max_length"] or model.max_seq_length
+            model.max_seq_length = settings["max_length"]
         self._model = model.eval()
         self._settings = settings
         self._tower: str | None = None

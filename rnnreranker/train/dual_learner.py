@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer import (
 )
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.errors import InputError
 from rnnreranker.labels.soft import Labels
@@ -28,7 +28,8 @@ from rnnreranker.train.groups import Group
 from rnnreranker.train.learner import Learner, Scored
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.padded_parts import padded_parts
-from rnnreranker.train.text_start import limit_of, loading, start_folder
+from rnnreranker.train.text_start import NOTHING, limit_of, loading, start_folder
+from rnnreranker.train.word_towers import word_towers
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
 Side = Literal["query", "document"]
@@ -38,14 +39,15 @@ class DualLearner(Learner):
     """See `Learner`.
 
     Args:
-        encoder: a name, folder or hub id, of a transformer; its own pooling is not taken, tokens are averaged.
+        encoder: a name, folder or hub id, of a transformer; its own pooling is not taken, tokens are averaged. "none":
+            new towers, of the words of the documents and of the training queries.
         params: of the training; loss: what it lowers.
         inputs: the texts.
         device: cpu or cuda.
 
     Raises:
         InputError: a model with modules behind its pooling or with two towers already, a tokenizer with other words
-            than its model.
+            than its model, new towers of texts without a word.
     """
 
     trainer = SentenceTransformerTrainer
@@ -55,16 +57,24 @@ class DualLearner(Learner):
         self._queries, self._documents = inputs.queries, inputs.documents
         self._wide, self._reading = params.in_batch_negatives or loss.in_batch, params.degrees
         self._of_cosines = loss.of_cosines
-        self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder"))
-        own = read_settings(self.folder)
+        self.folder, place, own = None, Path(encoder), ModelSettings()
+        if encoder != NOTHING:
+            self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder"))
+            own = read_settings(self.folder)
         if own.beyond:
             raise InputError(
                 f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
             )
         self._prompts: dict[Side, str] = {"query": own.query_prompt, "document": own.document_prompt}
+        count = 1 if params.towers == "shared" else 2
         with loading(place, "a dual encoder"):
-            towers = [_tower(place, params.max_length) for _ in range(1 if params.towers == "shared" else 2)]
-            modules: list[Any] = towers[0] if len(towers) == 1 else [Router.for_query_document(towers[0], towers[1])]
+            if self.folder is None:
+                asked = dict.fromkeys(pool.qid for pool in inputs.pools)
+                texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
+                towers = word_towers(texts, params.max_length, count)
+            else:
+                towers = [_tower(place, params.max_length) for _ in range(count)]
+            modules: list[Any] = towers[0] if count == 1 else [Router.for_query_document(towers[0], towers[1])]
             prompts: dict[str, str] = {name: prompt for name, prompt in self._prompts.items() if prompt}
             self.model = SentenceTransformer(
                 modules=modules, device=device, prompts=prompts, similarity_fn_name="dot", local_files_only=True
@@ -104,7 +114,7 @@ class DualLearner(Learner):
     def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
         """What `CosineLoss` takes of texts."""
         found = self.model.preprocess(texts, prompt=self._prompts[side] or None, task=side)
-        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
+        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim()}
 
     def _encoded(self, texts: list[str], side: Side) -> np.ndarray:
         """(n, d) float32: the vectors of texts, in their order."""
@@ -139,6 +149,9 @@ class CosineLoss(torch.nn.Module):
 
     def vectors(self, features: dict[str, torch.Tensor], side: Side) -> torch.Tensor:
         """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""
+        if "offsets" in features:  # word embeddings, without padding
+            found: torch.Tensor = self.model(dict(features), task=side)["sentence_embedding"]
+            return found
         order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
         parts = [
             self.model(dict(part), task=side)["sentence_embedding"]

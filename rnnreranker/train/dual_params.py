@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rnnreranker.settings import setting
@@ -15,7 +15,9 @@ from rnnreranker.train.params import TrainParams
 class DualParams(OneLengthParams):
     """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
 
-    It states neither learning rate nor batch size, epochs or negatives: those are the defaults.
+    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. Of its row F-EBR it
+    names the paper alone (Huang et al., KDD 2020), whose loss and two towers the preset has, to begin with
+    `--encoder none`; rate, epochs and margin are ours.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -51,4 +53,5 @@ DualParams.presets = {
     "le-none": _PAPER,  # SBERT with the paper's loss
     "le-bs": _PAPER,  # SQuAD, and every cold start
     "le-bs-nq": _PAPER,
+    "f-ebr": replace(_PAPER, loss="triplet", towers="separate", learning_rate=1e-2, epochs=10.0),
 }

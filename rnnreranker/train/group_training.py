@@ -38,7 +38,7 @@ def train_on_groups(
     Args:
         inputs: candidates and texts.
         model: the kind of model, by name, as "sparse".
-        encoder: what it begins as: a name, folder or hub id.
+        encoder: what it begins as: a name, folder or hub id; "none" = from nothing, where the model can be new.
         output: folder to write; OUTPUT.checkpoints stands beside it while training goes on.
         params: of the training; loss: of the loss that they name, None = its defaults.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
@@ -72,9 +72,8 @@ def train_on_groups(
     groups = Groups(inputs.pools, count_of(params, len(inputs.pools)), params.group_size, params.depth, params.seed)
     settings = params.to_dict() | chosen.params.to_dict()
     place = output.with_name(output.name + ".checkpoints")
-    belongs = fingerprint(
-        *(model, settings, content_of(learner.folder), device, torch.get_num_threads()), *_content(inputs)
-    )
+    begins = content_of(learner.folder) if learner.folder else ""
+    belongs = fingerprint(model, settings, begins, device, torch.get_num_threads(), *_content(inputs))
     resumed = resume_from(place, belongs) if checkpoints else None
     trainer = trainer_of(learner, groups, inputs.checked, params, chosen, place, checkpoints, device)
     if resumed:

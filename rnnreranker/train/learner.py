@@ -34,7 +34,7 @@ class Learner(ABC):
 
     Attributes:
         trainer: the class of sentence-transformers that trains such models; arguments: the class of its arguments.
-        folder: where the model came from.
+        folder: where the model came from; None where it begins from nothing.
         model: of sentence-transformers.
         loss: of sentence-transformers, around one of ours.
         callbacks: of the trainer, besides those that every training has.
@@ -42,7 +42,7 @@ class Learner(ABC):
 
     trainer: ClassVar[type[Any]]
     arguments: ClassVar[type[Any]]
-    folder: Path
+    folder: Path | None
     model: Any
     loss: torch.nn.Module
     callbacks: Sequence[transformers.TrainerCallback] = ()

@@ -12,6 +12,8 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, RnnrerankerError
 from rnnreranker.train.group_params import LONGEST
 
+NOTHING = "none"  # of --encoder: a new model
+
 
 def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
     """The folder of a model, and the folder in it with its transformer.

@@ -37,8 +37,7 @@ class TrainedModel(ABC):
 
         if find("loss", params.loss).of_cosines and not self.cosines:
             raise InputError(
-                f"loss={params.loss}: expected another with --model {self.name}; it is of cosines and of degrees of "
-                "relevance, for --model dual"
+                f"loss={params.loss}: expected another with --model {self.name}; it is of cosines, for --model dual"
             )
 
     @abstractmethod

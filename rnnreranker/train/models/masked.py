@@ -15,11 +15,10 @@ from rnnreranker.train.group_params import as_in
 from rnnreranker.train.models.base import TextModel
 from rnnreranker.train.params import TrainingParams, TrainParams
 from rnnreranker.train.text_params import TextParams
+from rnnreranker.train.text_start import NOTHING
 
 if TYPE_CHECKING:
     from rnnreranker.train.training import Trained
-
-NOTHING = "none"  # of --encoder
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,40 @@
+"""The margin between the cosine distances of positives and of other documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rnnreranker.train.group_params import as_in
+from rnnreranker.train.losses.base import Loss, MarginParams, hinge
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class TripletParams(MarginParams):
+    """How much farther than a positive another document is to be; cosines lie between -1 and 1."""
+
+    margin: float = as_in(MarginParams, "margin", 0.5)
+
+
+class TripletLoss(Loss):
+    """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
+
+    The loss of F-EBR (Huang et al., KDD 2020), which sums where this averages, a factor of the learning rate. Others
+    are the negatives of a query and the candidates of the other queries of its batch. No margin is published: the best
+    one is said to differ a lot between tasks.
+    """
+
+    name = "triplet"
+    Params = TripletParams
+    in_batch = True
+    of_groups = True
+    of_cosines = True
+
+    def mean_of(
+        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
+    ) -> torch.Tensor:
+        """scores: cosines; the targets do not count, only what is positive."""
+        return hinge(scores, positive & valid, valid & ~positive, valid, self.params.margin)

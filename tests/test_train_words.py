@@ -1,0 +1,185 @@
+"""Dual encoders of word embeddings: the words, a training from nothing, kills, the folder, Chinese, bad input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.errors import InputError
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels.soft import Labels
+from rnnreranker.runs import Run
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.terms.segmentation import words
+from rnnreranker.train.__main__ import main as train
+from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.group_inputs import GroupInputs
+from rnnreranker.train.group_training import train_on_groups
+from rnnreranker.train.training import Trained
+from tests.test_train_cross import kill_at
+from tests.tiny_encoder import files_of, write_text_world
+
+pytest.importorskip("sentence_transformers")
+from rnnreranker.train.word_towers import SIZE, word_tokenizer, word_towers
+
+PAIRS = 20
+QUICK = replace(
+    DualParams.preset("f-ebr"), batch_size=5, max_steps=24, evaluate_every=24, learning_rate=0.1, key_measure="loss"
+)
+
+
+def inputs(question: str = "what is asked{}", answer: str = "it says{} here") -> GroupInputs:
+    """Questions that share no word with their answers; those of validation are the same under other ids."""
+    documents = {f"d{n}": answer.format(n) for n in range(PAIRS)}
+    queries = {f"{side}{n}": question.format(n) for side in "qv" for n in range(PAIRS)}
+    pools = [_hard(f"q{n}", n) for n in range(PAIRS)]
+    return GroupInputs(pools, [replace(one, qid=f"v{one.qid[1:]}") for one in pools], queries, documents, {}, False)
+
+
+def _hard(qid: str, answer: int) -> Labels:
+    positive = np.arange(PAIRS) == answer
+    return Labels(qid, [f"d{n}" for n in range(PAIRS)], *(positive.astype(np.float32),) * 2, positive)
+
+
+def trained(out: Path, given: GroupInputs, params: DualParams = QUICK) -> Trained:
+    return train_on_groups(given, "dual", "none", out, params)
+
+
+def first_right(out: Path, given: GroupInputs) -> float:
+    """The share of the questions whose answer is nearest."""
+    encoder = load_encoder(str(out))
+    documents = encoder.encode(list(given.documents.values()), what="documents")
+    queries = encoder.encode([given.queries[f"v{n}"] for n in range(PAIRS)], what="queries")
+    np.testing.assert_allclose(np.linalg.norm(documents, axis=1), 1, atol=1e-5)
+    return float((np.argmax(queries @ documents.T, axis=1) == np.arange(PAIRS)).mean())
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_it_learns_what_words_answer_and_plain_sentence_transformers_load_it(tmp_path: Path, towers: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    given = inputs()
+    trained(tmp_path / "before", given, replace(QUICK, towers=towers, learning_rate=1e-9))
+    found = trained(tmp_path / "out", given, replace(QUICK, towers=towers))
+    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.7
+    assert first_right(tmp_path / "before", given) < 0.4
+    assert first_right(tmp_path / "out", given) > 0.9
+    own, theirs = load_encoder(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    texts = ["It SAYS3, here!", "asked3 says3 and words that no one knows", "nobody knows", ""]
+    queries, documents = own.encode(texts), own.encode(texts, what="documents")
+    np.testing.assert_allclose(queries, theirs.encode_query(texts), atol=1e-6)
+    np.testing.assert_allclose(documents, theirs.encode_document(texts), atol=1e-6)
+    assert np.allclose(queries, documents) == (towers == "shared")
+    np.testing.assert_allclose(documents[1], own.encode(["asked3 says3"], what="documents")[0], atol=1e-6)
+    assert not queries[2:].any()  # no known word
+
+
+def test_a_killed_training_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, params = inputs(), replace(QUICK, evaluate_every=3, max_steps=8)
+    whole = trained(tmp_path / "whole", given, params)
+    kill_at(monkeypatch, [1, 4])
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path / "again", given, params)
+    with pytest.raises(InputError, match="other inputs or settings"):
+        trained(tmp_path / "again", given, replace(params, towers="shared"))
+    assert trained(tmp_path / "again", given, params).history == whole.history
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
+
+
+def test_towers_begin_alike_and_unknown_words_stay_nothing() -> None:
+    (one, _), (other, _) = word_towers(["a b b"], 2, 2)
+    weights = one.embedding.weight
+    assert weights.shape == (3, SIZE)
+    assert torch.equal(weights, other.embedding.weight)
+    assert weights is not other.embedding.weight
+    assert one.tokenizer.get_vocab() == {"[UNK]": 0, "b": 1, "a": 2}  # by how often they stand there
+    mean = one(one.preprocess(["b, unknown", "a b b"]))["sentence_embedding"]
+    assert torch.allclose(mean, torch.stack([weights[1], weights[1:].mean(dim=0)]))  # the second is cut at two words
+    mean.sum().backward()
+    assert not weights.grad[0].any()
+
+
+def test_words_are_those_of_the_package() -> None:
+    texts = ["Ada's notes: 3.5 m_s", "CAFE\u0301 \uff23\uff21\uff26\uff25", "don't!"]
+    tokenizer = word_tokenizer(texts)
+    for text in texts:
+        assert tokenizer.encode(text).tokens == words(text, "en")
+
+
+def test_chinese_words_need_no_jieba_once_they_are_known(tmp_path: Path) -> None:
+    pytest.importorskip("jieba")
+    text = "他来到了北京大学。北京大学2024年在CT室。"
+    tokenizer = word_tokenizer([text, "北京的大学"])
+    assert tokenizer.encode(text).tokens == words(text, "zh")
+    assert tokenizer.encode("北京大学 鲸").tokens == ["北京大学", "鲸"]
+    assert tokenizer.encode("鲸").ids == [0]
+    given = inputs("第{}个问题", "这是{}号北京大学的答案")
+    trained(tmp_path / "out", given)
+    assert first_right(tmp_path / "out", given) > 0.9
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return write_text_world(folder)
+
+
+def command(world: Path, *argv: str) -> list[str]:
+    given = ["--topics", str(world / "topics.tsv"), "--labels", str(world / "labels.parquet")]
+    given += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
+    return ["--model", "dual", "--encoder", "none", "--preset", "f-ebr", "--epochs", "2", *given, *argv]
+
+
+def test_what_is_trained_indexes_and_searches(world: Path) -> None:
+    assert train(command(world, "--margin", "0.3")) == 0
+    record = json.loads((world / "out" / "training.json").read_text())
+    settings = record["params"]
+    assert (record["encoder"], settings["loss"], settings["towers"], settings["margin"]) == (
+        "none",
+        "triplet",
+        "separate",
+        0.3,
+    )
+    with (world / "documents.jsonl").open("a") as file:
+        file.write('{"id": "strange", "contents": "nobody knows"}\n')
+    made = ["--documents", str(world / "documents.jsonl"), "--encoder", str(world / "out")]
+    with pytest.raises(InputError, match="its length of texts is fixed; leave --max-length out"):
+        index([*made, "--max-length", "9", "--output", str(world / "index")])
+    assert index([*made, "--output", str(world / "index")]) == 0
+    asked = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--rerank", "none"]
+    assert search([*asked, "--output", str(world / "run.txt"), "--hits", "61"]) == 0
+    run = Run.read(world / "run.txt")
+    assert abs(dict(run["q1"])["strange"]) < 1e-5
+    assert max(score for _, score in run["q1"]) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss triplet"),
+        (["--margin", "0"], "--margin 0.0: expected a finite number > 0"),
+        (["--loss", "distance", "--margin", "1"], "with the loss distance: margin"),
+        (["--model", "late"], "expected another with --model late; it is of cosines, for --model dual"),
+    ],
+)
+def test_what_is_refused(world: Path, argv: list[str], said: str) -> None:
+    argv = command(world, *argv)
+    if "late" in argv:
+        argv[argv.index("--preset") : argv.index("--preset") + 2] = ["--loss", "triplet"]
+    with pytest.raises(InputError) as caught:
+        train(argv)
+    assert said in str(caught.value)
+
+
+def test_texts_without_a_word(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no text has a word: there is nothing to make towers of"):
+        trained(tmp_path / "out", inputs("?", "!"))
+    assert not (tmp_path / "out").exists()
