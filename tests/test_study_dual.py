@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,16 @@ def test_arms_are_those_of_tables_2_and_3() -> None:
     assert dual_arms(["distill"], DualParams(), 0.5)[0].others == ("base",)
 
 
+def test_towers_of_words_have_their_own_settings() -> None:
+    given = DualParams(learning_rate=1e-5, epochs=1.0, depth=50, max_length=20)
+    plain, words = dual_arms(["ebr", "ebr:epochs=4,margin=0.2,learning_rate=1e-3"], given, 0.8)
+    of_preset = DualParams.preset("f-ebr")
+    assert plain.params == replace(of_preset, depth=50, max_length=20)
+    assert words.params == replace(plain.params, epochs=4.0, learning_rate=1e-3)
+    assert (plain.name, plain.of_loss, words.of_loss) == ("F-EBR", {}, {"margin": 0.2})
+    assert (plain.encoder, plain.method, plain.needs) == ("none", "hard", frozenset())
+
+
 @pytest.mark.parametrize(
     ("arm", "said"),
     [
@@ -50,6 +61,8 @@ def test_arms_are_those_of_tables_2_and_3() -> None:
         ("run:contex=9", "unknown parameters of run: contex"),
         ("run:alpha=2", "alpha=2: expected a number in [0, 1]"),
         ("run:degrees=score", "degrees=score: did you mean scores"),
+        ("ebr:alpha=1", "--dual-arms ebr:alpha=1: not settings of training with the loss triplet: alpha"),
+        ("ebr:epochs=0", "--dual-arms ebr:epochs=0: epochs=0: expected a finite number > 0"),
         ("collective", "needs query tokens and tokens, which a study of dual encoders has not"),
     ],
 )
@@ -109,17 +122,20 @@ def study(world: Path, name: str, *flags: str) -> dict:
 
 def test_a_whole_study(world: Path) -> None:
     flags = ["--work", str(world / "work"), "--alpha", "0.7", "--folds", "2", "--dual-arms"]
-    arms = ["none", "in-batch", "distill", "bs", "term-weight", "evidence:alpha=1,degrees=maxmin"]
+    arms = ["none", "in-batch", "distill", "bs", "ebr:epochs=2", "term-weight", "evidence:alpha=1,degrees=maxmin"]
     made = study(world, "dual.json", *flags, *arms)
-    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "LE-TFIDF", "LE, evidence, alpha=1,degrees=maxmin"]
+    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR, epochs=2", "LE-TFIDF"]
+    names.append("LE, evidence, alpha=1,degrees=maxmin")
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
     assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
     assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
-    assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:2])
+    unlabelled = {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0}
+    assert unlabelled == {"LE-None", "in-batch", "F-EBR, epochs=2"}
     assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
     assert len(set(losses.values())) == len(names)
-    assert len({curve["nDCG@10"][0] for curve in made["curves"].values()}) == 1  # all begin alike
+    begins = {arm: curve["nDCG@10"][0] for arm, curve in made["curves"].items() if not arm.startswith("F-EBR")}
+    assert len(set(begins.values())) == 1  # all begin alike, but for the towers that begin from nothing
     parts = parts_of(make_topics())
     assert set(made["queries"]["LE-None"]["R@5"]) == {*parts["standard-1-test"], *parts["standard-2-test"]}
     for path in (world / "work").glob("*.json"):

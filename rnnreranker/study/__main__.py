@@ -261,8 +261,8 @@ def _parser() -> argparse.ArgumentParser:
         "--dual-arms",
         nargs="+",
         metavar="ARM",
-        help="--arms dual: none, in-batch, distill, bs, or a method of labels, with its settings, alpha and degrees, "
-        "NAME:KEY=VALUE,KEY=VALUE (default: none in-batch distill term-weight bs evidence:degrees=maxmin)",
+        help="--arms dual: none, in-batch, distill, bs, ebr, or a method of labels, with its settings, alpha and "
+        "degrees, NAME:KEY=VALUE,KEY=VALUE (default: none in-batch distill term-weight bs evidence:degrees=maxmin)",
     )
     parser.add_argument(
         "--cross-encoders", nargs="+", default=[], metavar="MODEL", help="--arms late: teachers, ce the first of them"

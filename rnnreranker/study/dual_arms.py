@@ -17,13 +17,16 @@ from rnnreranker.study.arms import BASE
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.degrees import Reading
 from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.params import settings_for
+from rnnreranker.train.text_start import NOTHING
 
-PLAIN, IN_BATCH, DISTILLED, SCORED = "LE-None", "in-batch", "LE-Distill", "LE-BS"
+PLAIN, IN_BATCH, DISTILLED, SCORED, EMBEDDED = "LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR"
 OWN = {
     "none": PLAIN,
     "in-batch": IN_BATCH,
     "distill": DISTILLED,
     "bs": SCORED,
+    "ebr": EMBEDDED,
 }  # no label methods → titles
 SHOWN = {"term-weight": "LE-TFIDF"}  # as the paper calls them; others have their names
 READ = frozenset({"topics", "texts", "vectors", "query vectors", "terms"})  # what a labeler may ask for
@@ -42,6 +45,7 @@ class DualArm:
         method_params: of that labeler; reading: how its labels become degrees of relevance.
         plain: the training of LE-None, of itself and of what it teaches.
         others: names of the arms that it is compared with.
+        encoder: what it begins as; empty = that of the study.
     """
 
     filter: ClassVar[str] = "none"
@@ -54,6 +58,7 @@ class DualArm:
     reading: Reading = "scores"
     plain: DualParams | None = None
     others: tuple[str, ...] = (BASE,)
+    encoder: str = ""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -69,7 +74,8 @@ class DualArm:
         """Everything that it trains with on a task."""
         of_method = [self.method, self.method_params and self.method_params.to_dict(), self.reading]
         before = None if self.plain is None else dataclasses.replace(self.plain, seed=task.seed).to_dict()
-        return [of_method, before, self.params_of(task).to_dict(), dict(self.of_loss)]
+        own = [self.encoder] if self.encoder else []
+        return [of_method, before, self.params_of(task).to_dict(), dict(self.of_loss), *own]
 
 
 def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[DualArm]:
@@ -78,8 +84,9 @@ def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[D
     Args:
         chosen: "none": hard labels and the loss distance; "in-batch": info-nce in its place; "distill": the degrees of
             relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a term scorer that is trained
-            on the task; another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with its settings. alpha
-            and degrees may be among these settings, of the loss and of how labels are read.
+            on the task; "ebr": new towers of words and the loss triplet, with what the preset f-ebr has; its settings
+            are those of training and loss. Another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with
+            its settings. alpha and degrees may be among these settings, of the loss and of how labels are read.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
@@ -96,6 +103,8 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     if name not in OWN and name not in names("labeler"):
         raise InputError(f"{where}: {nearest(name, [*OWN, *names('labeler')])}")
     values = _values(where, settings)
+    if name == "ebr":
+        return _ebr(where, settings, values, params)
     if name == "in-batch":
         if values:
             raise InputError(f"{where}: settings are for labelers, distill and bs, not for {name}")
@@ -121,6 +130,19 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     usual = {"context": params.depth + 1} if "context" in hints else {}
     of_method = make_params("labeler", name, {**usual, **values})
     return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
+
+
+def _ebr(where: str, settings: str, values: Mapping[str, Any], params: DualParams) -> DualArm:
+    """Towers of words: what the preset has besides the defaults stands before the settings of the study."""
+    of_preset = dict(DualParams.preset("f-ebr").to_dict().items() - DualParams().to_dict().items())
+    base = dataclasses.replace(params, inverse_temperature=None)
+    try:
+        own, loss = settings_for(DualParams, {**of_preset, **values}, base=base)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    of_loss = {key: value for key, value in loss.to_dict().items() if key in values}
+    title = f"{EMBEDDED}{f', {settings}' if settings else ''}"
+    return DualArm(title, own, of_loss, others=(BASE, PLAIN), encoder=NOTHING)
 
 
 def _values(where: str, settings: str) -> dict[str, Any]:

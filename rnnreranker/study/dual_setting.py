@@ -110,7 +110,7 @@ class DualSetting(TextSetting):
         own = dataclasses.replace(self, loss_values={**self.loss_values, **arm.of_loss})
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
-            found = own.fitted(inputs, self.encoder, out, params)
+            found = own.fitted(inputs, arm.encoder or self.encoder, out, params)
             encoder = load_encoder(str(out))
             documents = self._documents_by(encoder)
             measured = self._measured(encoder, documents, task)
