@@ -123,7 +123,7 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
 
 def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
     shown = " ".join(command("train", "--help").stdout.split())
-    assert "margin-mse,multi-tier,best-positive}" in shown
+    assert "multi-tier,triplet,best-positive}" in shown
     assert "before their softmax (of best-positive; default: 1.0)" in shown
     for name in ("index", "tiny"):
         (tmp_path / name).mkdir()

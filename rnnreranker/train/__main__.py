@@ -28,6 +28,8 @@ EPILOG = """examples:
       --encoder minilm --output my-reranker
   python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
       --encoder minilm --output my-dual
+  python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
+      --encoder none --preset f-ebr --output my-words
   python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
   python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm-tokens --output my-colbert
 
