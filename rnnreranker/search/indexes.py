@@ -130,9 +130,7 @@ class Index:
         """
         from rnnreranker.impacts import ImpactSource
 
-        if self.impact is None:
-            raise InputError(f"{self.name}: no impacts in this index; add them with index --parts impact")
-        return ImpactSource(self.impact, self.settings.get("parts", {}).get("impact", {}))
+        return ImpactSource(*self._described("impact", self.impact, "impacts"))
 
     @cached_property
     def term_source(self) -> TermSource:
@@ -143,9 +141,7 @@ class Index:
         """
         from rnnreranker.terms.term_source import TermSource
 
-        if self.terms is None:
-            raise InputError(f"{self.name}: no counted words in this index; add them with index --parts terms")
-        return TermSource(self.terms, self.settings.get("parts", {}).get("terms", {}))
+        return TermSource(*self._described("terms", self.terms, "counted words"))
 
     @cached_property
     def token_vectors(self) -> TokenSource:
@@ -156,9 +152,13 @@ class Index:
         """
         from rnnreranker.tokens.token_source import TokenSource
 
-        if self.tokens is None:
-            raise InputError(f"{self.name}: no tokens in this index; add them with index --parts tokens")
-        return TokenSource(self.tokens, self.settings.get("parts", {}).get("tokens", {}))
+        return TokenSource(*self._described("tokens", self.tokens, "tokens"))
+
+    def _described(self, part: str, folder: Path | None, what: str) -> tuple[Path, dict[str, Any]]:
+        """The folder of a part, and what `index` wrote about it."""
+        if folder is None:
+            raise InputError(f"{self.name}: no {what} in this index; add them with index --parts {part}")
+        return folder, self.settings.get("parts", {}).get(part, {})
 
     @cached_property
     def graph(self) -> NeighbourGraph:

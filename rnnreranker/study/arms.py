@@ -129,3 +129,20 @@ def loss_arms(side: Side) -> list[Arm]:
 def candidate_arms(side: Side, counts: Sequence[int]) -> list[Arm]:
     """CODER with N candidates a query, for every N (001, Figure 5)."""
     return [Arm(f"N = {count}", "hard", side.replaced(candidates=count)) for count in counts]
+
+
+def settings_behind(where: str, settings: str) -> dict[str, Any]:
+    """The settings behind the name of an arm, `KEY=VALUE,KEY=VALUE`, each read as YAML.
+
+    >>> settings_behind("--dual-arms bs", "alpha=0.2,degrees=maxmin")
+    {'alpha': 0.2, 'degrees': 'maxmin'}
+
+    Raises:
+        InputError: another form; where: what is named in the message.
+    """
+    import yaml
+
+    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
+    if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
+        raise InputError(f"{where}: {wrong[0]}: expected KEY=VALUE, joined by commas")
+    return {key: yaml.safe_load(value) for key, _, value in pairs}

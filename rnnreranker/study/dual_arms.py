@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
-import yaml
-
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.method import find, make_params, names
 from rnnreranker.settings import Params
-from rnnreranker.study.arms import BASE
+from rnnreranker.study.arms import BASE, settings_behind
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.degrees import Reading
 from rnnreranker.train.dual_params import DualParams
@@ -102,7 +100,7 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     where = f"--dual-arms {written}"
     if name not in OWN and name not in names("labeler"):
         raise InputError(f"{where}: {nearest(name, [*OWN, *names('labeler')])}")
-    values = _values(where, settings)
+    values = settings_behind(where, settings)
     if name == "ebr":
         return _ebr(where, settings, values, params)
     if name == "in-batch":
@@ -143,11 +141,3 @@ def _ebr(where: str, settings: str, values: Mapping[str, Any], params: DualParam
     of_loss = {key: value for key, value in loss.to_dict().items() if key in values}
     title = f"{EMBEDDED}{f', {settings}' if settings else ''}"
     return DualArm(title, own, of_loss, others=(BASE, PLAIN), encoder=NOTHING)
-
-
-def _values(where: str, settings: str) -> dict[str, Any]:
-    """The settings behind the name of an arm."""
-    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
-    if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
-        raise InputError(f"{where}: {wrong[0]}: expected KEY=VALUE, joined by commas")
-    return {key: yaml.safe_load(value) for key, _, value in pairs}

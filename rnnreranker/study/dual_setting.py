@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rnnreranker.locks import alone
 from rnnreranker.method import Inputs
 from rnnreranker.study.distances import distances_of
 from rnnreranker.study.dual_arms import DualArm
+from rnnreranker.study.retrieved import opened
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.text_setting import TextSetting, told
 from rnnreranker.study.trial import values_of
@@ -86,7 +86,7 @@ class DualSetting(TextSetting):
         plain = None if arm.plain is None else self._plain(task, dataclasses.replace(arm.plain, seed=task.seed))
         if plain is not None and arm.method == "hard":
             return dict(plain["found"])
-        begun, run = time.perf_counter(), self._head(task, arm.params.depth)
+        begun, run = time.perf_counter(), self.head(task, arm.params.depth)
         if plain is not None:
             pools, labelling = self._scored(task, run, plain["cosines"]), float(plain["found"]["costs"]["training"])
         elif arm.method == "bs":
@@ -124,7 +124,7 @@ class DualSetting(TextSetting):
         with alone(path, f"{path}: another process trains it"):
             if not path.is_file():
                 arm = DualArm("", params, {"alpha": 0.0}, plain=params)
-                pools = self._labelled(task, arm, self._head(task, params.depth))
+                pools = self._labelled(task, arm, self.head(task, params.depth))
                 found, cosines = self._trained_on(task, arm, pools, 0.0)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {"found": found, "cosines": cosines})
@@ -139,8 +139,8 @@ class DualSetting(TextSetting):
             topics=task.topics,
             texts=self.documents,
             query_vectors=self.queries,
-            vectors=lambda: _open(self.place).vectors,
-            terms=lambda: _open(self.place).term_source,
+            vectors=lambda: opened(self.place).vectors,
+            terms=lambda: opened(self.place).term_source,
         )
         labeler = make_labeler(arm.method, inputs, arm.method_params, threads=1)
         return list(labeler.infer(run, task.part(validation=False)))
@@ -152,8 +152,8 @@ class DualSetting(TextSetting):
         path = self._place("le-bs", task, depth)
         with alone(path, f"{path}: another process trains its term scorer"):
             if not path.is_file():
-                begun, run = time.perf_counter(), self._head(task, depth)
-                source = _open(self.place).term_source
+                begun, run = time.perf_counter(), self.head(task, depth)
+                source = opened(self.place).term_source
                 scores = weighed_by_scorer(self.encoder, source, run, task, self.documents)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {"scores": scores, "seconds": time.perf_counter() - begun})
@@ -177,13 +177,6 @@ class DualSetting(TextSetting):
             )
             for one in hard
         ]
-
-    def _head(self, task: Task, depth: int) -> Run:
-        """The first candidates of the training queries of a task, by the last of the first stages."""
-        from rnnreranker.runs import Run as Found
-
-        run, wanted = self.runs[self.over].head(depth), dict.fromkeys(task.part(validation=False)["query_id"])
-        return Found.from_dict({qid: dict(run[qid]) for qid in wanted if qid in run})
 
     def _documents_by(self, encoder: Encoder) -> np.ndarray:
         return encoder.encode(list(self.documents.values()), threads=1, what="documents")
@@ -224,10 +217,3 @@ class DualSetting(TextSetting):
         ]
         distances = distances_of(queries.vectors, documents, relevant)
         return {"values": values_of(run, self.qrels, self.measures, self.protocol, task), "distances": distances}
-
-
-@functools.cache
-def _open(name: str) -> Index:
-    from rnnreranker.search.indexes import open_index
-
-    return open_index(name)

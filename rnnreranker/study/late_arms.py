@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
-import yaml
-
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.method import find, make_params, names
 from rnnreranker.settings import Params
-from rnnreranker.study.arms import BASE
+from rnnreranker.study.arms import BASE, settings_behind
 from rnnreranker.study.tasks import Task
 from rnnreranker.train.late_params import LateParams
 
@@ -157,10 +155,7 @@ def _labels(temperature: float) -> LabelParams:
 
 def _of_method(kind: str, method: str, settings: str, usual: Mapping[str, Any] = MappingProxyType({})) -> Params:
     """The settings of a method: written ones, before the usual ones that it has."""
-    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
-    if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
-        raise InputError(f"--late-arms {method}:{settings}: {wrong[0]}: expected KEY=VALUE, joined by commas")
-    values = {key: yaml.safe_load(value) for key, _, value in pairs}
+    values = settings_behind(f"--late-arms {method}:{settings}", settings)
     known = {each.name for each in dataclasses.fields(find(kind, method).Params)}
     found: Params = make_params(kind, method, {key: usual[key] for key in usual if key in known} | values)
     return found

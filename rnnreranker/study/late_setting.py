@@ -135,7 +135,7 @@ class LateSetting(TextSetting):
         place = self.work / "colbert" / fingerprint(self.identity, task_of, params.to_dict())
         with alone(place, f"{place}: another process trains it"):
             if not (place / TRAINED).is_file():
-                labels = self._hard(task, self._head(self.runs[self.over], task, params.depth))
+                labels = self._hard(task, self.head(task, params.depth))
                 inputs = self.grouped(task, list(labels), params, {"negatives": self.over})
                 found = self.fitted(inputs, str(self._start), place / MODEL, params)
                 costs = {"training": found.seconds, "labelling": 0.0}
@@ -166,7 +166,7 @@ class LateSetting(TextSetting):
         elif arm.candidates == "random":
             run = self._drawn(task, depth)
         else:
-            run = self._head(self.runs[self.over], task, depth)
+            run = self.head(task, depth)
         if arm.method == "hard":
             return list(self._hard(task, run)), seconds
         positives = task.part(validation=False)
@@ -192,17 +192,6 @@ class LateSetting(TextSetting):
         from rnnreranker.labels.methods.base import make_labeler
 
         return make_labeler("hard", Inputs()).infer(run, task.part(validation=False))
-
-    @staticmethod
-    def _head(run: Run, task: Task, depth: int) -> Run:
-        """The first candidates of the training queries of a task."""
-        from rnnreranker.runs import Run as Found
-
-        wanted = [qid for qid in dict.fromkeys(task.positives["query_id"]) if qid not in task.validation and qid in run]
-        head, own = run.head(depth), {}
-        for qid in wanted:
-            own[qid] = dict(head[qid])
-        return Found.from_dict(own)
 
     def _drawn(self, task: Task, depth: int) -> Run:
         """As many documents as `depth` for every training query, drawn by the seed and the query."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.files import fingerprint
 from rnnreranker.method import find
 from rnnreranker.study.arms import Arm
-from rnnreranker.study.retrieved import inputs_of
+from rnnreranker.study.retrieved import inputs_of, opened
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.trial import VERSION, Values, values_of
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rnnreranker.labels import LabelParams
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
 
@@ -65,7 +64,7 @@ class QuerySetting:
         """16 hexadecimal digits that name all of it; pooling and normalize show in the query vectors."""
         return fingerprint(
             *(VERSION, version("torch"), version("transformers")),
-            *(_open(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
+            *(opened(self.index).vectors.fingerprint, self.encoder, self.measures, self.protocol, self.hits),
             *(self.rnn.to_dict(), self.labels.to_dict(), self.run.to_dict(), self.queries.vectors.tolist()),
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
             *([dict(self.loss_values)] if self.loss_values else []),
@@ -82,7 +81,7 @@ class QuerySetting:
             if name == "run" and self.taught is not None:
                 found[name] = fingerprint(self.taught.to_dict())
             elif "tokens" in find("labeler", name).needs:
-                found[name] = str(_open(self.index).token_vectors.fingerprint)
+                found[name] = str(opened(self.index).token_vectors.fingerprint)
         return found
 
     def untrained(self, task: Task) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class QuerySetting:
         from rnnreranker.train.training import train_encoder
         from rnnreranker.vectors import QueryVectors
 
-        index = _open(self.index)
+        index = opened(self.index)
         source = index.vectors
         inputs = inputs_of(index, task.topics, self.queries)
         run = self.taught if arm.method == "run" and self.taught is not None else self.run
@@ -136,12 +135,5 @@ class QuerySetting:
     def _measured(self, task: Task, queries: QueryVectors) -> Values:
         from rnnreranker.retrieve.dense import dense_run
 
-        run = dense_run(_open(self.index).vectors, queries, self.hits, threads=1, batch_size=256)
+        run = dense_run(opened(self.index).vectors, queries, self.hits, threads=1, batch_size=256)
         return values_of(run, self.qrels, self.measures, self.protocol, task)
-
-
-@functools.cache
-def _open(name: str) -> Index:
-    from rnnreranker.search.indexes import open_index
-
-    return open_index(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from rnnreranker.vectors import QueryVectors
 
 DEPTH = 1000  # of the runs that are fused
+
+
+@functools.cache
+def opened(name: str) -> Index:
+    """The index of a name, whose parts every trial of a process reads."""
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(name)
 
 
 def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:

@@ -149,6 +149,13 @@ class TextSetting:
         usable = enough(pools, params.group_size, params.depth)
         return GroupInputs(usable, kept, task.topics, self.documents, made, margins)
 
+    def head(self, task: Task, depth: int) -> Run:
+        """The first candidates of the training queries of a task, by the last of the first stages."""
+        from rnnreranker.runs import Run as Found
+
+        run, wanted = self.runs[self.over].head(depth), dict.fromkeys(task.part(validation=False)["query_id"])
+        return Found.from_dict({qid: dict(run[qid]) for qid in wanted if qid in run})
+
     def _without_likely_positives(self, pools: list[Labels], task: Task, arm: TextArm) -> list[Labels]:
         """The pools without the tenth of their candidates that is nearest to a positive by reciprocal neighbours."""
         from rnnreranker.labels.judged import positives_of

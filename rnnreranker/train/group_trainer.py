@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import torch
 import transformers
 from datasets import Dataset
-from safetensors.torch import load_file, save_file
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import SequentialSampler
 
@@ -24,9 +22,8 @@ from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import Groups
 from rnnreranker.train.learner import Learner
 from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.small_checkpoints import SmallCheckpoints
 from rnnreranker.train.validation import Validation, validate_lists
-
-WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
 
 
 class Collator:
@@ -42,7 +39,7 @@ class Collator:
         return self._learner.batch([self._groups[row["place"]] for row in rows])
 
 
-class GroupTrainer:
+class GroupTrainer(SmallCheckpoints):
     """Put before a trainer of sentence-transformers: see `trainer_of`."""
 
     def __init__(
@@ -101,26 +98,6 @@ class GroupTrainer:
 
     def add_model_card_callback(self, _: Any) -> None:
         """No model card: it would name the day and the machine."""
-
-    def save_beside(self, checkpoint: Path) -> None:
-        """Nothing beside the weights."""
-
-    def load_beside(self, checkpoint: Path) -> None:
-        """Nothing beside the weights."""
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        assert output_dir is not None
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        weights = {name: value.detach().contiguous() for name, value in self.encoder.named_parameters()}
-        save_file(weights, str(Path(output_dir) / WEIGHTS))
-
-    def _load_from_checkpoint(self, checkpoint_path: str) -> None:
-        self.encoder.load_state_dict(load_file(str(Path(checkpoint_path) / WEIGHTS)), strict=False)
-
-    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
-        begun = time.perf_counter()
-        super()._maybe_log_save_evaluate(*args, **kwargs)  # type: ignore[misc]
-        self.seconds_aside += time.perf_counter() - begun
 
 
 def trainer_of(

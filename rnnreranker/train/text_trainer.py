@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,15 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
 
 from rnnreranker.errors import ParameterError
 from rnnreranker.process import phases
 from rnnreranker.train.best import AtTheEnd, Best
 from rnnreranker.train.checkpoints import training_arguments
+from rnnreranker.train.small_checkpoints import SmallCheckpoints
 from rnnreranker.train.text_params import TextParams
-
-WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
 
 
 class TextLearner(Protocol):
@@ -52,7 +49,7 @@ class TextLearner(Protocol):
         ...
 
 
-class TextTrainer(transformers.Trainer):
+class TextTrainer(SmallCheckpoints, transformers.Trainer):
     """Trains a `TextLearner`; what is drawn depends on seed, step and pass alone: a resumed training draws the same."""
 
     def __init__(self, learner: TextLearner, params: TextParams, arguments: transformers.TrainingArguments) -> None:
@@ -93,26 +90,6 @@ class TextTrainer(transformers.Trainer):
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
-
-    def save_beside(self, checkpoint: Path) -> None:
-        """Nothing beside the weights."""
-
-    def load_beside(self, checkpoint: Path) -> None:
-        """Nothing beside the weights."""
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        assert output_dir is not None
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        weights = {name: value.detach().contiguous() for name, value in self.encoder.named_parameters()}
-        save_file(weights, str(Path(output_dir) / WEIGHTS))
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        self.encoder.load_state_dict(load_file(str(Path(resume_from_checkpoint) / WEIGHTS)), strict=False)
-
-    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
-        begun = time.perf_counter()
-        super()._maybe_log_save_evaluate(*args, **kwargs)
-        self.seconds_aside += time.perf_counter() - begun
 
 
 def text_trainer(learner: TextLearner, params: TextParams, place: Path, checkpoints: bool, device: str) -> TextTrainer:
