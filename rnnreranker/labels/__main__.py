@@ -34,6 +34,7 @@ EPILOG = """examples:
       --output labels.parquet
 
 A job that was killed goes on where it stopped when the same command is given again.
+`python -m rnnreranker.labels scores --help`: how the scores of label files are distributed.
 `python -m rnnreranker.labels words --help`: a page of two texts, their words shaded by a term scorer's weights.
 """
 
@@ -44,6 +45,10 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.labels.words_command import show_words, words_parser
 
         return show_words(words_parser().parse_args(argv[1:]))
+    if list(argv[:1]) == ["scores"]:
+        from rnnreranker.labels.scores_command import scores_parser, show_scores
+
+        return show_scores(scores_parser().parse_args(argv[1:]))
     args = _parser().parse_args(argv)
     params, label_params = _params(args)
     needs = needs_of(args.method, params, args.source)
