@@ -39,6 +39,8 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
         elif found["arms"] in MODELS:
             for name, label in CURVES.items():
                 written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
+            if "distances" in found:
+                written.append(save_figure(_distances(found["distances"]), docs / picture(study, "distances")))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
             from rnnreranker.tune.plots import write_plots
@@ -152,6 +154,20 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes.axhline(0, color="0.5", linewidth=0.8)
     axes.set(xscale="log", xlabel="candidates a training query", ylabel="difference from the encoder as it was")
     axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _distances(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """The shares of pairs of question and sentence by their distance, an arm a line (004, Figure 5)."""
+    figure = new_figure()
+    panels = figure.subplots(1, 2, sharex=True)
+    for panel, pairs, title in zip(panels, ("relevant", "others"), ("relevant pairs", "other pairs"), strict=True):
+        for place, (arm, far) in enumerate(found.items()):
+            middles = [(start + 0.5) / len(far[pairs]) for start in range(len(far[pairs]))]
+            panel.plot(middles, far[pairs], marker="osv^Dx*"[place % 7], markersize=3, linewidth=1, label=arm)
+        panel.set(xlabel="distance (1 - cosine) / 2", title=title)
+    panels[0].set_ylabel("share of the pairs")
+    panels[0].legend(frameon=False, fontsize=6)
     return figure
 
 

@@ -62,7 +62,16 @@ def _names(figures: Figures) -> dict[str, Any]:
     from rnnreranker.bench.summaries import at_size, slope
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
-    from rnnreranker.regress.study_table import KINDS, against, arms_table, differences, picture, rises, study_table
+    from rnnreranker.regress.study_table import (
+        KINDS,
+        against,
+        arms_table,
+        differences,
+        distances_table,
+        picture,
+        rises,
+        study_table,
+    )
 
     def over(parts: Mapping[str, Row]) -> list[str]:
         """The rows of a benchmark that missed their bounds, under the titles of their parts."""
@@ -74,7 +83,7 @@ def _names(figures: Figures) -> dict[str, Any]:
 
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
     own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages]
-    own += [judged_twice, study_table, arms_table, against, differences, rises, picture]
+    own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     return {function.__name__: function for function in own} | {"study_kinds": KINDS, "stage_methods": METHODS}
 
 

@@ -27,7 +27,7 @@ from rnnreranker.regress.source_code import PACKAGE
 from rnnreranker.regress.spec import Condition, QuerySet, Spec, planned
 from rnnreranker.regress.stale import Keys, read_stamp, stale_steps, write_stamp
 from rnnreranker.regress.state import State, failed, skipped
-from rnnreranker.regress.step import Step, work_file
+from rnnreranker.regress.step import PASTE_FOLDER, Step, work_file
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
 
@@ -106,10 +106,25 @@ def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:
     for work in plan.works:
         path = work_file(plan.spec, plan.folder, work)
         made = [] if path in lost else read_records(path)
-        records += [replace(entry, spec=plan.spec.name, name=work.id) for entry in made]
+        for entry in made:
+            told = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
+            records.append(replace(entry, spec=plan.spec.name, name=work.id, **told))
         none = failed(f"{work.id}: its command wrote no record")
         states["", work.id] = lost.get(path) or (State("new") if made else none)
     return Outcome(records, states)
+
+
+def _pasted(value: Any, folder: Path) -> Any:
+    """A value of a record with the folder of this machine's files as printed commands have it.
+
+    >>> _pasted({"command": "study --index /home/me/cache/indexes/one", "seconds": 1}, Path("/home/me/cache"))
+    {'command': 'study --index runs/indexes/one', 'seconds': 1}
+    """
+    if isinstance(value, str):
+        return value.replace(f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}")
+    if isinstance(value, dict):
+        return {key: _pasted(inner, folder) for key, inner in value.items()}
+    return [_pasted(inner, folder) for inner in value] if isinstance(value, list) else value
 
 
 def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:

@@ -53,6 +53,16 @@ def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     return ["", *measures, *counted, f"differences in {first}"], lines
 
 
+def distances_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of how far encoders put questions from documents, see `rnnreranker.study.distances`."""
+    lines = []
+    for arm, far in study["distances"].items():
+        half = len(far["relevant"]) // 2
+        shares = (sum(far["relevant"][:half]), sum(far["others"][:half]), far["relevant"][-1], far["others"][-1])
+        lines.append([arm, *(f"{share:.3f}" for share in shares), f"{far['line']:.3f}"])
+    return ["", "relevant below .5", "others below .5", "relevant from .9", "others from .9", "line"], lines
+
+
 def against(
     study: Mapping[str, Any], other: str, group: str = "all", measure: str = "nDCG@10"
 ) -> dict[str, Mapping[str, float]]:
