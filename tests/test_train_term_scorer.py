@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker.encode.model_folder import find_model
 from rnnreranker.files import files_digest
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.__main__ import main as labels
@@ -237,6 +238,12 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
         labelled(made, tmp_path / "l.parquet", "--term-weights", "scorer")
     with pytest.raises(InputError, match="goes with"):
         labelled(made, tmp_path / "l.parquet", "--term-scorer", str(made / "scorer"))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "sparse-encoder", "late-encoder", "cross-encoder"])
+def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
+    with pytest.raises(InputError, match=rf"weighs words .*, it is no {kind}; make labels with .*--term-scorer"):
+        find_model(str(made / "scorer"), kind)
 
 
 def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:

@@ -16,6 +16,7 @@ from rnnreranker.files import file_digest, files_digest
 from rnnreranker.method import methods, names
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
+TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SMALL = ("*.json", "*.txt", "*.model", "artifact.metadata")  # the last of Stanford's ColBERT
@@ -49,8 +50,8 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
         kind: of method, whose names are known: "encoder", "sparse-encoder", "late-encoder" or "cross-encoder".
 
     Raises:
-        InputError: no such folder or short name, a folder without a model or with a scorer, other weights than the
-            official ones of a known model.
+        InputError: no such folder or short name, a folder without a model or with a scorer of candidates or of words,
+            other weights than the official ones of a known model.
         UnavailableError: a hub model that is neither in the cache nor reachable, a model of a package that is not
             installed.
     """
@@ -60,6 +61,11 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
             raise InputError(
                 f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
                 f"python -m rnnreranker.search --run RUN --rerank scorer --scorer-model {name}"
+            )
+        if model_type(folder) == TERM_SCORER_TYPE:
+            raise InputError(
+                f"{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
+                f"python -m rnnreranker.labels --method term-weight --term-weights scorer --term-scorer {name}"
             )
         return ModelFolder(name, folder, _digest(folder))
     known = known_model(name, kind)
@@ -103,12 +109,17 @@ def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
 
 
 def is_scorer(folder: Path) -> bool:
-    """Whether `train --scorer` wrote this folder; one that cannot be read is for whoever loads it to complain of."""
+    """Whether `train --scorer` wrote this folder."""
+    return model_type(folder) == SCORER_TYPE
+
+
+def model_type(folder: Path) -> Any:
+    """What config.json of a folder says; None of one that cannot be read, of which whoever loads it may complain."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and config.get("model_type") == SCORER_TYPE
+        return None
+    return config.get("model_type") if isinstance(config, dict) else None
 
 
 def content_of(folder: Path) -> str:

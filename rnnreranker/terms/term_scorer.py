@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.encode.model_folder import content_of
+from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.errors import InputError, RnnrerankerError, require
 from rnnreranker.files import write_json
@@ -21,7 +21,6 @@ from rnnreranker.terms.pieces import PieceReader
 if TYPE_CHECKING:
     from rnnreranker.terms.scorer_network import ScorerNetwork
 
-TYPE = "rnnreranker-term-scorer"  # `model_type` of its folder
 WEIGHTS = "scorer.safetensors"  # of the linear layer and the tags
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
 OURS = ("linear.", "tags.")
@@ -110,7 +109,7 @@ def described(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
             f"{path}: no term scorer; expected a folder of python -m rnnreranker.train --model term-scorer"
         )
     config = read_json(folder / "config.json")
-    if not isinstance(config, dict) or config.get("model_type") != TYPE:
+    if not isinstance(config, dict) or config.get("model_type") != TERM_SCORER_TYPE:
         raise InputError(
             f"{path}: another kind of model; expected a folder of python -m rnnreranker.train --model term-scorer"
         )
@@ -125,7 +124,11 @@ def write_term_scorer(folder: Path, network: ScorerNetwork, reader: PieceReader,
     reader.tokenizer.save_pretrained(folder / ENCODER)
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     save_file({name: value for name, value in state.items() if name.startswith(OURS)}, str(folder / WEIGHTS))
-    config: dict[str, Any] = {"model_type": TYPE, "terms": params.to_dict(), "analysis": reader.analyser.fingerprint}
+    config: dict[str, Any] = {
+        "model_type": TERM_SCORER_TYPE,
+        "terms": params.to_dict(),
+        "analysis": reader.analyser.fingerprint,
+    }
     config |= {"max_length": reader.max_length, "bmes": network.tags is not None}
     write_json(folder / "config.json", config)
 
