@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import corpus, fresh_process, graph_size, tensors
+from rnnreranker.bench import collection_size, corpus, fresh_process, graph_size, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.bench.parts import PARTS, missed
+from rnnreranker.bench.parts import PARTS
 from rnnreranker.bench.sizes import ENCODERS, FULL, Sizes
-from rnnreranker.bench.summaries import in_pairs, judged, quartiles, ratio_of, slope
+from rnnreranker.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts, documents
 from rnnreranker.encode.encoder import has_bfloat16
 from rnnreranker.errors import UnavailableError
@@ -108,6 +108,9 @@ CELLS = {
         *("from", "queries", "candidates", "documents", "d", "processor_s", "queries_per_s"),
         *("file_MB", "before_MB", "most_MB"),
     ],
+    "collection": [
+        *("stage", "documents", "d", "queries", "by", "elapsed_s", "processor_s", "disk_MB", "RssAnon_MB"),
+    ],
     "maxsim": ["q", "documents", "tokens", "d", "stored", "product_us", "maxsim_us", *RATIO, *JUDGED],
     "labels": ["N", "d", "positives", "gram_us", "labels_us", *RATIO, "queries_per_s", *JUDGED],
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
@@ -152,6 +155,7 @@ ROWS = {
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }
 ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
+ROWS |= {"collection": 6 + bool(importlib.util.find_spec("distributed")) + 2 * installed(*ENCODERS[-1])}
 ROWS |= {"index-encoding": installed(*ENCODERS[-1]) * (1 + has_bfloat16())}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
@@ -167,7 +171,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     process_of_its_own = fresh_process.in_fresh_process
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench, "QUICK", TINY)
-        for room in (fresh_process, corpus):
+        for room in (fresh_process, corpus, collection_size):
             patch.setattr(room, "in_fresh_process", without_compiling)
         assert main(["--quick", "--output", str(path)]) == 0
     (made,) = read_records(path)
@@ -191,11 +195,29 @@ def test_every_part_is_measured(name: str, record: Record) -> None:
     for row in rows:
         assert sorted(row) == sorted(CELLS[name])
         for cell, value in row.items():
-            if cell.endswith(("_us", "_s", "_ms")):
+            if cell.endswith(("_us", "_s", "_ms")) and value is not None:
                 assert value > 0, (cell, row)
         if "low" in row:
             assert 0 < row["low"] <= row.get("ratio", row.get("gather_ms")) <= row["high"]
             assert row.get("pairs", row.get("times")) == TINY.pairs
+
+
+def test_large_collections_are_computed_apart_from_what_is_measured(record: Record) -> None:
+    part = record.outcome["parts"]["collection"]
+    slopes, made = part["derived"]
+    rows = {(row["stage"], row["of"]): row for row in slopes["rows"]}
+    assert {stage for stage, _ in rows} >= {"vectors", "labels", "batch"}
+    ids = len("d50\n") * 50 / 1e6
+    measured = [row for row in part["rows"] if row["stage"] == "vectors"]
+    assert measured[0]["disk_MB"] == pytest.approx(50 * 8 * 2 / 1e6 + ids, abs=1e-3)
+    per_document = (measured[1]["disk_MB"] - measured[0]["disk_MB"]) / 50
+    assert rows["vectors", "disk_MB"]["slope"] == pytest.approx(per_document * 1e6)
+    assert (rows["labels", "disk_MB"]["by"], rows["labels", "RssAnon_MB"]["by"]) == ("power", "line")
+    found = {(row["collection"], row["stage"], row["cores"]): row for row in made["rows"]}
+    version = found["MS MARCO v2 passages", "vectors", 16]
+    assert version["disk_GB"] == pytest.approx(per_document * 138_364_198 / 1000, rel=1e-3)
+    assert {row["fits"] for row in made["rows"]} <= {"yes", "no", ""}
+    assert all((row["hours"] is None) == (row["stage"] in ("vectors", "batch")) for row in made["rows"])
 
 
 def test_bounds_belong_to_their_sizes(record: Record) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.bench.parts import PARTS, cell, measure, missed
+from rnnreranker.bench.parts import PARTS, measure
 from rnnreranker.bench.sizes import FULL, QUICK
+from rnnreranker.bench.summaries import cell, missed
 
 if TYPE_CHECKING:
     from rnnreranker.record import Record
@@ -97,10 +98,13 @@ def _print(record: Record) -> None:
     print(f"# {record.machine}, {measured['processor'] or 'processor unknown'}, load {cell(measured['load'])}")
     for name, part in measured["parts"].items():
         print(f"\n# {name}: {part['note']}")
-        if part["rows"]:
-            print_table(list(part["rows"][0]), [[cell(value) for value in row.values()] for row in part["rows"]])
-        else:
-            print("not measured: it is not installed here")
+        for table in (part, *part.get("derived", [])):
+            if table is not part:
+                print(f"\n# {table['title']}: {table['note']}")
+            if table["rows"]:
+                print_table(list(table["rows"][0]), [[cell(value) for value in row.values()] for row in table["rows"]])
+            else:
+                print("not measured: it is not installed here")
 
 
 if __name__ == "__main__":

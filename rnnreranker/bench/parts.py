@@ -20,18 +20,29 @@ class Part:
     Attributes:
         function: module of this room and name, imported when it is called: not every part needs every package.
         arguments: what it is called with, by the sizes.
+        derived: tables that are computed of the rows: title and note of each, and the function.
     """
 
     title: str
     note: str
     function: str
     arguments: Callable[[Sizes], tuple[Any, ...]]
+    derived: tuple[tuple[str, str, str], ...] = ()
 
     def measure(self, sizes: Sizes) -> Rows:
         """The rows of the table."""
-        module, name = self.function.split(".")
-        rows: Rows = getattr(importlib.import_module(f"rnnreranker.bench.{module}"), name)(*self.arguments(sizes))
+        rows: Rows = _function(self.function)(*self.arguments(sizes))
         return rows
+
+    def compute(self, rows: Rows) -> list[dict[str, Any]]:
+        """The tables that are computed of measured rows: title, note and rows of each."""
+        return [{"title": title, "note": note, "rows": _function(name)(rows)} for title, note, name in self.derived]
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, function = name.split(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"rnnreranker.bench.{module}"), function)
+    return found
 
 
 def _contexts(sizes: Sizes) -> tuple[Any, ...]:
@@ -204,6 +215,38 @@ PARTS = {
         "label_jobs.label_jobs",
         lambda sizes: (*sizes.labelled, 384),
     ),
+    "collection": Part(
+        "A large collection, measured",
+        "Every stage at growing sizes, each in a process of its own: to open float16 vectors on disk (`vectors`; disk "
+        "with their docids), joint labels of queries with 100 candidates from everywhere in them (`labels`; disk of "
+        "their file), a table of all documents in memory and one training step's candidates out of it (`batch`), and "
+        "texts of pydoc to MiniLM's vectors (`encode`). Seconds of the work, and anonymous memory (RssAnon) that it "
+        "adds; of Dask's workers only the elapsed seconds are known.",
+        "collection_size.collection_size",
+        lambda sizes: (
+            *(sizes.corpora, sizes.corpus_queries, sizes.labelled[1], sizes.corpus_depth, sizes.dimension),
+            *(ENCODERS[-1][1], sizes.encoded),
+        ),
+        (
+            (
+                "How that grows",
+                "What must grow with the documents, by the line between the two largest sizes (`line`: a million "
+                "documents more); seconds and files of labels and batches, which hold as many candidates whatever the "
+                "size, by the slope of the logarithms (`power`: 0 does not grow, 1 is linear).",
+                "computed_size.slopes",
+            ),
+            (
+                "MS MARCO, computed and not measured",
+                "By these slopes, to sizes at which nothing was run. `hours` are processor hours divided by the cores "
+                "of the machine that measured, or of a larger one (GB: its memory); those of labels divided, too, by "
+                "the share that Dask's workers reached. `elapsed_s`: to open the vectors, and for one step's batch. "
+                "Texts are taken to be as long as pydoc's. `memory_GB` is of one process, `fits` compares it with the "
+                "machine's. What a disk takes that is read at random, because memory is smaller than the vectors, is "
+                "not in here; nor is a GPU.",
+                "computed_size.computed",
+            ),
+        ),
+    ),
     "gather": Part(
         "A batch of training",
         "Elapsed milliseconds to gather the distinct document vectors of 32 queries' candidates from a float16 table "
@@ -220,35 +263,10 @@ def measure(names: list[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
 
     chunks.ENGINES.now(), graph_similarity.ENGINES.now()
     chosen = [name for name in PARTS if name in names]
-    return {
-        name: {"title": PARTS[name].title, "note": PARTS[name].note, "rows": PARTS[name].measure(sizes)}
-        for name in progress(chosen, unit="parts", what="bench")
-    }
-
-
-def missed(parts: dict[str, dict[str, Any]]) -> list[str]:
-    """One line for every row that is over its bound."""
-    return [
-        f"{name}: "
-        + ", ".join(
-            f"{key} {cell(value)}" for key, value in row.items() if value not in (None, "") and key != "verdict"
-        )
-        for name, part in parts.items()
-        for row in part["rows"]
-        if row.get("verdict") == "over"
-    ]
-
-
-def cell(value: Any) -> str:
-    """A value as the table shows it.
-
-    >>> [cell(value) for value in (None, 12345, 12345.6, 45.67, 1.2345, 0.00123, "aim")]
-    ['-', '12345', '12346', '45.7', '1.23', '0.0012', 'aim']
-    """
-    if value is None or value == "":
-        return "-"
-    if not isinstance(value, float):
-        return str(value)
-    if value and abs(value) < 0.1:
-        return f"{value:.2g}"
-    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
+    found: dict[str, dict[str, Any]] = {}
+    for name in progress(chosen, unit="parts", what="bench"):
+        part, rows = PARTS[name], PARTS[name].measure(sizes)
+        found[name] = {"title": part.title, "note": part.note, "rows": rows}
+        if part.derived:
+            found[name]["derived"] = part.compute(rows)
+    return found

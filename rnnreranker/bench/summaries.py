@@ -121,3 +121,31 @@ def judged(row: dict[str, Any], name: str, bound: float | None, aim: float | Non
         value = row[name]
         verdict = "over" if value > bound else "aim" if aim is not None and value <= aim else "ok"
     return {**row, "bound": bound, "aim": aim, "verdict": verdict}
+
+
+def missed(parts: dict[str, dict[str, Any]]) -> list[str]:
+    """One line for every row that is over its bound."""
+    return [
+        f"{name}: "
+        + ", ".join(
+            f"{key} {cell(value)}" for key, value in row.items() if value not in (None, "") and key != "verdict"
+        )
+        for name, part in parts.items()
+        for row in part["rows"]
+        if row.get("verdict") == "over"
+    ]
+
+
+def cell(value: Any) -> str:
+    """A value as the table shows it.
+
+    >>> [cell(value) for value in (None, 12345, 12345.6, 45.67, 1.2345, 0.00123, "aim")]
+    ['-', '12345', '12346', '45.7', '1.23', '0.0012', 'aim']
+    """
+    if value is None or value == "":
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    if value and abs(value) < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"

@@ -58,8 +58,7 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 
 def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
-    from rnnreranker.bench.parts import cell, missed
-    from rnnreranker.bench.summaries import at_size, slope
+    from rnnreranker.bench.summaries import at_size, cell, missed, slope
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
     from rnnreranker.regress.study_table import (
