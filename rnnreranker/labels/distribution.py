@@ -54,7 +54,7 @@ def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = Fa
     Args:
         labels: of a method.
         edges: ascending float32, as of `edges_of`.
-        distances: 1 - score in place of the score.
+        distances: (1 - score) / 2 in place of the score (paper 004, eq. 6).
     """
     sides = {"all": np.ones(len(labels.scores), dtype=bool), "positives": labels.positive, "others": ~labels.positive}
     found = {}
@@ -63,7 +63,7 @@ def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = Fa
         real = scores[np.isfinite(scores)]
         if not real.size:
             continue
-        real = np.float32(1) - real if distances else real
+        real = (np.float32(1) - real) / np.float32(2) if distances else real
         counts = np.bincount(np.searchsorted(edges, real, side="left"), minlength=len(edges) + 1)
         exact = real.astype(np.float64)
         found[name] = Distribution(

@@ -18,7 +18,7 @@ EPILOG = """examples:
   python -m rnnreranker.labels scores tf-idf.parquet scorer.parquet evidence.parquet --plots pictures
   python -m rnnreranker.labels scores sbert.parquet le-bs.parquet --distances
 
-Figure 5 of paper 004: labels --method run of each model's run of cosines, all of them with --distances.
+Of labels --method run from the cosines of several models, --distances gives what Figure 5 of paper 004 shows.
 """
 
 
@@ -26,7 +26,9 @@ def scores_parser() -> argparse.ArgumentParser:
     """The arguments of `labels scores`."""
     parser = command.parser("labels scores", "Show how the scores of labels are distributed, file by file.", EPILOG)
     parser.add_argument("labels", nargs="+", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
-    parser.add_argument("--distances", action="store_true", help="1 - score, as of cosines, in place of the score")
+    parser.add_argument(
+        "--distances", action="store_true", help="(1 - score) / 2, of scores that are cosines, in place of them"
+    )
     parser.add_argument(
         "--range", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="of scores (default: 0 1)"
     )
@@ -55,7 +57,7 @@ def show_scores(args: argparse.Namespace) -> int:
             command.say(f"{path}: {command.counted(unscored, 'candidate')} beyond its context without a score left out")
     _print(several, ranges_of(edges))
     if args.plots:
-        what = "distance (1 - score)" if args.distances else "score"
+        what = "distance (1 - score) / 2" if args.distances else "score"
         command.put(draw(several, ranges_of(edges), what, Path(args.plots)))
     return 0
 
