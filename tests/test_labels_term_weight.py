@@ -186,5 +186,34 @@ def test_an_index_without_counted_words_or_without_a_candidate(made: Path, tmp_p
         main([*files, *rest, "--index", str(made / "index")])
 
 
+def test_queries_that_share_no_word_with_any_document(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\tsnow\n" for qid in TOPICS))
+    found = labelled(made, tmp_path / "l.parquet", "--topics", str(tmp_path / "topics.tsv"))
+    assert not found.scores.any()
+    assert "20 of 20 pairs of query and candidate share no word: their score is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("topics.tsv", "q1\t雨\n", "topics.tsv:1: not UTF-8 text; expected a topics file in UTF-8"),
+        ("qrels.txt", "q1 0 雨 1\n", "qrels.txt:1: not UTF-8 text; expected "),
+        ("run.txt", "q1 Q0 雨 1 1.0 x\n", "run.txt:1: not UTF-8 text"),
+        ("qrels.txt", "q1 0 d1 0\n", "no judgement has a grade of 1 or more (the highest is 0)"),
+        ("qrels.txt", "q9 0 d1 1\n", "no query of the run has a positive (run: q1, q2, q3; judged: q9)"),
+    ],
+)
+def test_files_in_another_encoding_or_without_positives(
+    file: str, content: str, said: str, made: Path, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(content, encoding="gb18030")
+    with pytest.raises(InputError) as raised:
+        labelled(made, tmp_path / "l.parquet", f"--{file.split('.')[0]}", str(tmp_path / file))
+    assert said in str(raised.value)
+    assert not (tmp_path / "l.parquet").exists()
+
+
 def test_what_is_opened() -> None:
     assert needs_of("term-weight", TermWeightParams()) == {"topics", "terms"}

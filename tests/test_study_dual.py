@@ -87,6 +87,10 @@ def test_the_parts_are_those_of_the_splits_by_name() -> None:
     assert len(split_tasks(topics, qrels, "cold", 2, 0)) == 2
     with pytest.raises(InputError, match="folds=5: expected 1 to 4"):
         split_tasks(topics, qrels, "cold", 5, 0)
+    with pytest.raises(InputError, match="4 different questions with a relevant document; five parts need 5 or more"):
+        split_tasks(topics, qrels[qrels["query_id"] < "q12"], "cold", 1, 0)  # q0, q1, q10, q11
+    with pytest.raises(InputError, match="none of 25 topics has a judgement of grade 1 or more"):
+        split_tasks(topics, qrels.assign(relevance=0), "cold", 1, 0)
     graded = qrels.assign(relevance=qrels["relevance"] - 1)  # one positive a query is left
     (task,) = split_tasks(topics, graded, "standard", 1, 0)
     assert len(task.positives) == len(set(task.positives["query_id"])) == len(make_topics()) - len(task.test)
