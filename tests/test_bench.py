@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import collection_size, corpus, fresh_process, graph_size, tensors
+from rnnreranker.bench import collection_size, corpus, fresh_process, gpu, graph_size, tensors
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.bench.parts import PARTS
+from rnnreranker.bench.parts import GPU, PARTS
 from rnnreranker.bench.sizes import ENCODERS, FULL, Sizes
 from rnnreranker.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts, documents
 from rnnreranker.encode.encoder import has_bfloat16
-from rnnreranker.errors import UnavailableError
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference
 
@@ -188,7 +188,7 @@ def test_the_record_names_machine_versions_and_command(record: Record) -> None:
     assert 0 < record.commands[0]["seconds"] == record.seconds
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", [name for name in PARTS if name != GPU])
 def test_every_part_is_measured(name: str, record: Record) -> None:
     rows = record.outcome["parts"][name]["rows"]
     assert len(rows) == ROWS[name]
@@ -358,6 +358,25 @@ def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -
     assert torch.get_num_threads() == threads
     assert sorted(row) == sorted(CELLS["torch"])
     assert row["apart"] == pytest.approx(0.25, abs=1e-5)
+
+
+def test_a_device_beside_the_processor() -> None:
+    pytest.importorskip("sentence_transformers")
+    rows = gpu.gpu("cpu", (10,), 8, ((1, 64),), 3, 1)
+    assert [row["work"] for row in rows] == ["tensors", "cross-encoder", "training step"]
+    for row in rows:
+        assert (row["device"], row["pairs"]) == ("cpu", 1)
+        assert min(row["cpu_ms"], row["device_ms"]) > 0
+        assert row["apart"] < 1e-4
+
+
+def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(InputError, match=r"received device 'cuda', but torch .* finds no CUDA device"):
+        main(["--only", "gpu"])
+    assert capsys.readouterr().out == ""
 
 
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

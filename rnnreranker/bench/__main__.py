@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.bench.parts import PARTS, measure
+from rnnreranker.bench.parts import GPU, PARTS, measure
 from rnnreranker.bench.sizes import FULL, QUICK
 from rnnreranker.bench.summaries import cell, missed
 
@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         help="size of a graph that graph-size makes; may be repeated (default: 10000 and 100000)",
     )
     parser.add_argument("--pairs", type=command.positive, help="pairs of measurements (default: 21, with --quick 5)")
+    parser.add_argument("--device", default="cuda", help="where --only gpu computes (default: cuda)")
     parser.add_argument("--output", metavar="FILE", help="put the record of what was measured there")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a bound is missed")
     return parser
@@ -66,6 +67,14 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     sizes = QUICK if args.quick else FULL
     if args.pairs:
         sizes = dataclasses.replace(sizes, pairs=args.pairs)
+    if GPU in (args.only or []):
+        from rnnreranker.errors import require
+
+        require("torch", "--only gpu", "torch")
+        from rnnreranker.rnn.torch import usable_device
+
+        usable_device(args.device)  # before anything is measured
+        sizes = dataclasses.replace(sizes, device=args.device)
     if args.documents:
         sizes = dataclasses.replace(sizes, graphs=tuple(args.documents))
     about = {
@@ -74,7 +83,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "quick": args.quick,
         "sizes": dataclasses.asdict(sizes),
     }
-    return about | {"parts": measure(args.only or list(PARTS), sizes)}
+    return about | {"parts": measure(args.only or [name for name in PARTS if name != GPU], sizes)}
 
 
 def _name(args: argparse.Namespace) -> str:

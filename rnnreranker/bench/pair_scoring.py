@@ -51,13 +51,13 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
     write_model(Path(folder) / "model", layers, width)
     params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{folder}/model"})
     rng = np.random.default_rng(0)
-    texts = {f"d{row}": _words(rng, int(rng.integers(*LENGTHS))) for row in range(candidates)}
+    texts = {f"d{row}": made_up_words(rng, int(rng.integers(*LENGTHS))) for row in range(candidates)}
     topics: dict[str, str] = {}
     reranker: Any = make_reranker("cross-encoder", Inputs(topics=topics, texts=texts), params, threads=1)
 
     def rerank() -> None:
         qid = f"q{len(topics)}"
-        topics[qid] = _words(rng, 7)
+        topics[qid] = made_up_words(rng, 7)
         reranker.rerank(Run.from_dict({qid: {docid: float(row) for row, docid in enumerate(texts)}}))
 
     return dataclasses.asdict(in_pairs(_bare(reranker.scorers[0], rerank), rerank, times, time.process_time))
@@ -101,5 +101,6 @@ def _bare(scorer: PairScorer, rerank: Any) -> Any:
     return work
 
 
-def _words(rng: np.random.Generator, count: int) -> str:
+def made_up_words(rng: np.random.Generator, count: int) -> str:
+    """So many words of the vocabulary of `write_model`."""
     return " ".join(f"w{number}" for number in rng.integers(0, WORDS, count))

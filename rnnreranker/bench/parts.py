@@ -10,6 +10,7 @@ from typing import Any
 from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress
 
+GPU = "gpu"  # measured only where it is asked for by name
 Rows = list[dict[str, Any]]  # of a part, all with the same cells
 
 
@@ -245,6 +246,17 @@ PARTS = {
                 "not in here; nor is a GPU.",
                 "computed_size.computed",
             ),
+        ),
+    ),
+    GPU: Part(
+        "On a GPU",
+        "What can compute there, by elapsed time, beside the processor with all its cores: `rnnreranker.rnn.torch` of "
+        "a batch of queries beside the kernel, a cross-encoder with made-up weights, and a step of training a query "
+        "encoder with made-up weights on 32 queries. `apart` is the largest difference of results.",
+        "gpu.gpu",
+        lambda sizes: (
+            *(sizes.device, sizes.contexts, sizes.dimension, sizes.cross_encoders, sizes.scored),
+            min(sizes.pairs, 5),
         ),
     ),
     "gather": Part(

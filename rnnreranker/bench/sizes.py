@@ -23,6 +23,7 @@ class Sizes:
     encoded: int  # texts
     graphs: tuple[int, ...]
     labelled: tuple[int, int, int]  # queries, candidates, documents
+    device: str = ""  # of the part gpu
 
 
 ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
