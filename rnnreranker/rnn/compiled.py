@@ -118,6 +118,70 @@ def raise_sixteen(typingctx: Any, maxima: Any, at: Any, row: Any, start: Any) ->
     return numba.types.void(maxima, numba.types.int64, row, numba.types.int64), generate
 
 
+def _standing(width: int) -> Any:
+    """The intrinsic `standing` of so many values."""
+
+    @intrinsic
+    def standing(typingctx: Any, values: Any, count: Any, standings: Any) -> Any:
+        """Set standings[j] to how many of values[:count] values[j] goes before: larger, or equal and first.
+
+        Both contiguous float32. All pairs are compared, sixteen at a time and without a branch. Nothing is read behind
+        those counted; standings behind them are 0.
+        """
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number, vector = ir.IntType(32), ir.VectorType(ir.FloatType(), 16)
+            data, out = (context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 2))
+
+            def block_of(pointer: Any, block: int) -> Any:
+                return builder.bitcast(builder.gep(pointer, [ir.IntType(64)(16 * block)]), vector.as_pointer())
+
+            def spread(value: Any) -> Any:
+                empty = ir.Constant(ir.VectorType(value.type, 16), ir.Undefined)
+                same = ir.Constant(ir.VectorType(number, 16), [0] * 16)
+                return builder.shuffle_vector(builder.insert_element(empty, value, number(0)), empty, same)
+
+            lanes = ir.Constant(ir.VectorType(number, 16), list(range(16)))
+            total = spread(builder.trunc(args[1], number))
+            lowest, inside = ir.Constant(vector, [float("-inf")] * 16), ir.VectorType(ir.IntType(1), 16)
+            kind = ir.FunctionType(vector, [vector.as_pointer(), number, inside, vector])
+            load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v16f32.p0v16f32")
+            own = []
+            for block in range(width // 16):
+                places = builder.add(lanes, ir.Constant(lanes.type, [16 * block] * 16))
+                real = builder.icmp_signed("<", places, total)
+                own.append(builder.call(load, [block_of(data, block), number(4), real, lowest]))
+            counts = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * 16)) for _ in own]
+            for against in range(width // 16):  # loops: unrolled, all comparisons would be held at once
+                first, rest = (
+                    builder.gep(data, [args[1].type(16 * against)]),
+                    builder.sub(args[1], args[1].type(16 * against)),
+                )
+                steps = builder.select(builder.icmp_signed("<", rest, rest.type(16)), rest, rest.type(16))
+                with cgutils.for_range(builder, steps) as loop:
+                    other = spread(builder.load(builder.gep(first, [loop.index])))
+                    for block, held in enumerate(own):
+                        ahead = builder.fcmp_ordered(">=" if block < against else ">", held, other)
+                        if block == against:
+                            lower = builder.sub(builder.shl(number(1), builder.trunc(loop.index, number)), number(1))
+                            before = builder.bitcast(builder.trunc(lower, ir.IntType(16)), inside)
+                            equal = builder.fcmp_ordered("==", held, other)
+                            ahead = builder.or_(ahead, builder.and_(before, equal))
+                        count = builder.load(counts[block])
+                        more = builder.fadd(count, ir.Constant(vector, [1.0] * 16))
+                        builder.store(builder.select(ahead, more, count), counts[block])
+            for block, count in enumerate(counts):
+                builder.store(builder.load(count), block_of(out, block)).align = 4
+            return context.get_dummy_value()
+
+        return numba.types.void(values, numba.types.int64, standings), generate
+
+    return standing
+
+
+standing_of_32, standing_of_64 = _standing(32), _standing(64)
+
+
 @intrinsic
 def rank_sixteen(typingctx: Any, values: Any, first: Any, count: Any, block: Any, ranks: Any) -> Any:
     """Set ranks[block : block + 16], int32, to the ranks of those of values[first : first + count], from the highest.

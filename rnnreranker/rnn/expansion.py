@@ -7,6 +7,7 @@ import numpy as np
 from rnnreranker.rnn.compiled import compiled, sum_of_minima
 
 DENSE = 256  # elements of contexts whose expanded rows are compared whole
+TABLED = 64  # elements of contexts of which a table of all weights stays in the first-level cache
 
 
 @compiled()
@@ -63,12 +64,18 @@ def jaccard(rows, nearest, m, probes, found):  # type: ignore[no-untyped-def]
     starts, ends, members, values, sums, signed = rows
     top = nearest.shape[1]
     chosen, blocks = len(probes), (m + 7) // 8
+    width = 8 * blocks
     dense = m <= DENSE and not signed
-    row, probe_rows = np.zeros(8 * blocks), np.zeros(chosen * 8 * blocks)
+    row, probe_rows = np.zeros(width), np.zeros(chosen * width)
     supports = np.empty((0 if dense else chosen, m), dtype=np.uint32)
     widths, totals = np.zeros(chosen, dtype=np.int64), np.zeros(chosen)
+    tabled = dense and m <= TABLED
+    table = np.zeros(m * width if tabled else 0)
+    for i in range(m if tabled else 0):
+        for e in range(starts[i], ends[i]):
+            table[i * width + members[e]] = values[e]
     for r in range(chosen):
-        first = r * 8 * blocks
+        first = r * width
         for t in range(top if 0 <= probes[r] < m else 0):
             near = nearest[probes[r], t]
             totals[r] += sums[near]
@@ -80,14 +87,18 @@ def jaccard(rows, nearest, m, probes, found):  # type: ignore[no-untyped-def]
     for i in range(m):
         total = 0.0
         for t in range(top):
-            near = nearest[i, t]
+            near = np.int64(nearest[i, t])
             total += sums[near]
-            for e in range(starts[near], ends[near]):
-                row[members[e]] += values[e]
+            if tabled:
+                for j in range(width):
+                    row[j] = (row[j] if t else 0.0) + table[near * width + j]
+            else:
+                for e in range(starts[near], ends[near]):
+                    row[members[e]] += values[e]
         for r in range(chosen):
             if not 0 <= probes[r] < m:
                 continue
-            first = r * 8 * blocks
+            first = r * width
             below, above = 0.0, 0.0
             if dense:
                 below = sum_of_minima(row, probe_rows, first, blocks)
@@ -99,10 +110,9 @@ def jaccard(rows, nearest, m, probes, found):  # type: ignore[no-untyped-def]
                 above = totals[r] + total - below
             usable = above != 0.0 and abs(below) < abs(above) * 3e38
             found[r, i] = below / above if usable else 0.0
-        if m <= DENSE:
+        if dense and not tabled:
             row[:] = 0.0
-        else:
-            for t in range(top):
-                near = nearest[i, t]
-                for e in range(starts[near], ends[near]):
-                    row[members[e]] = 0.0
+        for t in range(0 if dense else top):
+            near = nearest[i, t]
+            for e in range(starts[near], ends[near]):
+                row[members[e]] = 0.0

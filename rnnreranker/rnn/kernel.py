@@ -1,9 +1,9 @@
 """The compiled engine: one context at a time, sparse rows, no matrix besides the Gram matrix it is given.
 
 Rows of similarities are not sorted. What reaches a floor is marked, sixteen values at a time, and only that is put in
-order; a list is everything above its bound, and "i is in the list of j" is one comparison with the bound of j. Sets
-are bit rows, so that overlaps are counted 64 elements at a time. Weights are kept as compressed sparse rows in element
-order, which fixes the order of every sum.
+order, by comparing all pairs; a row of 64 is put in order whole. Lists and sets are bit rows, so that "i is in the list
+of j" is a bit of the mirrored lists, and overlaps are counted 64 elements at a time. Weights are kept as compressed
+sparse rows in element order, which fixes the order of every sum.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
 from rnnreranker.rnn.expansion import clipped, jaccard, weighed
 from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
+from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
@@ -69,45 +70,36 @@ def _divisor(row, m, low, span, minmax, normalize):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _members(sims, lists, values, own, sets, m):  # type: ignore[no-untyped-def]
-    """Compressed sparse rows of the members of the sets and their similarities.
-
-    own: the sets before the extension, which are within the lists; similarities beyond them come from the matrix.
-    """
+def _members(sims, sets, m):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows of the members of the sets and their similarities."""
     count = 0
     for i in range(m):
         for v in range(sets.shape[1]):
             count += np.int64(ones(sets[i, v]))
     starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
     members, found = np.empty(count, dtype=np.uint32), np.empty(count)
-    row = np.empty(m, dtype=np.float32)
     n = 0
     for i in range(m):
         starts[i] = n
-        for e in range(lists.shape[1]):
-            row[lists[i, e]] = values[i, e]
         for v in range(sets.shape[1]):
-            rest, known = sets[i, v], own[i, v]
+            rest = sets[i, v]
             while rest:
                 bit = rest & (~rest + np.uint64(1))
                 rest ^= bit
                 j = np.uint64(v << 6) + ones(bit - np.uint64(1))
-                members[n] = j
-                found[n] = row[j] if known & bit else sims[i, j]
+                members[n], found[n] = j, sims[i, j]
                 n += 1
         ends[i] = n
     return starts, ends, members, found
 
 
 @compiled()
-def _largest(values, low, span, minmax, divisor):  # type: ignore[no-untyped-def]
-    """The largest similarity that a weight is made of; the highest of every row is in its list."""
+def _largest(sims, m, low, span, minmax, divisor):  # type: ignore[no-untyped-def]
+    """The largest similarity that a weight is made of."""
     largest = -np.inf
-    for i in range(len(values)):
-        factor = 1.0 / divisor[i]
-        for e in range(values.shape[1]):
-            value = _mapped(values[i, e], low, span, minmax) * factor
-            largest = value if value > largest else largest
+    for i in range(m):
+        value = _mapped(extremes(sims[i], m)[1], low, span, minmax) * (1.0 / divisor[i])
+        largest = value if value > largest else largest
     return largest
 
 
@@ -151,23 +143,19 @@ def _filed_under(stamp: int) -> Any:
                     d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
                     for j in range(m):
                         sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
-            symmetric = minmax or not normalize
-            lists, values, nearest, bounds, short_bounds, low, span = neighbours(
-                sims, m, lengths[c], columns[c], tops[c], minmax
-            )
+            listed, short, nearest, low, span = neighbours(sims, m, lengths[c], columns[c], tops[c], minmax)
             if normalize and minmax:
                 for i in range(m):
                     divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)
-            own = np.zeros((m, (m + 63) // 64), dtype=np.uint64)
-            short = np.zeros((m if columns[c] >= 0 else 0, (m + 63) // 64), dtype=np.uint64)
-            reciprocal(sims, lists, values, bounds, short_bounds, symmetric, own, short)
-            sets = extended(own, short, m, authors) if columns[c] >= 0 else own
-            starts, ends, elements, shares = _members(sims, lists, values, own, sets, m)
             if weight == 1:
-                largest = _largest(values, low, span, minmax, divisor)
+                largest = _largest(sims, m, low, span, minmax, divisor)
                 if weight_scale * largest > exponent_limit:
                     problem[c] = weight_scale * largest
                     continue
+            sets = reciprocal(listed, m)
+            if columns[c] >= 0:
+                sets = extended(sets, reciprocal(short, m), m, authors)
+            starts, ends, elements, shares = _members(sims, sets, m)
             sums, signed = weighed(starts, ends, shares, low, span, minmax, divisor, weight, weight_scale, authors)
             jaccard((starts, ends, elements, shares, sums, signed), nearest, m, probes[c], out[c])
 

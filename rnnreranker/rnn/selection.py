@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.compiled import compiled, float_of, ones, raise_sixteen, sixteen
+from rnnreranker.rnn.compiled import (
+    compiled,
+    float_of,
+    ones,
+    raise_sixteen,
+    sixteen,
+    standing_of_32,
+    standing_of_64,
+)
 
 LANES = 64  # of a long row
-RANKED = 64  # so many values are put in order by counting; bounds of longer lists are found by bisection
+RANKED = 64  # so many values are put in order by comparing all; bounds of longer lists are found by bisection
 
 
 @compiled()
@@ -23,6 +31,20 @@ def extremes(row, n):  # type: ignore[no-untyped-def]
     low = np.int32(low ^ np.int32(np.int32(low >> np.int32(31)) & np.int32(2147483647)))
     high = np.int32(high ^ np.int32(np.int32(high >> np.int32(31)) & np.int32(2147483647)))
     return float_of(low), float_of(high)
+
+
+@compiled()
+def others(flat, m, first, last):  # type: ignore[no-untyped-def]
+    """The lowest and highest of rows first to last of a matrix, (m, m) in a row, but for its diagonal."""
+    own = np.empty(last - first, dtype=np.float32)
+    for i in range(first, last):
+        at = i * (m + 1)
+        own[i - first] = flat[at]
+        flat[at] = flat[at - 1 if i else at + 1]  # anything but the diagonal
+    found = extremes(flat[first * m :], (last - first) * m)
+    for i in range(first, last):
+        flat[i * (m + 1)] = own[i - first]
+    return found
 
 
 @compiled()
@@ -151,32 +173,65 @@ def marked(row, marks, found, held):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _larger(held, width, value):  # type: ignore[no-untyped-def]
-    larger = np.int32(0)
-    for j in range(width):
-        larger = np.int32(larger + np.int32(held[j] > value))
-    return larger
+def entries(bits, into):  # type: ignore[no-untyped-def]
+    """The elements whose bits a bit row has, ascending."""
+    n = 0
+    for w in range(len(bits)):
+        rest = bits[w]
+        while rest:
+            bit = rest & (~rest + np.uint64(1))
+            rest ^= bit
+            into[n] = np.uint64(w << 6) + ones(bit - np.uint64(1))
+            n += 1
 
 
 @compiled()
-def ordered(held, n, order):  # type: ignore[no-untyped-def]
-    """Positions of held[:n], at most RANKED values, from the highest to the lowest, equal ones as they stand."""
-    for j in range(n, RANKED):
-        held[j] = -np.inf
-    total = 0
-    if n <= RANKED // 2:  # lengths known to the compiler
-        for e in range(n):
-            larger = _larger(held, RANKED // 2, held[e])
-            order[larger] = e
-            total += larger
+def ordered(values, n, standings):  # type: ignore[no-untyped-def]
+    """Put values[:n], at most RANKED, in order: their standings, which `highest` reads."""
+    if n <= RANKED // 2:
+        standing_of_32(values, n, standings)
     else:
-        for e in range(n):
-            larger = _larger(held, RANKED, held[e])
-            order[larger] = e
-            total += larger
-    if 2 * total != n * (n - 1):  # some are equal
-        for e in range(n):
-            rank = 0
-            for j in range(n):
-                rank += held[j] > held[e] or (held[j] == held[e] and j < e)
-            order[rank] = e
+        standing_of_64(values, n, standings)
+
+
+@compiled()
+def highest(standings, n, size):  # type: ignore[no-untyped-def]
+    """The bits of the `size` highest of n values that were put in order, of equal ones the first."""
+    bits, floor = np.uint64(0), np.float32(n - size)
+    for block in range((n + 15) // 16):
+        bits |= sixteen(standings, 16 * block, floor) << np.uint64(16 * block)
+    return bits & (~np.uint64(0) >> np.uint64(64 - n))
+
+
+@compiled()
+def spread(marks, inside, brief, close, listed, short):  # type: ignore[no-untyped-def]
+    """Bits of the elements marked, one each, as bit rows: `inside` and `brief` into two, `close` into the marks."""
+    for w in range(len(marks)):
+        rest = marks[w]
+        words = np.uint64(0), np.uint64(0), np.uint64(0)
+        while rest:
+            bit = rest & (~rest + np.uint64(1))
+            rest ^= bit
+            words = (
+                words[0] | bit & (~(inside & np.uint64(1)) + np.uint64(1)),
+                words[1] | bit & (~(brief & np.uint64(1)) + np.uint64(1)),
+                words[2] | bit & (~(close & np.uint64(1)) + np.uint64(1)),
+            )
+            inside, brief, close = inside >> np.uint64(1), brief >> np.uint64(1), close >> np.uint64(1)
+        listed[w], marks[w] = words[0], words[2]
+        if len(short):
+            short[w] = words[1]
+
+
+@compiled()
+def set_highest(held, found, n, size, hint, row):  # type: ignore[no-untyped-def]
+    """Set in a bit row the bits of those found whose values are the `size` highest of held[:n]; their bound.
+
+    hint: see `cut`.
+    """
+    bound, stop = cut(held, n, size, hint)
+    for e in range(n):
+        j = np.uint64(found[e])
+        belongs = (held[e] > bound) | ((held[e] == bound) & (e <= stop))
+        row[j >> np.uint64(6)] |= np.uint64(belongs) << (j & np.uint64(63))
+    return bound
