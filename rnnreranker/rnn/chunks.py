@@ -16,7 +16,7 @@ from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.when_compiled import Engines
 
-CHUNK_BYTES = 1 << 19  # Gram matrices handed to an engine at once: they stay in the second-level cache
+CHUNK_BYTES = 1 << 21  # Gram matrices handed to an engine at once, at most: what is done once for them is shared
 
 
 # load(b, rows) gives the vectors of context b: rows, filled with them, or where they lie already, contiguous float32
@@ -87,7 +87,8 @@ def score(
     problem = np.zeros(batch)
     if widest < 2:
         return problem
-    chunk = max(1, min(CHUNK_BYTES // (4 * widest * widest), batch))
+    most, parallel = max(1, CHUNK_BYTES // (4 * widest * widest)), threads or cores()
+    chunk = -(-batch // (parallel * -(-batch // (parallel * most))))  # as many chunks for each thread
     starts = itertools.count(0, chunk)
 
     @np.errstate(all="ignore")  # infinities are found in the result
@@ -110,7 +111,7 @@ def score(
             if sizes[start:stop].max() > 1:
                 work_on(slice(start, stop), gram[: stop - start], problem[start:stop])
 
-    workers = min(threads or cores(), -(-batch // chunk))
+    workers = min(parallel, -(-batch // chunk))
     with one_blas_thread():
         if workers == 1:
             work()
