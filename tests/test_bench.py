@@ -133,7 +133,7 @@ def installed(kind: str, name: str) -> bool:
 
 
 ROWS = {
-    "kernel": 16,
+    "kernel": 24,
     "scale": 4,
     "run": 2,
     "expanding": 5,
@@ -316,6 +316,15 @@ def test_the_slope_of_a_power() -> None:
     sizes = [30, 60, 125, 1000]
     assert slope(sizes, [5 * size**1.5 for size in sizes]) == pytest.approx(1.5)
     assert slope([1, 10, 100], [1, 100, 100]) == pytest.approx(1.0)  # the line between, not through, the points
+
+
+def test_vectors_with_a_common_mean_have_the_statistics_of_tas_b() -> None:
+    vectors = contexts("clustered, common mean", 4, 59, 768)
+    assert np.abs(np.linalg.norm(vectors, axis=2) - 10).max() < 1
+    centred = vectors - vectors.mean(axis=1, keepdims=True)
+    assert np.linalg.norm(vectors.mean(axis=1), axis=1) == pytest.approx(9, abs=0.3)
+    alike = np.einsum("bid,bjd->bij", centred, centred) > 5  # of one cluster about 9.5, of two about 0
+    assert (alike.sum(axis=2) == 12).all()
 
 
 def test_made_up_vectors() -> None:

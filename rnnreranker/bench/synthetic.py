@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 TOPICS = 8  # of a clustered context
-KINDS = ("clustered", "random")
+MEAN, TOGETHER, SPREAD = 9.0, 12, 19.0**0.5  # length of a common mean, elements of a cluster, length of the rest
+KINDS = ("clustered", "random", "clustered, common mean")
 
 
 def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int = 0) -> np.ndarray:
@@ -13,7 +14,8 @@ def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int =
 
     "random": independent normal entries, so that similarities hold no structure. "clustered": unit vectors; a direction
     of the context, one of 8 topics (of sizes like 1/1, 1/2, ..., 1/8), and noise of the element in equal parts, so that
-    reciprocal sets are those of the topics.
+    reciprocal sets are those of the topics. "clustered, common mean": as TAS-B's, a mean of length 9 that the context
+    has in common, and the direction of a cluster of twelve elements and noise in equal parts: norms are near 10.
     """
     rng = np.random.default_rng((seed, batch, candidates, dimension))
     vectors = rng.standard_normal((batch, candidates + 1, dimension), dtype=np.float32)
@@ -24,6 +26,13 @@ def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int =
         vectors += np.take_along_axis(topics, chosen[:, :, None], axis=1)
         vectors += rng.standard_normal((batch, 1, dimension), dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    elif kind == "clustered, common mean":
+        clusters = rng.standard_normal((batch, -(-(candidates + 1) // TOGETHER), dimension), dtype=np.float32)
+        own = rng.permuted(np.tile(np.arange(candidates + 1) // TOGETHER, (batch, 1)), axis=1)
+        vectors += np.take_along_axis(clusters, own[:, :, None], axis=1)
+        vectors *= np.float32(SPREAD / (2 * dimension) ** 0.5)
+        mean = rng.standard_normal((batch, 1, dimension), dtype=np.float32)
+        vectors += np.float32(MEAN) * mean / np.linalg.norm(mean, axis=2, keepdims=True)
     return vectors
 
 
