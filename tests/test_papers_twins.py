@@ -221,6 +221,9 @@ class TestTwins:
             assert found.model == "minilm"
             assert found.twins["TAS-B"].name == "dense"
         assert {found.model for found in matrix.twins["003", "2"]} == {"splade-tiny, minilm"}
+        english, *chinese = matrix.twins["004", "2"]
+        assert (english.model, {found.model for found in chinese}) == ("splade-tiny", {"small, from nothing"})
+        assert list(english.twins) == ["LE-None", "LE-Distill", "LE-TFIDF", "LE-BS"]
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")

@@ -107,8 +107,10 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
             wanted, names = _wanted(row), {entry for spec, _ in known for entry in _names(spec, row)}
             if wanted and wanted not in names:
                 faults.append(f"{place}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
-            if isinstance(row.twin, dict) and (arm := str(row.twin.get("arm"))) not in _arms():
-                faults.append(f"{place}: arm {arm}: no study has it; {nearest(arm, _arms())}")
+            if isinstance(row.twin, dict):
+                arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)] or _arms()
+                if (arm := str(row.twin.get("arm"))) not in arms:
+                    faults.append(f"{place}: arm {arm}: no study has it; {nearest(arm, arms)}")
     return faults
 
 
@@ -121,6 +123,15 @@ def _arms() -> list[str]:
         *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),
         *(arm.name for arm in dual_arms(DEFAULT, DualParams(), alpha=0.5)),
     ]
+
+
+def _arms_of(spec: Spec, study: str) -> list[str]:
+    """The names of the arms that a study of a spec can have; none where it has no such study."""
+    options = next((work.options for work in spec.works if (work.kind, work.id) == ("study", study)), None)
+    if options is None:
+        return []
+    chosen = options.get("dual_arms")
+    return [BASE, *(arm.name for arm in dual_arms(chosen, DualParams(), alpha=0.5))] if chosen else _arms()
 
 
 def _wanted(row: Row) -> str:

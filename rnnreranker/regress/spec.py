@@ -9,6 +9,7 @@ from typing import Any
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.regress.reading import Document
+from rnnreranker.train.text_start import NOTHING
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,12 @@ class Spec:
 
     @property
     def dense_encoder(self) -> str:
-        """The encoder of its first index with vectors; empty without one."""
-        return next((str(entry.parts["dense"]["encoder"]) for entry in self.indexes if "dense" in entry.parts), "")
+        """The encoder of its first index with vectors, or what one begins with that the spec trains; "" without one."""
+        found: Any = next((entry.parts["dense"]["encoder"] for entry in self.indexes if "dense" in entry.parts), "")
+        while isinstance(found, dict):
+            model = self.model(found["model"])
+            found = model.start if model.start != NOTHING else f"{model.id}, from nothing"
+        return str(found)
 
     def condition(self, name: str) -> Condition:
         """The condition of that id.
