@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.rnn import reference
+from rnnreranker.rnn import narrow, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.when_compiled import Engines
@@ -76,10 +76,12 @@ def score(
     shift_free: bool,
     work_on: Callable[[slice, np.ndarray, np.ndarray], None],
     threads: int | None,
+    products: str = "float32",
 ) -> np.ndarray:
     """The `problem` of every context, (B,) float64 (see `Engine`), after `work_on` has seen all of them.
 
     load(b, rows): see `Load`; rows is (sizes[b], dimension) float32. shift_free: see `reference.inner_products`.
+    products: of `narrow.product_of`.
     work_on(rows, gram, problem): does its work on a range of contexts; gram and problem are those of `Engine`. The
     bytes it gets depend on nothing but the context: not on its neighbours in the batch, or the number of threads.
     """
@@ -89,7 +91,7 @@ def score(
         return problem
     most, parallel = max(1, CHUNK_BYTES // (4 * widest * widest)), threads or cores()
     chunk = -(-batch // (parallel * -(-batch // (parallel * most))))  # as many chunks for each thread
-    starts = itertools.count(0, chunk)
+    starts, product = itertools.count(0, chunk), narrow.product_of(products)
 
     @np.errstate(all="ignore")  # infinities are found in the result
     def work() -> None:
@@ -101,8 +103,7 @@ def score(
                 m = int(sizes[b])
                 if m > 1:
                     context = load(b, rows[:m])
-                    # one product per context, both operands the same array: numpy calls syrk
-                    np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
+                    product(context, gram[b - start, : m * m].reshape(m, m))
             if shift_free:
                 for c in outweighed(gram[: stop - start], sizes[start:stop]):
                     m = int(sizes[start + c])
@@ -112,7 +113,7 @@ def score(
                 work_on(slice(start, stop), gram[: stop - start], problem[start:stop])
 
     workers = min(parallel, -(-batch // chunk))
-    with one_blas_thread():
+    with one_blas_thread(), narrow.one_thread(products):
         if workers == 1:
             work()
         else:
