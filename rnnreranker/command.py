@@ -139,12 +139,15 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_encoder_flag(group: Any, **options: Any) -> None:
-    """The flag --encoder, whose help names the encoders that are there, those of other packages among them."""
+def add_encoder_flag(group: Any, also: str = "", **options: Any) -> None:
+    """The flag --encoder, whose help names the encoders that are there, those of other packages among them.
+
+    Args:
+        group: of a parser; also: what else the command takes, for the help; options: of the flag.
+    """
     default = f" (default: {options['default']})" if options.get("default") else ""
-    group.add_argument(
-        "--encoder", help=f"{', '.join(names('encoder'))}, a folder or a Hugging Face id{default}", **options
-    )
+    known = f"{', '.join(names('encoder'))}, a folder or a Hugging Face id"
+    group.add_argument("--encoder", help=f"{known}{also}{default}", **options)
 
 
 def add_dataclass_flags(

@@ -54,7 +54,7 @@ def test_towers_of_words_have_their_own_settings() -> None:
     ("arm", "said"),
     [
         ("nnoe", "--dual-arms nnoe: did you mean none"),
-        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers, distill and bs, not for none"),
+        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers, distill, bs and ebr, not for none"),
         ("distill:context=9", "context: distill has no settings but alpha and degrees"),
         ("bs:weights=scorer", "weights: bs has no settings but alpha and degrees"),
         ("run:context", "context: expected KEY=VALUE"),

@@ -105,12 +105,12 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
         return _ebr(where, settings, values, params)
     if name == "in-batch":
         if values:
-            raise InputError(f"{where}: settings are for labelers, distill and bs, not for {name}")
+            raise InputError(f"{where}: settings are for labelers, distill, bs and ebr, not for {name}")
         return DualArm(IN_BATCH, dataclasses.replace(params, loss="info-nce"), others=(BASE, PLAIN))
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
         if values:
-            raise InputError(f"{where}: settings are for labelers, distill and bs, not for {name}")
+            raise InputError(f"{where}: settings are for labelers, distill, bs and ebr, not for {name}")
         return DualArm(PLAIN, taught, {"alpha": 0.0}, plain=taught)
     reading = values.pop("degrees", "cosine" if name == "distill" else params.degrees)
     if reading not in get_args(Reading):

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
     parser.add_argument("--topics", help="query texts: file, ir_datasets id, `pydoc/train`")
-    command.add_encoder_flag(parser, required=True)
+    command.add_encoder_flag(parser, also="; none = a new model (dual, masked)", required=True)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained model")
     checked = parser.add_argument_group("validation queries (default: a share of the training queries, held out)")
     checked.add_argument("--validation-labels", metavar="FILE.parquet", help="candidates and targets of them")
