@@ -43,12 +43,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.parser(
         "bench",
         "Measure the kernel beside its Gram product, runs from file to file, and what the cost depends on.",
-        "The whole table takes about a quarter of an hour and 2 GB of temporary files.",
+        "The whole table takes half an hour or more and 2 GB of temporary files.",
     )
     parser.add_argument(
-        "--only", action="append", choices=list(PARTS), metavar="PART", help=f"may be repeated: {', '.join(PARTS)}"
+        "--only",
+        action="append",
+        choices=list(PARTS),
+        metavar="PART",
+        help=f"may be repeated: {', '.join(PARTS)} (without it all but {GPU})",
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes only: a minute")
+    parser.add_argument("--quick", action="store_true", help="small sizes only: some minutes")
     parser.add_argument(
         "--documents",
         action="append",

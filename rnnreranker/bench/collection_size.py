@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.bench.corpus import write_corpus
+from rnnreranker.bench.encoding import TEXTS
 from rnnreranker.bench.fresh_process import anonymous, in_fresh_process, most_anonymous
 from rnnreranker.bench.summaries import quartiles
 from rnnreranker.command import say
@@ -20,7 +21,6 @@ from rnnreranker.errors import MissingDependencyError, UnavailableError
 
 BATCH, TIMES = 32, 5  # queries of a training step; how often one is gathered
 WORKERS, SHARDS = 2, 8  # of Dask, and what they are given
-TEXTS = "pydoc"
 
 
 def collection_size(
