@@ -184,3 +184,16 @@ def test_a_step_leaves_the_line_to_the_command_that_runs_it(tmp_path: Path, monk
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     assert ended(process, signal.SIGTERM)[:2] == (143, "")
+
+
+POOL = """
+    import joblib
+    assert joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(-n) for n in range(3)) == [0, 1, 2]
+"""
+
+
+def test_a_command_does_not_wait_for_idle_processes_at_its_end(tmp_path: Path) -> None:
+    pytest.importorskip("joblib", reason="joblib is not installed")
+    process = started(tmp_path, POOL)
+    _, error = process.communicate(timeout=120)  # idle ones end after 300 seconds
+    assert (process.returncode, error) == (0, "")
