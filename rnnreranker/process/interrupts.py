@@ -106,8 +106,8 @@ def finish() -> int:
 def leave(code: int) -> int:
     """The exit code; where the process is the command, no return: it ends here.
 
-    Threads come first, as in Python's own end: pools of processes (loky) are told there that no more work comes, without
-    which the rest would wait minutes for their idle workers. What Python would still do, after what is registered for
+    Threads come first, as in Python's own end: pools of processes (loky) are told there that no more work comes, or the
+    rest would wait minutes for idle ones. What Python would still do, after what is registered for
     its end, is to take large libraries to pieces: a second on a machine that is not busy.
     """
     if not _installed:
