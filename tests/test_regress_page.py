@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ class TestStates:
     def test_other_inputs_are_new(self, tmp_path: Path) -> None:
         other = replace(DENSE, inputs={"index main": "of another Python"})
         assert compare(small(tmp_path), other, [DENSE]) == State("new")
+        again = dataclasses.replace(DENSE, inputs={**DENSE.inputs, "index again": next(iter(DENSE.inputs.values()))})
+        assert compare(small(tmp_path), again, [DENSE]) == State("ok")  # one index under two names
 
     def test_the_last_record_counts_and_what_the_spec_expects_before_it(self, tmp_path: Path) -> None:
         spec, older = small(tmp_path), record("dense", 0.7, 0.25)

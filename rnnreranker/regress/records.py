@@ -51,11 +51,15 @@ def last_run(records: Sequence[Record], query_set: str, name: str) -> Record | N
 
 
 def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
-    """The state of a run: against what the spec expects, else against what is on record of the same inputs."""
+    """The state of a run: against what the spec expects, else against what is on record of the same inputs.
+
+    Inputs are the same whatever they are called: two indexes of a spec may be one, of which only one was there before.
+    """
     query_set, values = record.outcome["query_set"], record.outcome["values"]
     wanted: dict[str, Any] = (spec.expected.get(query_set) or {}).get(record.name) or {}
     if not wanted:
-        same = [old for old in before if is_run(old, query_set, record.name) and old.inputs == record.inputs]
+        read = set(record.inputs.values())
+        same = [old for old in before if is_run(old, query_set, record.name) and set(old.inputs.values()) == read]
         wanted = same[-1].outcome["values"] if same else {}
     changes = [
         f"{protocol} {name} {was:.4f} → {now:.4f}" if len(values) > 1 else f"{name} {was:.4f} → {now:.4f}"
