@@ -11,6 +11,7 @@ from rnnreranker.bench.summaries import in_pairs, judged
 from rnnreranker.command import say
 from rnnreranker.data.documents import load_documents
 from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.process.torch_threads import one_torch_thread
 
 BOUND = 1.15
 TEXTS = "pydoc"  # whose first documents are encoded
@@ -25,13 +26,10 @@ def encoding(models: tuple[tuple[str, str], ...], count: int, pairs: int) -> lis
         models: ("encoder" or "sparse-encoder", name) of each; one whose weights are not installed is left out.
         count: texts; pairs: of measurements.
     """
-    import torch
 
     texts = [document.text for document in itertools.islice(load_documents(TEXTS), count)]
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     rows = []
-    try:
+    with one_torch_thread():
         for kind, name in models:
             try:
                 encode, model = _loaded(kind, name, texts)
@@ -44,8 +42,6 @@ def encoding(models: tuple[tuple[str, str], ...], count: int, pairs: int) -> lis
             row |= {"bare_texts_s": len(texts) / found.base, "encode_texts_s": len(texts) / found.other}
             row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
             rows.append(judged(row, "ratio", BOUND))
-    finally:
-        torch.set_num_threads(before)
     return rows
 
 

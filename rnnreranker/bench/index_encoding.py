@@ -13,6 +13,7 @@ from rnnreranker.bench.summaries import in_pairs, judged
 from rnnreranker.command import say
 from rnnreranker.data.documents import load_documents
 from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.process.torch_threads import one_torch_thread
 
 BOUND = 1.1
 
@@ -25,21 +26,16 @@ def index_encoding(name: str, count: int, pairs: int) -> list[dict[str, Any]]:
     Args:
         name: of an encoder; count: documents, which make one block; pairs: of measurements.
     """
-    import torch
-
     from rnnreranker.encode.encoder import has_bfloat16, load_encoder
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        exact = load_encoder(name)
-        dtypes = ("float32", *(["bfloat16"] if has_bfloat16() else []))
-        return [_row(exact, load_encoder(name, dtype=dtype), count, pairs) for dtype in dtypes]
+        with one_torch_thread():
+            exact = load_encoder(name)
+            dtypes = ("float32", *(["bfloat16"] if has_bfloat16() else []))
+            return [_row(exact, load_encoder(name, dtype=dtype), count, pairs) for dtype in dtypes]
     except (UnavailableError, MissingDependencyError) as error:
         say(f"index-encoding: {name} left out: {error}")
         return []
-    finally:
-        torch.set_num_threads(before)
 
 
 def _row(exact: Any, encoder: Any, count: int, pairs: int) -> dict[str, Any]:

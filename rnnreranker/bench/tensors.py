@@ -12,6 +12,7 @@ import numpy as np
 from rnnreranker.bench.kernel_ratios import ELEMENTS, PARAMS, a_query
 from rnnreranker.bench.summaries import cells
 from rnnreranker.bench.synthetic import contexts
+from rnnreranker.process.torch_threads import one_torch_thread
 from rnnreranker.rnn import rnn_similarity
 
 MODULE = "rnnreranker.rnn.torch"
@@ -36,9 +37,7 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
         return rows
     torch, similarity = importlib.import_module("torch"), importlib.import_module(MODULE).rnn_similarity
     for device in found_devices:
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_torch_thread():
             for n in sizes:
                 vectors = contexts("clustered", max(1, min(256, ELEMENTS // n)), n, dimension)
                 queries, candidates = np.ascontiguousarray(vectors[:, 0]), np.ascontiguousarray(vectors[:, 1:])
@@ -54,6 +53,4 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
                 apart = np.abs(with_kernel() - with_tensors())
                 row: dict[str, Any] = {"device": device, "N": n, "d": dimension}
                 rows.append(row | cells(found, "kernel_us", "tensors_us") | {"apart": float(apart.max())})
-        finally:
-            torch.set_num_threads(before)
     return rows

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
+from contextlib import nullcontext
 
 import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.command import progress as show_progress
+from rnnreranker.process.torch_threads import one_torch_thread
 
 
 def compute_batches(
@@ -33,7 +33,7 @@ def compute_batches(
     """
     batches = list(_batches(lengths, tokens))
     with (
-        _one_torch_thread() as initializer,
+        one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer,
         ThreadPoolExecutor(threads or cores(), initializer=initializer) as pool,
     ):
         done = pool.map(compute, batches)
@@ -70,17 +70,3 @@ def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         batch.append(place)
     if batch:
         yield batch
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[Any]:
-    """One torch thread per worker inside the block, the number of before after it; nothing where torch is not used."""
-    if (torch := sys.modules.get("torch")) is None:
-        yield None
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield lambda: torch.set_num_threads(1)
-    finally:
-        torch.set_num_threads(before)

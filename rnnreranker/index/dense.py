@@ -128,9 +128,7 @@ class DensePart(EncodedPart):
         self._graph = graph
         if self._by_graph:
             self.of_documents = open_query_graph(graph)
-            self._mark = fingerprint(
-                self._mark, "graph"
-            )  # a block of vectors by the model is not taken for one of these
+            self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
             self.marks = (*self.marks, "graph")
 
     def write_flat(self, path: Path, count: int) -> None:

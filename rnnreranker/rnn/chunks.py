@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.process.torch_threads import one_torch_thread
 from rnnreranker.rnn import narrow, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
@@ -113,11 +115,12 @@ def score(
                 work_on(slice(start, stop), gram[: stop - start], problem[start:stop])
 
     workers = min(parallel, -(-batch // chunk))
-    with one_blas_thread(), narrow.one_thread(products):
+    numpys = products == "float32"  # contexts are dealt to threads, not their products
+    with one_blas_thread(), contextlib.nullcontext() if numpys else one_torch_thread() as alone:
         if workers == 1:
             work()
         else:
-            with ThreadPoolExecutor(workers, thread_name_prefix="rnnreranker") as pool:
+            with ThreadPoolExecutor(workers, "rnnreranker", alone) as pool:
                 for done in [pool.submit(work) for _ in range(workers)]:
                     done.result()
     return problem

@@ -5,8 +5,7 @@ What is lost is for the bench to say; nothing takes them unless it is asked for 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,19 +47,3 @@ def _int8(rows: np.ndarray, out: np.ndarray) -> None:
     narrow = torch.from_numpy(np.rint(rows / scales[:, None]).astype(np.int8))
     sums = torch._int_mm(narrow, narrow.T).numpy()
     np.multiply(sums, scales[:, None] * scales, out=out, casting="same_kind", dtype=np.float32)
-
-
-@contextlib.contextmanager
-def one_thread(products: str) -> Iterator[None]:
-    """Hold PyTorch to one thread, where it multiplies: contexts are dealt to threads, not their products."""
-    if products == "float32":
-        yield
-        return
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.process.interrupts import left_to_this_process
+from rnnreranker.process.torch_threads import one_torch_thread
 from rnnreranker.study.arms import Arm as LabelArm
 from rnnreranker.study.arms import Side
 from rnnreranker.study.tasks import Task
@@ -81,11 +82,5 @@ def choose_rates(
 
 def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
     """A trial on one thread: with several, sums round differently."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         return run_trial(setting, task, arm, folder)
-    finally:
-        torch.set_num_threads(before)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from rnnreranker.errors import InputError, RnnrerankerError, require
 from rnnreranker.files import write_json
 from rnnreranker.files.json_files import read_json
 from rnnreranker.process.phases import phase
+from rnnreranker.process.torch_threads import one_torch_thread
 from rnnreranker.terms.analysis import Analyser
 from rnnreranker.terms.params import TermParams
 from rnnreranker.terms.pieces import PieceReader
@@ -61,7 +61,7 @@ class TermScorer:
         from rnnreranker.terms.scorer_network import padded
 
         pieces = self._reader.read(text)
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_torch_thread():
             found = self._network(**padded([pieces], self._reader.tokenizer.pad_token_id or 0))[0].double().tolist()
         parts = zip(pieces.spans, pieces.words, pieces.gather(found), strict=True)
         return [WeighedWord(*span, word, weight) for span, word, weight in parts]
@@ -177,16 +177,3 @@ def _by_word(words: Sequence[WeighedWord]) -> dict[str, float]:
         kept = [weight for weight in weights if weight >= 0] or weights
         found[word] = sum(kept) / len(kept)
     return found
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One torch thread inside the block: sums do not depend on their number."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
