@@ -158,3 +158,41 @@ def test_ir_datasets_ids_and_short_names(shared: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "IR_DATASETS_HOME": str(home)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.split() == ["225", "1837", "1400"]
+
+
+def test_topics_without_those_of_others(tmp_path: Path) -> None:
+    """`NAME:without:OTHER`, of topics and judgements, by the ids of queries; several are named one after the other."""
+    topics = written(tmp_path / "all.tsv", "q3\tthird\nq1\tfirst\nq2\tsecond\nq4\tfourth\n")
+    some = written(tmp_path / "some.tsv", "q1\tanother text\nq9\tnot among them\n")
+    more = written(tmp_path / "more.tsv", "q2\tsecond\n")
+    judged = written(tmp_path / "qrels.txt", "q1 0 d1 1\nq2 0 d1 1\nq3 0 d1 0\nq3 0 d2 1\n")
+    assert load_topics(f"{topics}:without:{some}") == {"q3": "third", "q2": "second", "q4": "fourth"}
+    assert list(load_topics(f"{topics}:without:{some}:without:{more}")) == ["q3", "q4"]
+    assert load_narratives(f"{topics}:without:{some}") == {}
+    kept = load_qrels(f"{judged}:without:{some}:without:{more}")
+    assert kept.to_dict("records") == load_qrels(judged).iloc[2:].to_dict("records")
+    assert list(kept.index) == [0, 1]
+
+
+def test_none_left_of_topics_is_one_line(tmp_path: Path) -> None:
+    topics = written(tmp_path / "all.tsv", "q1\tfirst\n")
+    judged = written(tmp_path / "qrels.txt", "q1 0 d1 1\n")
+    with pytest.raises(
+        InputError, match=r"all\.tsv: no query of \S+all\.tsv left without the queries of \S+; leave out"
+    ):
+        load_topics(f"{topics}:without:{topics}")
+    with pytest.raises(InputError, match=r"no judgement of \S+qrels\.txt left without the queries of"):
+        load_qrels(f"{judged}:without:{topics}")
+    with pytest.raises(
+        InputError, match=r"msmarco-dev-smal: neither a file nor a data set .*did you mean msmarco-dev-sma"
+    ):
+        load_topics(f"{topics}:without:msmarco-dev-smal")
+
+
+def test_the_small_development_set_has_no_query_of_deep_learning(shared: Path) -> None:
+    """The queries of TREC Deep Learning 2019 and 2020 are of MS MARCO's evaluation set, so that nothing is left out."""
+    folder = shared / "data" / "ir_datasets" / "msmarco-passage"
+    small, *others = (folder / name / "queries.tsv" for name in ("dev/small", "trec-dl-2019", "trec-dl-2020"))
+    found = load_topics(":without:".join(map(str, [small, *others])))
+    assert len(found) == 6980
+    assert found == load_topics(small)

@@ -189,7 +189,13 @@ class TestWhatIsStale:
         assert (keys[0] != keys[1]) == read
         assert Keys(plan).of(step) == keys[1]
 
-    @pytest.mark.parametrize("name", ["beir", "beir:dev", "collections/beir", "collections/beir:dev", "reqa:beir"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("beir", "beir:dev", "collections/beir", "collections/beir:dev", "reqa:beir"),
+            *("beir:dev:without:dl19", "dl19:without:dl20:without:collections/beir"),
+        ],
+    )
     def test_whatever_a_name_stands_for_is_in_the_key(
         self, place: Path, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -120,6 +120,23 @@ class TestSchema:
         lines = [int(fault.split(":")[1]) for fault in message.split("; /") if "own.yaml" in fault]
         assert lines == sorted(lines)
 
+    def test_names_of_validation_and_of_what_is_left_out_are_looked_up(self, tmp_path: Path) -> None:
+        name = "validation: {topics: msmarco-passage/dev/judged"
+        common = COMMON.replace(name, f"{name}:without:msmarco-dev-smal").replace("dev/judged}", "dev/juged}")
+        message = faults(tmp_path, common=common)
+        for part in (
+            "common.yaml:13: msmarco-dev-smal: neither a file nor a data set known here or to ir_datasets; did you",
+            "common.yaml:13: msmarco-passage/dev/juged: neither a file nor a data set",
+        ):
+            assert part in message
+        plan = plan_of(tmp_path, common=COMMON.replace(name, f"{name}:without:msmarco-dev-small"), only="trained")
+        train = next(step for step in plan.steps if step.module == "train")
+        search = next(step for step in plan.steps if str(step.output) == train.value("--validation-run"))
+        assert search.value("--topics") == train.value("--validation-topics")
+        assert search.value("--topics") == "msmarco-passage/dev/judged:without:msmarco-dev-small"
+        assert search.output.name.startswith("msmarco-passage-dev-judged-without-msmarco-dev-small.")
+        assert train.value("--validation-qrels") == "msmarco-passage/dev/judged"
+
     @pytest.mark.parametrize(
         ("before", "after", "message"),
         [

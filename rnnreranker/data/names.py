@@ -13,6 +13,7 @@ BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_file
 BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
 
 COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`
+WITHOUT = ":without:"  # NAME:without:OTHER: the queries of NAME that OTHER lacks
 FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
 
 
@@ -40,3 +41,17 @@ def is_file(name: str, what: str) -> bool:
         kind = "is a folder" if path.is_dir() else "no such file"
         raise InputError(f"{name}: {kind}; expected a {what} file or the name of a data set")
     return False
+
+
+def left_out(name: str) -> tuple[str, list[str]]:
+    """The name of topics or judgements, and of the topics whose queries are left out of it; a file is itself.
+
+    >>> left_out("msmarco-passage/dev/judged:without:msmarco-dev-small:without:dl19")
+    ('msmarco-passage/dev/judged', ['msmarco-dev-small', 'dl19'])
+    >>> left_out("collections/mine:train:without:collections/mine:test")
+    ('collections/mine:train', ['collections/mine:test'])
+    """
+    if os.path.isfile(os.path.expanduser(name)):
+        return name, []
+    first, *others = name.split(WITHOUT)
+    return first, others

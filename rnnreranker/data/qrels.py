@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.data.qrels_lines import parse_qrels
+from rnnreranker.data.topics import none_left, without
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
 from rnnreranker.process.phases import phase
@@ -25,13 +26,22 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
             without its header; plain or .gz), a folder in BEIR layout (`FOLDER` or `FOLDER:SPLIT`), an
             ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad` (-nq, -cmrc, -drcd),
-            `pydoc` or `pydoc/train`.
+            `pydoc` or `pydoc/train`; `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
 
     Raises:
-        InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines.
+        InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines,
+            none left.
         UnavailableError: data that cannot be downloaded here.
     """
-    name = local.source(str(name), "qrels")
+    first, unwanted = without(str(name))
+    found = _all_qrels(first)
+    if unwanted and (found := found[~found["query_id"].isin(unwanted)].reset_index(drop=True)).empty:
+        raise none_left(str(name), first, "judgement")
+    return found
+
+
+def _all_qrels(name: str) -> pandas.DataFrame:
+    name = local.source(name, "qrels")
     if is_file(name, "qrels"):
         return _frame(parse_qrels(read_text(name, "qrels file"), name), name)
     if name in BUILT_IN_QRELS:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rnnreranker import command
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_TOPICS, is_file
+from rnnreranker.data.names import BUILT_IN_TOPICS, is_file, left_out
 from rnnreranker.data.topic_lines import not_empty, parse_topics
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
@@ -24,10 +24,11 @@ def load_topics(name: str | Path) -> dict[str, str]:
         name: a file (TSV of `qid, text[, narrative]`, JSON lines with `_id`/`id` and `text`, or the <top>s of TREC,
             plain or .gz), a folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets
             id or short name, `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test
-            topics) or `pydoc/train`.
+            topics) or `pydoc/train`; `NAME:without:OTHER` are those of NAME whose ids OTHER lacks.
 
     Raises:
-        InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics.
+        InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics, none
+            left.
         UnavailableError: data that cannot be downloaded here.
     """
     return {qid: text for qid, (text, _) in _topics(str(name)).items()}
@@ -36,6 +37,22 @@ def load_topics(name: str | Path) -> dict[str, str]:
 def load_narratives(name: str | Path) -> dict[str, str]:
     """Query id to narrative, for the topics that have one; the same names and errors as `load_topics`."""
     return {qid: narrative for qid, (_, narrative) in _topics(str(name)).items() if narrative}
+
+
+def without(name: str) -> tuple[str, set[str]]:
+    """What a name `NAME:without:OTHER` is of, and the ids of the queries that are left out; of another name, none.
+
+    Raises:
+        InputError, UnavailableError: topics that cannot be read, as `load_topics`.
+    """
+    first, others = left_out(name)
+    return first, {qid for other in others for qid in load_topics(other)}
+
+
+def none_left(name: str, first: str, what: str) -> InputError:
+    """That nothing of `first` is outside what `name` leaves out."""
+    _, others = left_out(name)
+    return InputError(f"{name}: no {what} of {first} left without the queries of {', '.join(others)}; leave out fewer")
 
 
 def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
@@ -52,6 +69,14 @@ def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
 
 
 def _topics(name: str) -> dict[str, tuple[str, str]]:
+    first, unwanted = without(name)
+    found = _all_topics(first)
+    if unwanted and not (found := {qid: topic for qid, topic in found.items() if qid not in unwanted}):
+        raise none_left(name, first, "query")
+    return found
+
+
+def _all_topics(name: str) -> dict[str, tuple[str, str]]:
     given, name = name, local.source(name, "topics")
     judged = local.judged_file(given)
     if judged is not None:

@@ -99,11 +99,14 @@ def _other_collections(plan: Plan) -> dict[str, State]:
 def _data(plan: Plan, step: Step) -> State | None:
     """Local data sets and files that are not here; data sets of ir_datasets show it when they are read."""
     from rnnreranker.data import local
+    from rnnreranker.data.names import left_out
 
+    read: list[tuple[str, str]] = []
     for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
-        name, part = step.value(flag), flag.rpartition("-")[2]
-        if not name:
-            continue
+        if given := step.value(flag):
+            name, others = left_out(given)
+            read += [(name, flag.rpartition("-")[2]), *((other, "topics") for other in others)]
+    for name, part in read:
         if lacking := _no_file(plan, name):
             return lacking
         try:

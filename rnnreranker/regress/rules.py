@@ -202,6 +202,8 @@ def _check_data(found: Found) -> None:
             for part in ("documents", "topics", "qrels"):
                 if name := getattr(entry, part, ""):
                     source.note((*place, part), _known_data, name, part)
+                if name := getattr(entry, "validation", {}).get(part):
+                    source.note((*place, "validation", part), _known_data, name, part)
 
 
 def _links(entry: Any) -> Iterable[tuple[str, str, str]]:
@@ -248,8 +250,11 @@ def _known_protocols(names: list[str]) -> None:
 
 def _known_data(name: str, part: str) -> None:
     from rnnreranker.data import irds, local
-    from rnnreranker.data.names import BUILT_IN_TOPICS, is_path
+    from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
 
+    name, others = left_out(name)
+    for other in others:
+        _known_data(other, "topics")
     if is_path(name) or name in BUILT_IN_TOPICS:
         return
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.data.local import kept_at
+from rnnreranker.data.names import left_out
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, files_digest, fingerprint, write_json
 from rnnreranker.files.json_files import read_json
@@ -113,6 +114,9 @@ def _content(name: str, folder: Path) -> str:
         from rnnreranker.data import pydoc
 
         return pydoc.fingerprint()
+    first, others = left_out(name)
+    if others:
+        return fingerprint([_content(part, folder) for part in (first, *others)])
     path = kept_at(name)
     if path is None or path.is_relative_to(folder):
         return ""
