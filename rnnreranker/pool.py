@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.errors import InputError
 
 EPILOG = """examples:
@@ -32,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE", help="sheet to write, or qrels with --read")
     make = parser.add_argument_group("making a sheet")
     make.add_argument("--topics", help="file (qid<TAB>text[<TAB>narrative]), ir_datasets id, or `pydoc`")
-    make.add_argument("--documents", help=".jsonl or .tsv file, ir_datasets id, or `pydoc`")
+    add_documents_flags(make, ".jsonl or .tsv file, ir_datasets id, or `pydoc`")
     make.add_argument("--depth", type=int, default=10, help="ranks taken of every run (default: 10)")
     make.add_argument("--seed", type=int, default=0, help="of the shuffle (default: 0)")
     make.add_argument("--per-sheet", type=int, metavar="N", help="N topics a sheet: FILE-1.tsv, FILE-2.tsv, ...")
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     problems = []
+    asked_fields(args)
     if args.read and (args.runs or args.topics or args.documents):
         problems.append("--read takes no runs, --topics or --documents")
     if not args.read:
@@ -80,7 +82,7 @@ def _make(args: argparse.Namespace) -> int:
     pooled = pool([Run.read(path) for path in args.runs], args.depth, topics, args.seed)
     wanted = {docid for docids in pooled.values() for docid in docids}
     texts: dict[str, str] = {}
-    for document in command.progress(load_documents(args.documents), unit="documents", what="read"):
+    for document in command.progress(load_documents(args.documents, asked_fields(args)), unit="documents", what="read"):
         if document.docid in wanted:
             texts[document.docid] = document.text
             if len(texts) == len(wanted):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its docid (no white space) and the text that is indexed, title first where there is one.
+    """A document: its docid (no white space) and the text that is indexed, of the fields that were asked for.
 
     where: file:line, for messages; empty where a document has no line of its own.
     """

@@ -7,7 +7,7 @@ import gzip
 import logging
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rnnreranker.data import reqa, tripclick
@@ -90,3 +90,18 @@ def reading(name: str, what: str) -> Iterator[None]:
             f"{name}: the {what} are not in {home} and cannot be downloaded ({type(error).__name__}: no network?); "
             "set IR_DATASETS_HOME to a copy, or run where there is internet"
         ) from None
+
+
+def text_of(document: Any, fields: Sequence[str], name: str) -> str:
+    """The text of a document of ir_datasets: as it gives it by itself where titles are read, else its field `text`.
+
+    Raises:
+        InputError: fields without the title of documents that have no `text`.
+    """
+    if "title" in fields:
+        return str(document.default_text())
+    if not hasattr(document, "text"):
+        raise InputError(
+            f"{name}: its documents have no field text ({', '.join(document._fields)}); leave out --fields text"
+        )
+    return str(document.text)

@@ -77,7 +77,7 @@ def _folder(name: str) -> tuple[Path, str] | None:
         files, _, last = (given := name.removeprefix(reqa.MADE_FROM)).rpartition(":")
         files, asked = (files, last) if splits.is_split(last) else (given, "")
         kept = files.startswith(COLLECTIONS) and not Path(files).exists()
-        return reqa.made_folder(_kept(files) if kept else Path(files).expanduser()), asked
+        return reqa.folder_of(_kept(files) if kept else Path(files).expanduser()), asked
     for text, wanted in ((name, ""), (plain, split)):
         folder = Path(text).expanduser()
         if text.startswith(COLLECTIONS) and not folder.is_dir():

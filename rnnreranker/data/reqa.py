@@ -1,9 +1,10 @@
 """ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
 
-The documents are the sentences of the paragraphs, in their order, without the titles of articles; the topics are the
-questions; relevant is every sentence that holds a marked answer of the question. Questions whose answer is not found
-are dropped and counted. A made set is a folder in BEIR layout in the cache folder, named by a fingerprint of its files
-and of the rules, with `made.json`, which says from what and how many.
+The documents are the sentences of the paragraphs, in their order, without the titles of articles (paper 004, 4.1: "a
+candidate set consisting of sentences of all passages"); the topics are the questions; relevant is every sentence that
+holds a marked answer of the question. Questions whose answer is not found are dropped and counted. A made set is a
+folder in BEIR layout in the cache folder, named by a fingerprint of its files and of the rules, with `made.json`, which
+says from what and how many.
 """
 
 from __future__ import annotations
@@ -60,11 +61,15 @@ class SentenceSet:
     dropped: list[str]
 
 
+def is_name(name: str) -> bool:
+    """Whether a name is of a ReQA set, a split of it or not: `reqa-squad`, `reqa:FILE`, `reqa-cmrc:cold-1-test`."""
+    return name.startswith(MADE_FROM) or name.partition(":")[0] in NAMES
+
+
 def folder(name: str) -> Path:
     """The folder, in BEIR layout, of `reqa-squad`, `reqa-nq`, `reqa-cmrc` or `reqa-drcd`; made when first asked for.
 
-    Its files are looked for in NAME of `collections_home`: `.json`, `.jsonl`, plain or .gz, or a folder in BEIR
-    layout, which is taken as it is when its documents are sentences already (`corpus.jsonl` ids that end in `#sN`).
+    Its files are looked for in NAME of `collections_home`, and read as by `folder_of`.
 
     Raises:
         UnavailableError: no files there (with where to get them and where to put them).
@@ -74,9 +79,20 @@ def folder(name: str) -> Path:
         raise UnavailableError(
             f"{name}: no files in {home}; download {NAMES[name]} (or some of them), and put them there"
         )
-    if reading_files.holds_sentences(home):
-        return home
-    return made_folder(home, name)
+    return folder_of(home, name)
+
+
+def folder_of(files: Path, name: str = "reqa") -> Path:
+    """A folder in BEIR layout as it is when its documents are sentences already, else the one made from the files.
+
+    Args:
+        files: as of `made_folder`; sentences: `corpus.jsonl` has ids that end in `#sN`.
+        name: a word for the made folder's name.
+
+    Raises:
+        InputError: as `made_folder`.
+    """
+    return files if files.is_dir() and reading_files.holds_sentences(files) else made_folder(files, name)
 
 
 def made_folder(files: Path, name: str = "reqa", language: Language | None = None) -> Path:

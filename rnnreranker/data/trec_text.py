@@ -14,7 +14,7 @@ _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?:</title>)?$")
 _NARRATIVE = re.compile(r"<narr>\s*(?:Narrative:)?\s*(.*?)\s*(?:</narr>)?$")
 
 
-def documents(lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
+def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str]]:
     """(docid, text) of every <DOC>: <DOCNO>, then <TITLE> on a line, then the lines between <TEXT> and </TEXT>.
 
     Other tags, as <URL>, are passed over. The title goes before the text, on a line of its own.
@@ -22,6 +22,7 @@ def documents(lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
     Args:
         lines: of a file, with or without their line breaks.
         source: the name of the file for messages.
+        titles: whether they are read.
 
     Raises:
         InputError: text outside <DOC>, a document without <DOCNO>, a last document that does not end (with file:line).
@@ -47,7 +48,7 @@ def documents(lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
         elif match := _DOCNO.match(line):
             docid = match.group(1).strip()
         elif line.startswith("<TITLE>"):
-            title = line.removeprefix("<TITLE>").removesuffix("</TITLE>").strip()
+            title = "" if not titles else line.removeprefix("<TITLE>").removesuffix("</TITLE>").strip()
         elif line.startswith("</TEXT>"):
             inside = False
         elif line.startswith("<TEXT>"):

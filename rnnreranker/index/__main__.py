@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.impacts.params import ImpactParams
@@ -89,6 +90,7 @@ def main(argv: Sequence[str]) -> int:
         Path(args.from_index).expanduser() if args.from_index else None,
         command.chosen(args, TermParams),
         command.chosen(args, Bm25IndexParams),
+        asked_fields(args),
     )
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])
@@ -178,7 +180,7 @@ def _graph(args: argparse.Namespace) -> GraphParams:
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index: dense vectors or words' weights by any encoder, BM25.", EPILOG)
     text = "ir_datasets id, .jsonl/.tsv file, pydoc; without it, --parts neighbours is of what stands in --output"
-    parser.add_argument("--documents", metavar="NAME|FILE", help=text)
+    add_documents_flags(parser, text, metavar="NAME|FILE")
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--add", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")

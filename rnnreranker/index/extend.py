@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.data.documents import load_documents
+from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
@@ -37,7 +38,8 @@ def extend_index(
     files anew every time and that its description names both sources. It appears whole; a killed work goes on.
 
     Args:
-        output: the folder of the index; documents: their source, as of `load_documents`.
+        output: the folder of the index; documents: their source, as of `load_documents`, whose
+            fields are those of the index.
         threads: None = one per core; the result does not depend on it.
         backend, cluster: who makes blocks of the graph, as `write_graph`.
 
@@ -49,8 +51,9 @@ def extend_index(
     described = describe(output)
     if not described or not (output / "corpus").is_dir():
         raise InputError(f"{output}: no index with texts to add to; make one with --documents")
+    fields = described["inputs"].get("fields", TITLE_AND_TEXT)
     known = set(read_ids(output / "docid").names)
-    for position, document in enumerate(load_documents(documents), 1):
+    for position, document in enumerate(load_documents(documents, fields), 1):
         if document.docid in known:
             where = document.where or f"{documents}: document {position}"
             raise InputError(f"{where}: docid {document.docid} is in {output} already; every document needs its own")
@@ -60,7 +63,7 @@ def extend_index(
         part.extend(output)
     inputs = dict(described["inputs"])
     inputs["documents"] = fingerprint(inputs.get("documents"), Recipe(documents).inputs()["documents"])
-    whole = itertools.chain(documents_of(output), load_documents(documents))
+    whole = itertools.chain(documents_of(output), load_documents(documents, fields))
     name = f"{described.get('documents', '')} + {documents}"
     return build_index(whole, output, parts, threads=threads, name=name, inputs=inputs), list(recipe.parts)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import fingerprint
@@ -26,7 +27,8 @@ class Recipe:
     """What an index is made of.
 
     Args:
-        documents: an ir_datasets id, a .jsonl or .tsv file, or `pydoc`.
+        documents: an ir_datasets id, a .jsonl or .tsv file, or `pydoc`; fields: what their texts are, as of
+            `load_documents`.
         parts: some of `PARTS` and `SEARCHERS`.
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
         dtype: of stored vectors, "float32" or "float16".
@@ -55,6 +57,7 @@ class Recipe:
     taken: Path | None = None
     terms: TermParams = field(default_factory=TermParams)
     bm25: Bm25IndexParams = ENGLISH
+    fields: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
@@ -69,7 +72,9 @@ class Recipe:
 
         documents = _fingerprint_of(self.documents)
         of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
-        found = {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
+        found: dict[str, Any] = {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
+        if (fields := fields_of(self.documents, self.fields)) != TITLE_AND_TEXT:  # those there always were
+            found["fields"] = list(fields)
         if "impact" in self.parts:
             of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
             found["impact"] = fingerprint(sparse_digest_of(self.impact_encoder), *of_impacts)
@@ -215,7 +220,7 @@ def _make(
 
     from rnnreranker.data.documents import load_documents
 
-    documents = load_documents(recipe.documents)
+    documents = load_documents(recipe.documents, recipe.fields)
     first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
     made = _parts(recipe, missing)
     whole = itertools.chain(first, documents)
@@ -271,16 +276,18 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
     words, language = parts.get("terms", {}).get("settings", {}), parts.get("bm25", {}).get("language", "en")
     named = described.get("documents", "unknown")
     changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
+    before = described.get("inputs", {})
     others = {
         "documents": f"{changed} {named}",
+        "fields": f"other fields of documents ({','.join(before.get('fields', TITLE_AND_TEXT))})",
         "dense": f"other vectors ({dense.get('encoder', {}).get('name')}, {dense.get('dtype')})",
         "impact": f"other impacts ({impact.get('encoder', {}).get('name')}, factor {impact.get('factor')})",
         "bm25": f"words of another language ({language})",
         "terms": f"other words ({words.get('language')}, stemmer {words.get('stemmer')})",
         "tokens": f"other tokens ({tokens.get('encoder', {}).get('name')}, searched by {tokens.get('search')})",
     }
-    compared = ["documents", *(part for part in (*TAKEN, "bm25", "terms") if part in recipe.parts and part in parts)]
-    before = described.get("inputs", {})
+    shared = [part for part in (*TAKEN, "bm25", "terms") if part in recipe.parts and part in parts]
+    compared = ["documents", "fields", *shared]
     return " and ".join(others[part] for part in compared if before.get(part) != inputs.get(part))
 
 

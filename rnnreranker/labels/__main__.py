@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.files import check_writable
 from rnnreranker.labels.job import Job
@@ -89,7 +90,8 @@ def main(argv: Sequence[str]) -> int:
     if index is not None and "terms" in needs:
         words = index.term_source.index
     chosen = args.method, of_index, params, label_params, args.relevant, documents, args.source, graph, stored
-    job = Job(*chosen, terms=words, device=args.device)
+    fields = asked_fields(args) or (index.fields if index is not None else None)
+    job = Job(*chosen, terms=words, device=args.device, fields=fields if documents else None)
     if unlearnt(label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=args.jobs)
         command.say(str(job.learnt))
@@ -168,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("--highest", type=command.positive, default=100, help="grade for --qrels-output (default: 100)")
     out.add_argument("--listwise", metavar="FILE.parquet", help="query, docs, labels for sentence-transformers")
     out.add_argument("--list-size", type=command.positive, default=16, help="documents a query there (default: 16)")
-    out.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    add_documents_flags(out, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     out.add_argument("--audit", type=command.positive, metavar="N", help="page with N queries' proposed positives")
     out.add_argument("--audit-output", metavar="FILE.html", help="default: OUTPUT.audit.html")
     out.add_argument(
@@ -182,6 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace, needs: frozenset[str], params: Params, label_params: LabelParams) -> None:
     """Refuse what can be seen to fail, before any work."""
+    asked_fields(args)
     method, shown = f"--method {args.method} needs", args.listwise or args.audit
     of_index = {"vectors", "neighbours", "tokens", "terms", *([] if args.documents else ["texts"])}
     from_index = sorted(needs & of_index, reverse=True)
@@ -252,7 +255,8 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         export.write_qrels(labels, args.qrels_output, args.highest)
     if args.listwise:
         wanted = {one.docids[place] for one in labels for place in export.best(one.targets, args.list_size)}
-        export.write_listwise(labels, args.listwise, topics, texts_for(wanted, index, args.documents), args.list_size)
+        texts = texts_for(wanted, index, args.documents, asked_fields(args))
+        export.write_listwise(labels, args.listwise, topics, texts, args.list_size)
     if args.audit:
         from rnnreranker.labels.audit import proposals, write_audit
 
@@ -260,7 +264,8 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
         path = Path(args.audit_output or f"{args.output}.audit.html")
         curve = _curve(args, labels) if args.truth else ()
-        write_audit(path, found, topics, texts_for(wanted, index, args.documents), labels.metadata, curve)
+        texts = texts_for(wanted, index, args.documents, asked_fields(args))
+        write_audit(path, found, topics, texts, labels.metadata, curve)
         command.put(path)
     if args.plots:
         from rnnreranker.labels.plots import write_plots
@@ -279,13 +284,22 @@ def _curve(args: argparse.Namespace, labels: SoftLabels) -> list[dict[str, float
     return of_labels(labels, dict(zip(pairs, qrels["relevance"].tolist(), strict=True)), args.relevant)
 
 
-def texts_for(docids: Iterable[str], index: Index | None, documents: str | None) -> dict[str, str]:
-    """The texts of documents, by docid: from `documents` where given, else from the index; some may have none."""
+def texts_for(
+    docids: Iterable[str], index: Index | None, documents: str | None, fields: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The texts of documents, by docid: from `documents` where given, else from the index; some may have none.
+
+    Args:
+        docids: those wanted.
+        index, documents: where they come from; fields: what the texts of `documents` are, None = as in the index.
+    """
     wanted = set(docids)
+    if fields is None and index is not None:
+        fields = index.fields
     if documents:
         from rnnreranker.data.documents import load_documents
 
-        found = command.progress(load_documents(documents), unit="documents", what="read")
+        found = command.progress(load_documents(documents, fields), unit="documents", what="read")
         return {document.docid: document.text for document in found if document.docid in wanted}
     if index is None or index.texts is None:
         return {}

@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.files import file_digest
+from rnnreranker.data.fields import fields_of, usual_fields
+from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.learnt_mass import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
@@ -32,7 +33,7 @@ class Job:
 
     index, graph, tokens, terms: the folder or file of vectors and texts, that of a graph, and that of an index with
         tokens or counted words, opened by whoever makes a shard; None for a method without.
-    documents: where texts come from in place of the index.
+    documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
     device: where a teacher that takes one computes; None = its own.
@@ -50,6 +51,7 @@ class Job:
     terms: Path | None = None
     learnt: LearntMass | None = None
     device: str | None = None
+    fields: tuple[str, ...] | None = None
 
 
 def labeler_of(
@@ -113,26 +115,28 @@ def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
     if job.documents is None:
         assert job.index is not None
         return texts_of(job.index, docids)
-    texts = _known_texts(job.documents)
+    texts = _known_texts(job.documents, job.fields)
     return {docid: texts[docid] for docid in dict.fromkeys(docids) if docid in texts}
 
 
 def digest_of_texts(job: Job) -> str:
-    """What tells the texts from others: the digest of their file, or the name of a data set."""
+    """What tells the texts from others: the digest of their file, or the name of a data set, and fields not usual."""
     from rnnreranker.index.texts import FOLDER
 
     if job.documents is None:
         assert job.index is not None
         return file_digest(job.index / FOLDER / "documents.jsonl")
     path = Path(job.documents).expanduser()
-    return file_digest(path) if path.is_file() else job.documents
+    found = file_digest(path) if path.is_file() else job.documents
+    fields = fields_of(job.documents, job.fields)
+    return found if fields == usual_fields(job.documents) else fingerprint(found, fields)
 
 
 @lru_cache(maxsize=1)
-def _known_texts(documents: str) -> Mapping[str, str]:
+def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
     from rnnreranker.data.texts_by_id import texts_by_id
 
-    return texts_by_id(documents)
+    return texts_by_id(documents, fields)
 
 
 @lru_cache(maxsize=2)

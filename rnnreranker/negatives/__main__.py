@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
@@ -75,7 +76,8 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         names, rows = rows_of(mine(found, threshold, mining), mining.form, mining.negatives)
         docids = {docid for row in rows for docid in row[1:]} if not args.output.endswith(".tsv") else set()
-        write_rows(args.output, names, rows, topics, texts_for(docids, index, args.documents) if docids else {})
+        texts = texts_for(docids, index, args.documents, asked_fields(args)) if docids else {}
+        write_rows(args.output, names, rows, topics, texts)
         command.say(
             f"{args.output}: {command.counted(len(rows), 'row')}, {command.counted(len(found), 'query', 'queries')}; "
             f"filter {mining.filter}, discarded above {threshold:.6g}"
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_index(parser, required=False)
     flags.add_topics(parser)
     flags.add_encoder(parser)
-    parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    add_documents_flags(parser, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     parser.add_argument(
         "--relevant", type=command.positive, default=1, help="grade from which on positive (default: 1)"
     )
@@ -137,6 +139,7 @@ def _check(args: argparse.Namespace, mining: NegativeParams) -> None:
     from rnnreranker.negatives.mining import SUFFIXES
 
     problems = []
+    asked_fields(args)
     needs = _needs(args, mining)
     if args.source == "neighbours" and mining.filter not in ("rnn", "joint", "none"):
         problems.append(f"--filter {mining.filter} compares inner products with the query: not with --from neighbours")

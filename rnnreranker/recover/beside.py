@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.errors import refuse
 from rnnreranker.method import Inputs, find, methods
 from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
@@ -42,7 +43,7 @@ def needs_of(names: Sequence[str]) -> frozenset[str]:
 
 
 def add_beside(parser: argparse.ArgumentParser) -> None:
-    """The flags --beside, --beside-model, --documents and those of the collective teacher."""
+    """The flags --beside, --beside-model, --documents, --fields and those of the collective teacher."""
     group = parser.add_argument_group("teachers beside the similarities")
     text = (
         "rank by these, too: rerankers, the collective teacher, and the same with the visible positive as its first "
@@ -53,7 +54,7 @@ def add_beside(parser: argparse.ArgumentParser) -> None:
     text = "of --beside: name, folder or hub id of a cross-encoder, several joined by commas, folder of a scorer"
     group.add_argument("--beside-model", metavar="MODEL", help=text)
     text = "texts for --beside, where the index has none: file, ir_datasets id, `pydoc`"
-    group.add_argument("--documents", help=text)
+    add_documents_flags(group, text)
     command.add_dataclass_flags(group, ColbertPrfParams, {"context"})
 
 
@@ -65,6 +66,7 @@ def check_beside(args: argparse.Namespace) -> None:
             settings for nobody.
     """
     names = args.beside
+    asked_fields(args)
     taking = [name for name in names if kind_of(name).model_setting]
     of = [field for field in dataclasses.fields(ColbertPrfParams) if field.name != "context"]
     typed = [flag(typed_name(field)) for field in of if getattr(args, typed_name(field)) is not None]
@@ -131,7 +133,7 @@ def open_beside(
         vectors=index.vectors,
         tokens=index.token_vectors if "tokens" in needs else None,
         query_tokens=query_tokens(index.token_vectors, topics, args.threads) if "query tokens" in needs else None,
-        texts=document_texts(args.documents, index) if "texts" in needs else None,
+        texts=document_texts(args.documents, index, asked_fields(args)) if "texts" in needs else None,
     )
     collective = ColbertPrfReranker(inputs, command.chosen(args, ColbertPrfParams), threads=args.threads)
     made: dict[str, Reranker] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rnnreranker.data.fields import CHOICES
+from rnnreranker.data.names import BUILT_IN
 from rnnreranker.errors import nearest
 from rnnreranker.regress.methods import (
     OF_PART,
@@ -22,8 +24,8 @@ from rnnreranker.regress.spec import STEPS, Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
 NOT_DENSE = (
-    *("documents", "add", "output", "from_index", "overwrite", "no_dense", "bm25", "parts", "threads", "help"),
-    *("neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
+    *("documents", "fields", "add", "output", "from_index", "overwrite", "no_dense", "bm25", "parts", "threads"),
+    *("help", "neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
 )
 OF_MODEL = {
     "dense": "query or dual or masked",
@@ -38,6 +40,7 @@ def check_index(entry: Index, source: Document, place: Place) -> None:
     """Note what an index must not say."""
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
+    _check_text(entry, source, place)
     known = set(PARTS.values())
     if not entry.parts or set(entry.parts) - known:
         said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
@@ -53,6 +56,15 @@ def check_index(entry: Index, source: Document, place: Place) -> None:
     named = dense.get("encoder") if isinstance(dense, dict) else None
     if "dense" in entry.parts and not (isinstance(named, str) or list(models_in(named))):
         source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
+
+
+def _check_text(entry: Index | Model, source: Document, place: Place) -> None:
+    """Note fields that cannot be read, or are not of documents."""
+    if entry.text and ",".join(entry.text) not in CHOICES:
+        listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
+        source.problem((*place, "text"), f"text [{', '.join(entry.text)}]: expected {listed}")
+    if entry.text and (not entry.documents or entry.documents in BUILT_IN):
+        source.problem((*place, "text"), f"{entry.id}: text is of `documents`; leave it out")
 
 
 def _settings_of(part: str) -> list[str]:
@@ -84,6 +96,7 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         if use:
             source.note((*place, key), look, use, *more)
     _check_steps(entry, source, place)
+    _check_text(entry, source, place)
     if reads_texts_alone(entry):
         _check_of_texts(entry, source, place)
         return

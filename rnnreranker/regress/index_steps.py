@@ -11,7 +11,7 @@ from rnnreranker.method import find
 from rnnreranker.regress.methods import OF_PART, arguments, flags_of, parts_of
 from rnnreranker.regress.model_names import models_in, use_with_folders, with_folders
 from rnnreranker.regress.spec import Index, Spec, Use
-from rnnreranker.regress.step import ADDED, Step, built_in, index_name
+from rnnreranker.regress.step import ADDED, Step, built_in, documents_words, index_name
 from rnnreranker.settings import flag, words
 
 
@@ -55,7 +55,7 @@ class IndexSteps(ABC):
         if index.prebuilt or built_in(index):
             return name, []
         output = Path(name)
-        argv = ["--documents", index.documents, "--output", name]
+        argv = [*documents_words(index), "--output", name]
         first = next(own for own in ("dense", *ADDED) if own in index.parts)
         made = output
         flags, named = self._part(index, first)
@@ -72,8 +72,8 @@ class IndexSteps(ABC):
     def _of_the_same_vectors(self, index: Index) -> Index | None:
         """The first index before this one in the spec that has the same vectors of the same documents, as a folder."""
         for one in self.spec.indexes[: self.spec.indexes.index(index)]:
-            same = one.documents == index.documents and one.parts.get("dense") == index.parts["dense"]
-            if same and not built_in(one):
+            same = one.documents == index.documents and one.text == index.text
+            if same and one.parts.get("dense") == index.parts["dense"] and not built_in(one):
                 return one
         return None
 

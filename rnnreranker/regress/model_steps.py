@@ -12,7 +12,7 @@ from rnnreranker.regress.methods import arguments, labels_on_gpu, parts_of_label
 from rnnreranker.regress.model_names import models_in
 from rnnreranker.regress.needs import needs_of
 from rnnreranker.regress.spec import Model
-from rnnreranker.regress.step import word_of
+from rnnreranker.regress.step import documents_words, word_of
 from rnnreranker.settings import words
 
 LONGEST = 60  # characters of settings in a file name
@@ -118,7 +118,7 @@ class ModelSteps(IndexSteps):
     def _source(self, model: Model, parts: Iterable[str] = ()) -> tuple[list[str], list[Path]]:
         """Where vectors or texts, or other parts, come from, as words of a command, and the files of it."""
         if model.documents:
-            return ["--documents", model.documents], []
+            return documents_words(model), []
         name, files = self.index_with(self.spec.index(model.index), parts)
         return ["--index", name], files
 

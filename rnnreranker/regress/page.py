@@ -83,7 +83,8 @@ def _model(model: Model) -> str:
     taught = f"{key} {made.name}{before.get(key, '')}" if made else ""
     from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`{before.get('candidates', '')}"
     parts = [f"{train.name}{' (' + ', '.join(settings) + ')' if settings else ''}", f"from `{begun}`" if begun else ""]
-    texts = f"on the texts of `{model.documents or model.index}`"
+    read = f" ({', '.join(model.text)})" if model.text else ""
+    texts = f"on the texts of `{model.documents or model.index}`{read}"
     learns = f"on `{model.topics}`, {taught} {from_where}" if made else texts
     parts += [learns, needs_text(model.needs)]
     return f"`{model.id}`: {', '.join(filter(None, parts[:2]))}; {'; '.join(filter(None, parts[2:]))}"

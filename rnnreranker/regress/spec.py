@@ -28,6 +28,7 @@ class Index:
     id: str
     prebuilt: str = ""
     documents: str = ""
+    text: tuple[str, ...] = ()  # the fields that are read of them; () = the usual ones
     count: tuple[int, int] | None = None  # fewest and most documents; another count is another collection
     parts: dict[str, Any] = field(
         default_factory=dict
@@ -67,6 +68,7 @@ class Model:
     qrels: str = ""
     index: str = ""  # whose vectors or texts it is trained on
     documents: str = ""  # or these texts
+    text: tuple[str, ...] = ()  # of `documents`: as of an index
     labels: Use | None = None  # a labeler, with options of `python -m rnnreranker.labels`
     negatives: Use | None = None  # or a filter, with options of `python -m rnnreranker.negatives`
     first: Use = field(default_factory=lambda: Use("dense"))  # retrieves the candidates of the training queries

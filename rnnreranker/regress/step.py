@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.regress.model_names import models_in
-from rnnreranker.regress.spec import Condition, Index, QuerySet, Spec, Work
+from rnnreranker.regress.spec import Condition, Index, Model, QuerySet, Spec, Work
 
 # part that is added to an index → its folder there
 ADDED = {"bm25": "bm25", "impact": "impacts", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"}
@@ -48,6 +48,11 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
 def built_in(index: Index) -> bool:
     """Whether an index is the one that searches make of a built-in collection; of other models or graphs: a folder."""
     return index.documents in BUILT_IN and not list(models_in(index.parts)) and not index.parts.get("neighbours")
+
+
+def documents_words(entry: Index | Model) -> list[str]:
+    """The documents of an index or a model, and which of their fields are read, as words of a command."""
+    return ["--documents", entry.documents, *(["--fields", ",".join(entry.text)] if entry.text else [])]
 
 
 def index_name(index: Index, folder: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError, refuse
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.feedback.base import check_feedback
@@ -228,6 +229,7 @@ def _check_rerankers(args: argparse.Namespace) -> list[str]:
     args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
     if args.explain is not None and args.rerank != ["rnn"]:
         problems.append(f"--explain shows what rnn does: not with {shown}")
+    asked_fields(args)
     if args.documents and not any("texts" in find("reranker", name).needs for name in args.rerank):
         takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
         problems.append(f"--documents gives texts to {takers}: not with {shown}")

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import names
@@ -160,7 +161,7 @@ def add_reranking(group: Any) -> None:
     text = "candidates without what is needed of them (default: error)"
     group.add_argument("--missing", choices=("error", "skip"), default="error", help=text)
     text = "texts of documents, for rerankers that read them: file, ir_datasets id, `pydoc` (default: of the index)"
-    group.add_argument("--documents", help=text)
+    add_documents_flags(group, text)
     group.add_argument("--device", help="rerank with tensors on cuda, cuda:1, mps or cpu (default: compiled, on cpu)")
     command.add_method_flags(group, "reranker")
 

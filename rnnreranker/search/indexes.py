@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.command import say
+from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.model_folder import QUERY_GRAPH
 from rnnreranker.encode.params import EncoderParams
@@ -63,6 +64,15 @@ class Index:
         if folder is not None and folder == self.bm25 and folder.name == "bm25":  # a part, beside the texts
             folder = folder.parent
         return folder if folder is not None and (folder / "corpus").is_dir() else None
+
+    @property
+    def fields(self) -> tuple[str, ...] | None:
+        """The fields of documents that its texts are of; None where nothing says what it was made of.
+
+        Raises:
+            InputError: something else than fields.
+        """
+        return fields_of("", self.settings.get("inputs", {}).get("fields", TITLE_AND_TEXT)) if self.settings else None
 
     def has(self, need: str) -> bool:
         """Whether the index has the part that gives what a method needs; what no part gives does not depend on it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs
@@ -31,7 +32,7 @@ def open_inputs(
         query_vectors=lambda: query_vectors(args, index, topics, encoded=args.encoded_queries, threads=args.threads),
         query_tokens=lambda: query_tokens(index.token_vectors, topics, args.threads),
         vectors=lambda: index.vectors,
-        texts=lambda: document_texts(args.documents, index),
+        texts=lambda: document_texts(args.documents, index, asked_fields(args)),
         words=lambda: index.lucene,
         terms=lambda: index.term_source,
         impacts=lambda: index.impacts,
@@ -41,8 +42,11 @@ def open_inputs(
     )
 
 
-def document_texts(documents: str | None, index: Index) -> Mapping[str, str]:
+def document_texts(documents: str | None, index: Index, fields: Sequence[str] | None = None) -> Mapping[str, str]:
     """The texts of a source of documents, by docid, else those of the index.
+
+    Args:
+        documents: the source; fields: what its texts are, None = as in the index.
 
     Raises:
         InputError: neither, and as `texts_by_id`.
@@ -50,7 +54,7 @@ def document_texts(documents: str | None, index: Index) -> Mapping[str, str]:
     if documents:
         from rnnreranker.data.texts_by_id import texts_by_id
 
-        return texts_by_id(documents)
+        return texts_by_id(documents, fields or index.fields)
     from rnnreranker.search.show import texts_in
 
     if not (found := texts_in(index)):

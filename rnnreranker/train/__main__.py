@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import command
+from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.errors import InputError
 from rnnreranker.locks import sole
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
     parser.add_argument("--negatives", metavar="FILE", help="of python -m rnnreranker.negatives, in place of labels")
     parser.add_argument("--index", help="document vectors, or texts: folder, `pydoc`, prebuilt index")
-    parser.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    add_documents_flags(parser, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
     parser.add_argument("--topics", help="query texts: file, ir_datasets id, `pydoc/train`")
     command.add_encoder_flag(parser, also="; none = a new model (dual, masked)", required=True)
@@ -124,6 +125,7 @@ def _check(args: argparse.Namespace) -> None:
     for dest, own in of.items():
         if args.model not in own and getattr(args, dest) not in (None, False, "none"):
             raise InputError(f"{flag(dest)}: is for --model {' or '.join(own)}, not for {args.model}")
+    asked_fields(args)
     output = Path(args.output)
     if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
         raise InputError(f"{output}: has files that this command did not write; give another --output")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.command import counted, say
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError
 from rnnreranker.labels.soft import Labels, SoftLabels
 from rnnreranker.negatives.reading import holds_texts, read_negatives
@@ -150,7 +151,8 @@ def _texts(args: argparse.Namespace, wanted: Mapping[str, None]) -> dict[str, st
     from rnnreranker.labels.__main__ import texts_for
     from rnnreranker.search.indexes import open_index
 
-    found = texts_for(wanted, None if args.documents else open_index(args.index), args.documents)
+    index = open_index(args.index) if args.index else None
+    found = texts_for(wanted, index, args.documents, asked_fields(args))
     if lost := [docid for docid in wanted if docid not in found]:
         raise InputError(
             f"{counted(len(lost), 'candidate')} of {len(wanted)} without a text (first: {', '.join(lost[:3])}); give "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.command import counted, say
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.labels.soft import SoftLabels
@@ -64,7 +65,7 @@ def load_terms(args: argparse.Namespace, params: TermScorerParams) -> TermInputs
     labels, topics, index = SoftLabels.read(args.labels), load_topics(args.topics), open_index(args.index)
     source = index.term_source
     docids = {docid for one in labels for docid in _positives(one)}
-    texts = texts_for(docids, None if args.documents else index, args.documents)
+    texts = texts_for(docids, index, args.documents, asked_fields(args))
     try:
         return term_inputs(labels, topics, source, texts, params)
     except InputError as error:

@@ -72,7 +72,7 @@ class TextModel(TrainedModel):
 class GroupModel(TrainedModel):
     """A model that is trained on groups of texts: a subclass writes `learner`."""
 
-    flags = frozenset({"negatives", "documents"})
+    flags = frozenset({"negatives", "documents", "fields"})
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read, train, write."""

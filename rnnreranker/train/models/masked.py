@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker import settings
 from rnnreranker.command import counted, progress, say
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError
 from rnnreranker.process.phases import phase
 from rnnreranker.settings import setting
@@ -52,7 +53,7 @@ class Masked(TextModel):
     name = "masked"
     needs = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = MaskedParams
-    flags = frozenset({"documents"})
+    flags = frozenset({"documents", "fields"})
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read the texts, and train."""
@@ -96,7 +97,8 @@ def _texts(args: argparse.Namespace) -> dict[str, str]:
     if not args.documents and not args.index:
         raise InputError("give --documents, or --index of an index with texts: what the model learns from")
     if args.documents:
-        found = load_documents(args.documents)
+        fields = asked_fields(args) or (open_index(args.index).fields if args.index else None)
+        found = load_documents(args.documents, fields)
     elif (folder := open_index(args.index).texts) is not None:
         found = documents_of(folder)
     else:

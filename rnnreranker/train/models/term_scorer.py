@@ -23,7 +23,7 @@ class TermScorer(TextModel):
     name = "term-scorer"
     needs = frozenset({"topics", "texts", "terms"})
     Params: ClassVar[type[settings.Params]] = TermScorerParams
-    flags = frozenset({"documents"})
+    flags = frozenset({"documents", "fields"})
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, counts and texts, and train."""

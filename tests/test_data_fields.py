@@ -1,0 +1,188 @@
+"""What the texts of documents are: the title in front of the text, or the text alone; the same for whoever reads."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rnnreranker.data import irds
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.fields import usual_fields
+from rnnreranker.data.texts_by_id import texts_by_id
+from rnnreranker.errors import InputError
+from rnnreranker.index.build import describe
+from rnnreranker.search.indexes import open_index
+from rnnreranker.search.inputs import document_texts
+from rnnreranker.terms.word_weights import CollectionWeights
+
+TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")
+ALONE = {f"p0#s{number}": text for number, text in enumerate(TEXTS)}
+WHOLE = {docid: f"Canada\n{text}" for docid, text in ALONE.items()}
+
+
+@pytest.fixture
+def sentences(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of sentences in BEIR layout, each with the title of its article, as collections/canada-reqa."""
+    folder = tmp_path / "kept" / "canada-reqa"
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": docid, "title": "Canada", "text": text} for docid, text in ALONE.items()]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corpus))
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "Which city is the capital?"}\n')
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\tp0#s0\t1\n")
+    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(folder.parent))
+    return folder
+
+
+def read(name: str, fields: tuple[str, ...] | None = None) -> dict[str, str]:
+    found = {document.docid: document.text for document in load_documents(name, fields)}
+    assert texts_by_id(name, fields) == found
+    return found
+
+
+def test_a_sentence_of_reqa_is_searched_without_its_title(sentences: Path) -> None:
+    """Paper 004, 4.1: "we split a passage into sentences p = s1 s2 … sn. For a query q, we need to retrieve the correct
+    sentence from a candidate set consisting of sentences of all passages."
+    """
+    shutil.copytree(sentences, sentences.with_name("reqa-squad"))
+    for name in (f"reqa:{sentences}", "reqa:collections/canada-reqa", "reqa-squad"):
+        assert usual_fields(name) == ("text",)
+        assert read(name) == read(name, ("text",)) == ALONE
+    assert read("collections/canada-reqa", ("text",)) == ALONE
+    assert read("collections/canada-reqa") == read("reqa-squad", ("title", "text")) == WHOLE  # as BEIR has it
+
+
+def test_only_title_and_text_or_the_text_alone(sentences: Path) -> None:
+    with pytest.raises(InputError, match="fields text,title: expected title,text or text"):
+        load_documents(str(sentences), ("text", "title"))
+
+
+def test_titles_of_trec_and_of_ir_datasets(tmp_path: Path) -> None:
+    file = tmp_path / "documents.trec"
+    file.write_text("<DOC>\n<DOCNO> d1 </DOCNO>\n<TITLE>A</TITLE>\n<TEXT>\none\n</TEXT>\n</DOC>\n")
+    assert read(str(file)) == {"d1": "A\none"}
+    assert read(str(file), ("text",)) == {"d1": "one"}
+
+    class Titled(NamedTuple):
+        doc_id: str
+        title: str
+        text: str
+
+        def default_text(self) -> str:
+            return f"{self.title} {self.text}"
+
+    class Bodied(NamedTuple):
+        doc_id: str
+        body: str
+
+    assert irds.text_of(Titled("d", "A", "one"), ("title", "text"), "mine") == "A one"
+    assert irds.text_of(Titled("d", "A", "one"), ("text",), "mine") == "one"
+    with pytest.raises(InputError, match=r"mine: its documents have no field text \(doc_id, body\)"):
+        irds.text_of(Bodied("d", "one"), ("text",), "mine")
+
+
+def run(module: str, *argv: object) -> None:
+    main: Callable[[list[str]], int] = importlib.import_module(f"rnnreranker.{module}.__main__").main
+    assert main([str(word) for word in argv]) == 0
+
+
+def test_an_index_says_which_fields_it_has_and_texts_are_read_as_it_has_them(sentences: Path, tmp_path: Path) -> None:
+    name, alone, whole = "collections/canada-reqa", tmp_path / "alone", tmp_path / "whole"
+    run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", alone)
+    run("index", "--documents", name, "--parts", "terms", "--output", whole)
+    assert describe(alone)["inputs"]["fields"] == ["text"]
+    assert "fields" not in describe(whole)["inputs"]  # as indexes that were made before there was a choice
+    assert describe(alone)["fingerprint"] != describe(whole)["fingerprint"]
+    for folder, texts in ((alone, ALONE), (whole, WHOLE)):
+        index = open_index(str(folder))
+        assert dict(document_texts(None, index)) == texts
+        for source in (name, "reqa:collections/canada-reqa"):
+            assert document_texts(source, index) == texts
+        assert document_texts(name, index, ("text",)) == ALONE
+    with pytest.raises(
+        InputError, match=r"holds an index of other fields of documents \(title,text\); give --overwrite"
+    ):
+        run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", whole)
+    run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", alone)  # already complete
+
+
+def test_what_joins_an_index_has_its_fields(sentences: Path, tmp_path: Path) -> None:
+    more, output = tmp_path / "more.jsonl", tmp_path / "index"
+    more.write_text('{"_id": "p1#s0", "title": "Peru", "text": "Lima is one, too."}\n')
+    run("index", "--documents", "reqa:collections/canada-reqa", "--parts", "terms", "--output", output)
+    run("index", "--add", more, "--output", output)
+    assert dict(document_texts(None, open_index(str(output)))) == ALONE | {"p1#s0": "Lima is one, too."}
+
+
+def test_eq_1_divides_by_the_length_of_the_sentence(sentences: Path, tmp_path: Path) -> None:
+    """Paper 004, 3.1, eq. 1: how often w is in y over |y|, times log(|Y| / (documents with w + 1))."""
+    run("index", "--documents", "reqa:collections/canada-reqa", "--parts", "terms", "--output", tmp_path / "index")
+    source = open_index(str(tmp_path / "index")).term_source
+    [words] = source.analyser.words([ALONE["p0#s0"]])
+    [weights] = CollectionWeights(source).of_documents(source.rows(["p0#s0"]))
+    assert words == ["ottawa", "is", "the", "capital"]  # with its title it had five, each in a document alone
+    assert weights == {word: pytest.approx(math.log(3 / 2) / 4, rel=1e-6) for word in words}
+
+
+def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """What `train` and `labels` read of --documents beside --index are the texts that the index was made of."""
+    from rnnreranker.labels.__main__ import texts_for
+    from rnnreranker.labels.job import Job, _texts, digest_of_texts
+
+    name, output = "collections/canada-reqa", tmp_path / "index"
+    run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", output)
+    index = open_index(str(output))
+    assert texts_for(ALONE, index, name) == texts_for(ALONE, index, None) == ALONE
+    assert texts_for(ALONE, None, name) == WHOLE
+    assert texts_for(ALONE, index, name, ("title", "text")) == WHOLE
+    jobs = [Job("cross-encoder", None, None, None, 1, name, fields=fields) for fields in (("text",), None)]  # type: ignore[arg-type]
+    assert [_texts(job, list(ALONE)) for job in jobs] == [ALONE, WHOLE]
+    assert digest_of_texts(jobs[0]) != digest_of_texts(jobs[1])
+
+
+def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, capsys: Any) -> None:
+    for module, argv in {
+        "search": ["--index", "pydoc", "--topics", "pydoc", "--output", "x.txt"],
+        "labels": ["--run", "x", "--qrels", "pydoc", "--output", "x.parquet"],
+        "negatives": ["--run", "x", "--qrels", "pydoc", "--output", "x.tsv"],
+        "train": ["--model", "cross", "--output", str(tmp_path / "model"), "--encoder", "minilm"],
+    }.items():
+        with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):
+            run(module, *argv, "--fields", "text")
+    with pytest.raises(InputError, match="--fields without --documents, where a graph alone is made"):
+        run("index", "--parts", "neighbours", "--fields", "text", "--output", tmp_path / "index")
+    with pytest.raises(InputError, match="--fields beside --add"):
+        run("index", "--add", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")
+
+
+SPEC = """
+schema: 3
+name: own
+title: Own
+about: Own.
+indexes:
+  alone: {documents: collections/canada-reqa, text: [text], parts: {dense: {encoder: {model: small}}, terms: {}}}
+models:
+  small: {documents: collections/canada-reqa, text: [text], start: none, train: {masked: {}}}
+query_sets: {own: {topics: collections/canada-reqa, qrels: collections/canada-reqa}}
+measures: [R@1]
+conditions: {bm25s: {title: BM25, retrieve: {bm25s: {}}, index: alone}}
+"""
+
+
+def test_a_spec_names_the_fields_of_an_index_and_of_a_model(tmp_path: Path) -> None:
+    from rnnreranker.regress.checks import read_spec
+    from rnnreranker.regress.plan import make_plan
+
+    (tmp_path / "own.yaml").write_text(SPEC)
+    words = [step.command() for step in make_plan(read_spec(tmp_path / "own.yaml")).steps]
+    assert all("--documents collections/canada-reqa --fields text" in line for line in words if "--documents" in line)
+    (tmp_path / "own.yaml").write_text(SPEC.replace("text: [text]", "text: [title]"))
+    with pytest.raises(InputError, match=r"text \[title\]: expected \[title, text\] or \[text\]"):
+        read_spec(tmp_path / "own.yaml")
