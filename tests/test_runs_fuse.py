@@ -106,6 +106,51 @@ def test_equal_scores_stand_by_docid_and_stay_so_when_written(tmp_path: Path) ->
     assert Run.read(tmp_path / "fused.txt").ranked("q") == ["x", "y"]
 
 
+@pytest.mark.parametrize("method", ["minmax", "zscore"])
+@pytest.mark.parametrize("scores", [{"x": 4.0}, {"x": 0.1, "y": 0.1, "z": 0.1}, {"x": -2.0, "y": -2.0}])
+@pytest.mark.parametrize("written", [False, True])
+def test_a_list_of_equal_scores_stands_above_what_it_lacks(
+    method: str, scores: dict[str, float], written: bool, tmp_path: Path
+) -> None:
+    """Each counts 1, as Pyserini's min-max has it: a lone hit is the best of its list, and more than no hit.
+
+    A file has equal scores in steps of float32, so that trec_eval keeps their order; that changes nothing.
+    """
+    first, second = runs({"q": {"a": 3.0, "b": 1.0}}, {"q": scores})
+    if written:
+        second.write(tmp_path / "run.txt")
+        second = Run.read(tmp_path / "run.txt")
+    fused = dict(fuse([first, second], method)["q"])
+    assert {docid: fused[docid] for docid in scores} == dict.fromkeys(scores, 1.0)
+    assert (fused["a"], fused["b"]) == ((1.0, 0.0) if method == "minmax" else (1.0, -1.0))
+
+
+@pytest.mark.jvm
+def test_minmax_is_that_of_pyserini() -> None:
+    from rnnreranker.java import start_java
+
+    try:
+        start_java()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    from pyserini.fusion import normalize
+    from pyserini.trectools import TrecRun
+
+    made = [A, B, {"q1": {"d9": 7.0}, "q2": {"d1": 2.0, "d2": 2.0}}]  # a lone hit, and two of one score
+    of_pyserini = [
+        TrecRun.from_list(
+            [(qid, "Q0", docid, rank, s, "-") for qid in run for rank, (docid, s) in enumerate(run[qid], 1)]
+        )
+        for run in runs(*made)
+    ]
+    merged = normalize(of_pyserini).run_data
+    fused = fuse(runs(*made), "minmax")
+    for qid in fused:
+        own = merged[merged["topic"].astype(str) == qid]
+        expected = dict(zip(own["docid"], own["score"].astype(float), strict=True))
+        assert dict(fused[qid]) == pytest.approx(expected, rel=1e-6)
+
+
 def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
     scores: dict[str, float] = {}
     for part in parts:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.process.phases import phase
-from rnnreranker.runs.ordering import ascending, best_first
+from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run
 from rnnreranker.settings import Params, choices, hints_of, setting
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 METHODS_HELP = (
     "rrf: sum of 1 / (rrf-k + rank); mean of scores, over the runs that have the document or (mean-zero) over all; "
-    "minmax, zscore: sum of scores brought to [0, 1], or to mean 0 and deviation 1, query by query"
+    "minmax, zscore: sum of scores brought to [0, 1], or to mean 0 and deviation 1, query by query, equal ones to 1"
 )
 
 
@@ -69,7 +69,9 @@ def fuse(
         runs: at least one.
         method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score
             over the runs that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min)
-            over a query's scores in a run, 0 where they are all equal; "zscore" = sum of (s - mean) / deviation.
+            over a query's scores in a run; "zscore" = sum of (s - mean) / deviation. Where all scores of a query are
+            equal, as that of a lone document, each is 1 in both: a document that was found stays above one that was
+            not, which adds 0.
         k: of rrf.
         weights: one >= 0 for each run; None = 1 each. Means are weighted means.
         hits: entries kept of every query; None = all.
@@ -138,15 +140,19 @@ def _values(run: Run, method: str, k: float) -> np.ndarray:
         return 1 / (k + run.ranks)
     if method.startswith("mean"):
         return run.scores
-    sizes = np.diff(run.offsets)
-    queries, filled = run.queries, np.maximum(sizes, 1)
+    sizes, queries = np.diff(run.offsets), run.queries
+    if not len(queries):
+        return run.scores
+    first, last = np.minimum(run.offsets[:-1], len(queries) - 1), np.maximum(run.offsets[1:] - 1, 0)
     if method == "minmax":
-        first = np.minimum(run.offsets[:-1], max(len(run.scores) - 1, 0))
-        last = np.maximum(run.offsets[1:] - 1, 0)
-        low, spread = (run.scores[last], run.scores[first] - run.scores[last]) if len(run.scores) else ([], [])
+        low, spread = run.scores[last], run.scores[first] - run.scores[last]
     else:
+        filled = np.maximum(sizes, 1)
         low = np.bincount(queries, weights=run.scores, minlength=len(sizes)) / filled
         off = run.scores - low[queries]
         spread = np.sqrt(np.bincount(queries, weights=off * off, minlength=len(sizes)) / filled)
-    low, spread = np.asarray(low, dtype=np.float64)[queries], np.asarray(spread, dtype=np.float64)[queries]
-    return np.divide(run.scores - low, spread, out=np.zeros_like(run.scores), where=spread > 0)
+    with np.errstate(over="ignore"):
+        numbers = steps(run.scores.astype(np.float32))
+    apart = numbers[first] - numbers[last] >= np.maximum(sizes, 1)  # a file has equal scores one step apart
+    where = (apart & (spread > 0))[queries]
+    return np.divide(run.scores - low[queries], spread[queries], out=np.ones_like(run.scores), where=where)

@@ -41,6 +41,16 @@ def best_first(
     return order
 
 
+def steps(scores: np.ndarray) -> np.ndarray:
+    """(n,) int64: whole numbers in the order of (n,) float32 scores, one apart where no float32 lies between.
+
+    >>> steps(np.array([-1e-45, -0.0, 0.0, 1e-45], dtype=np.float32)).tolist()
+    [-1, 0, 0, 1]
+    """
+    bits = scores.view(np.int32).astype(np.int64)
+    return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
+
+
 def ascending(keys: np.ndarray, span: int) -> np.ndarray:
     """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand."""
     bits = max(len(keys) - 1, 0).bit_length()

@@ -9,6 +9,7 @@ import numpy as np
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.files import write_atomically
 from rnnreranker.runs.columns import FORMATS, Columns
+from rnnreranker.runs.ordering import steps
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
@@ -56,11 +57,9 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         single = run.scores.astype(np.float32)
-    bits = single.view(np.int32).astype(np.int64)
-    keys = np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
     queries, places = run.queries, run.ranks - 1
     apart = queries << 33  # more than any two keys differ: a query's minimum never reaches into the next one
-    lowered = np.minimum.accumulate(keys + places - apart) + apart - places
+    lowered = np.minimum.accumulate(steps(single) + places - apart) + apart - places
     wrong = np.abs(lowered) > LARGEST_KEY
     if wrong.any():
         entry = int(np.argmax(wrong))
