@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from rnnreranker import QueryVectors, Run, open_vectors
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
+from rnnreranker.impacts import QueryImpacts
 from rnnreranker.java import find_java, start_java
 from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.regress.checks import read_spec
@@ -178,21 +179,21 @@ class Impacts:
         self.documents = documents
 
     def search(self, queries: Any, hits: int, threads: int | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        scores = (queries @ self.documents.T).toarray().astype(np.float64)
+        scores = (queries.numbers @ self.documents.T).toarray().astype(np.float64)
         found = [np.argsort(-own, kind="stable")[: min(hits, np.count_nonzero(own))] for own in scores]
         return [own[best] for own, best in zip(scores, found, strict=True)], found
 
-    def fetch(self, rows: np.ndarray) -> Any:
+    def weights(self, rows: np.ndarray) -> Any:
         return self.documents[rows]
 
 
 def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
     source: Any = Impacts(rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3}))
-    queries = rows({0: 1}, {4: 1})  # the second finds nothing
+    queries = QueryImpacts(rows({0: 1}, {4: 1}))  # the second finds nothing
     found = weighed_twice(source, queries, feedback("rm3", fb_docs=2))
-    expected = feedback("rm3").of_impacts(queries[0], source.documents[:2], np.array([2.0, 1.0]))
-    assert found.toarray()[0] == pytest.approx(expected.toarray()[0])
-    assert found.toarray()[1].tolist() == queries.toarray()[1].tolist()
+    expected = feedback("rm3").of_impacts(queries.numbers[0], source.documents[:2], np.array([2.0, 1.0]))
+    assert found.numbers.toarray()[0] == pytest.approx(expected.toarray()[0])
+    assert found.numbers.toarray()[1].tolist() == queries.numbers.toarray()[1].tolist()
     assert source.search(queries, 4)[1][0].tolist() == [0, 1]
     assert set(source.search(found, 4)[1][0].tolist()) == {0, 1, 2}  # document 2 has none of the query's words
 

@@ -14,7 +14,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse import SparseEncoder, load_sparse_encoder
 from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.impacts import ImpactParams, ImpactSource
+from rnnreranker.impacts import ImpactParams, ImpactSource, QueryImpacts
 from rnnreranker.impacts import impact_source as source_module
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.whole import whole
@@ -123,8 +123,8 @@ def test_search_is_exact_whatever_blocks_and_threads(
     asked = source.as_stored(queries)
     scores, rows = source.search(asked, 25, 1)
     for query in range(40):
-        dense = asked[query].toarray().astype(np.float64)[0]
-        true = [(-float((stored[row] * dense).sum()), docids[row]) for row in range(300)]
+        dense = asked.numbers[query].toarray().astype(np.float64)[0]
+        true = [(-float((stored[row] * dense).sum()) / (factor or 1) ** 2, docids[row]) for row in range(300)]
         best = sorted(entry for entry in true if entry[0] < 0)[:25]
         found = [docids[row] for row in rows[query]]
         if factor is not None:  # whole numbers: no rounding, so that ties are ties
@@ -224,7 +224,8 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     assert next(line[2] for line in lines if line[0] == "q1") == "a"
     assert run_search(*search, "--retriever", "impact", "--query-weights", "counts") == 0
     counted = [line.split() for line in run.read_text().splitlines()]
-    assert all(float(line[4]) == int(float(line[4])) for line in counted)
+    in_hundredths = np.array([float(line[4]) * 100 for line in counted])  # sums of weights, stored times 100
+    np.testing.assert_allclose(in_hundredths, np.rint(in_hundredths), rtol=1e-5)
 
 
 def test_what_is_no_sparse_encoder_is_refused(tmp_path: Path) -> None:
@@ -280,6 +281,6 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"weights.npy: not a whole .npy file"):
         ImpactSource(tmp_path, described)
     with pytest.raises(InputError, match="queries have weights of 44 words"):
-        source.search(csr_matrix((1, 44)), 5)
+        source.search(QueryImpacts(csr_matrix((1, 44))), 5)
     with pytest.raises(InputError, match="hits=0"):
-        source.search(csr_matrix((1, 45)), 0)
+        source.search(QueryImpacts(csr_matrix((1, 45))), 0)

@@ -24,6 +24,6 @@ def sparsity(source: ImpactSource, topics: Mapping[str, str], threads: int | Non
         InputError, UnavailableError: as `ImpactRetriever.query_impacts`.
     """
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
-    queries = retriever.query_impacts(source, list(topics.values()))
+    queries = retriever.query_impacts(source, list(topics.values())).numbers
     found = word_use(queries, source.document_frequencies, len(source.docids))
     return {name: round(value, 4) for name, value in found.to_dict().items()}

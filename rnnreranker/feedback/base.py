@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.method import find, methods
 
 if TYPE_CHECKING:
-    from rnnreranker.impacts import ImpactSource
+    from rnnreranker.impacts import ImpactSource, QueryImpacts
     from rnnreranker.tokens.lexicon import Lexicon
     from rnnreranker.tokens.query_tokens import QueryTokens
     from rnnreranker.vectors import QueryVectors, VectorSource
@@ -61,8 +61,8 @@ class Feedback:
         """(1, V) CSR float32: the new query's weights.
 
         Args:
-            query: (1, V) CSR float32.
-            documents: (n, V) CSR float32, n >= 1, the best first.
+            query: (1, V) CSR float32, its weights.
+            documents: (n, V) CSR float32, n >= 1, their weights, the best first.
             scores: (n,) float64, of the first search.
         """
         raise NotImplementedError
@@ -140,23 +140,28 @@ def searched_twice(
     return QueryVectors(queries.qids, new)
 
 
-def weighed_twice(source: ImpactSource, queries: Any, feedback: Feedback, threads: int | None = None) -> Any:
-    """(Q, V) CSR float32: the second queries, each made of a first one and of the documents that it finds.
+def weighed_twice(
+    source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
+) -> QueryImpacts:
+    """The second queries, each made of the weights of a first one and of the documents that it finds.
 
     Args:
         source: of the documents' weights of words.
-        queries: (Q, V) CSR float32, in the numbers of the stored weights; one that finds nothing stays as it is.
+        queries: of Q queries; one that finds nothing keeps its weights.
         feedback: a method over `impacts`.
         threads: of the first search; the result does not depend on it.
     """
     from scipy.sparse import csr_matrix, vstack
 
+    from rnnreranker.impacts import QueryImpacts
+
+    weights = queries.weights
     found = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)
     new = [
-        feedback.of_impacts(queries[place], source.fetch(rows), scores) if len(rows) else queries[place]
+        feedback.of_impacts(weights[place], source.weights(rows), scores) if len(rows) else weights[place]
         for place, (scores, rows) in enumerate(found)
     ]
-    return csr_matrix(vstack(new, format="csr")) if new else queries
+    return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
 
 
 def asked_twice(

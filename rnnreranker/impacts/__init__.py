@@ -2,5 +2,6 @@
 
 from rnnreranker.impacts.impact_source import ImpactSource
 from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.impacts.query_impacts import QueryImpacts
 
-__all__ = ["ImpactParams", "ImpactSource"]
+__all__ = ["ImpactParams", "ImpactSource", "QueryImpacts"]

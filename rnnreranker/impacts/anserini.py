@@ -1,7 +1,8 @@
 """Pyserini's impact index of stored weights: what Anserini reads, and its search, whose run is that of exact search.
 
 Lucene takes a weight for how often its word stands in a document: a score is the inner product of whole numbers, which
-32-bit floats hold exactly up to 2**24. Anserini breaks ties by docid, as the exact search does.
+32-bit floats hold exactly up to 2**24; what the weights were multiplied by is divided out of it here. Anserini breaks
+ties by docid, as the exact search does.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.impacts.impact_source import ImpactSource
+    from rnnreranker.impacts.query_impacts import QueryImpacts
 
 PART = "impact-lucene"  # the folder, and the part
 ABOUT = "impacts.json"  # beside Lucene's files: {"impacts": fingerprint of the stored weights, "tokens": [word, ...]}
@@ -98,41 +100,41 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def search_anserini(source: ImpactSource, queries: csr_matrix, hits: int, threads: int) -> list[Hits]:
+def search_anserini(source: ImpactSource, queries: QueryImpacts, hits: int, threads: int) -> list[Hits]:
     """Scores and rows of the best documents of every query, as `ImpactSource.search` gives them.
 
     Args:
-        queries: (Q, V) CSR of whole numbers; hits: documents per query; threads: of Java.
+        queries: of whole numbers; hits: documents per query; threads: of Java.
 
     Raises:
         InputError: as `open_anserini`; weights that are no whole numbers, a query of too many words, scores beyond
             what Lucene holds exactly.
         UnavailableError: no Java 21 or newer, a folder that Lucene cannot search.
     """
-    tokens = open_anserini(source)
-    if (queries.data != np.rint(queries.data)).any():
+    tokens, numbers = open_anserini(source), queries.numbers
+    if (numbers.data != np.rint(numbers.data)).any():
         raise InputError(f"queries have weights that are no whole numbers, and {WHOLE}; use --impact-search exact")
-    if (most := int(np.diff(queries.indptr).max(initial=0))) > CLAUSES:
+    if (most := int(np.diff(numbers.indptr).max(initial=0))) > CLAUSES:
         raise InputError(f"a query has {most} words; Lucene takes {CLAUSES}: use --impact-search exact")
     start_java()
     with phase("importing pyserini", "imports"):
         from pyserini.search.lucene import LuceneImpactSearcher
 
-    numbers = [str(number) for number in range(queries.shape[0])]
+    names = [str(number) for number in range(numbers.shape[0])]
     try:
-        searcher = LuceneImpactSearcher(str(source.index / PART), _Encoded(queries, tokens), min_idf=-1)
-        found = searcher.batch_search(numbers, numbers, k=hits, threads=threads)
+        searcher = LuceneImpactSearcher(str(source.index / PART), _Encoded(numbers, tokens), min_idf=-1)
+        found = searcher.batch_search(names, names, k=hits, threads=threads)
     except Exception as error:  # Java's exceptions share no Python base
         reason = str(error).splitlines()[0]
         raise UnavailableError(
             f"{source.index / PART}: cannot be searched as a Lucene index ({reason}); {HOW}"
         ) from None
     searcher.close()
-    return [_of_query(source, found.get(number, ())) for number in numbers]
+    return [_of_query(source, found.get(name, ()), source.unit(queries)) for name in names]
 
 
-def _of_query(source: ImpactSource, found: Any) -> Hits:
-    """Scores and rows in the order of the exact search."""
+def _of_query(source: ImpactSource, found: Any, unit: float) -> Hits:
+    """Scores, divided by a unit, and rows in the order of the exact search."""
     scores = np.rint(np.array([float(hit.score) for hit in found]))  # Anserini sets ties apart in the last digits
     if scores.max(initial=0) > EXACT:
         raise InputError(
@@ -142,7 +144,7 @@ def _of_query(source: ImpactSource, found: Any) -> Hits:
     rows = source.rows([hit.docid for hit in found])
     if (rows < 0).any():
         raise InputError(f"{source.index / PART}: has documents that {source.index} does not have; {HOW}")
-    return in_order(scores, rows, source.places)
+    return in_order(scores / unit, rows, source.places)
 
 
 class _Encoded:

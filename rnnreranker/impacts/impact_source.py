@@ -14,6 +14,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, places_of
+from rnnreranker.impacts.query_impacts import QueryImpacts, divided
 from rnnreranker.impacts.whole import whole
 from rnnreranker.vectors.ids import ids_of_documents
 
@@ -88,7 +89,7 @@ class ImpactSource:
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float32 CSR: the weights of the given rows, whole numbers where `factor` is a number.
+        """(n, V) float32 CSR: the numbers that are stored of the given rows, weight times `factor` where there is one.
 
         Raises:
             InputError: a row out of range.
@@ -103,43 +104,59 @@ class ImpactSource:
         check_postings(terms, weights, self.vocabulary, self._folder)
         return csr_matrix((weights, terms, ends), (len(rows), self.vocabulary))
 
+    def weights(self, rows: np.ndarray) -> csr_matrix:
+        """(n, V) float32 CSR: the weights of the given rows, whatever numbers are stored of them.
+
+        Raises:
+            InputError: a row out of range.
+        """
+        return divided(self.fetch(rows), self.factor or 1.0)
+
     def search(
-        self, queries: csr_matrix, hits: int, threads: int | None = None
+        self, queries: QueryImpacts, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        Exact: the score is the inner product with the stored weights; documents that share no word with a query are not
-        found. The result does not depend on the number of queries or threads.
+        Exact: the score is the inner product of the weights, the same from whole numbers and from floats up to their
+        rounding; of whole numbers it is that of the numbers, without error, divided by their factors. Documents that
+        share no word with a query are not found. The result does not depend on the number of queries or threads.
 
         Args:
-            queries: (Q, V) CSR; see `as_stored` for queries in the numbers of the stored weights.
+            queries: of Q queries; see `as_stored` for queries in the numbers of the stored weights.
             hits: documents per query, at most.
             threads: None = one per core.
 
         Raises:
             InputError: queries of another vocabulary, hits < 1, NaN or infinite weights.
         """
-        if queries.shape[1] != self.vocabulary:
+        numbers = queries.numbers
+        if numbers.shape[1] != self.vocabulary:
             raise InputError(
-                f"queries have weights of {queries.shape[1]} words, {self._folder} of {self.vocabulary}; "
+                f"queries have weights of {numbers.shape[1]} words, {self._folder} of {self.vocabulary}; "
                 "encode the queries with the encoder that made the index"
             )
         if hits < 1:
             raise InputError(f"hits={hits}: expected an integer >= 1")
-        if not np.isfinite(queries.data).all():
+        if not np.isfinite(numbers.data).all():
             raise InputError("queries have NaN or infinite weights; encode them again")
-        queries = queries.astype(np.float64)
-        queries.sort_indices()
-        found = best_impacts(queries, self._postings(), hits, self.places, threads or cores())
-        return [scores for scores, _ in found], [rows for _, rows in found]
+        numbers = numbers.astype(np.float64)
+        numbers.sort_indices()
+        found = best_impacts(numbers, self._postings(), hits, self.places, threads or cores())
+        return [scores / self.unit(queries) for scores, _ in found], [rows for _, rows in found]
 
-    def as_stored(self, weights: csr_matrix) -> csr_matrix:
-        """Weights of queries as the documents' are kept: times the factor and rounded, or as they are.
+    def unit(self, queries: QueryImpacts) -> float:
+        """What the inner product of a query's numbers and stored ones is divided by, to be that of the weights."""
+        return queries.factor * (self.factor or 1.0)
+
+    def as_stored(self, weights: csr_matrix) -> QueryImpacts:
+        """Weights of queries, (Q, V) CSR, as the documents' are kept: times the factor and rounded, or as they are.
 
         Raises:
             InputError: a weight that 16 bits cannot hold after the factor.
         """
-        return weights if self.factor is None else whole(weights, self.factor, "queries")
+        if self.factor is None:
+            return QueryImpacts(weights)
+        return QueryImpacts(whole(weights, self.factor, "queries"), self.factor)
 
     def _postings(self) -> Iterator[tuple[int, csr_matrix]]:
         """First row and words' documents, (V, n) float64 CSR, of each block of documents."""

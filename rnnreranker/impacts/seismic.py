@@ -18,9 +18,8 @@ from rnnreranker.impacts.exact_impacts import Hits, in_order
 from rnnreranker.java import library_output
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
     from rnnreranker.impacts.impact_source import ImpactSource
+    from rnnreranker.impacts.query_impacts import QueryImpacts
 
 PART = "impact-seismic"  # the folder, and the part
 INDEX, ABOUT = "impacts.index.seismic", "impacts.json"  # {"impacts": fingerprint of the stored weights}
@@ -67,12 +66,12 @@ def check_seismic(source: ImpactSource) -> None:
 
 
 def search_seismic(
-    source: ImpactSource, queries: csr_matrix, hits: int, threads: int, query_cut: int, heap_factor: float
+    source: ImpactSource, queries: QueryImpacts, hits: int, threads: int, query_cut: int, heap_factor: float
 ) -> list[Hits]:
-    """Scores and rows of about the best documents of every query; a score is the exact inner product.
+    """Scores and rows of about the best documents of every query; a score is that of the exact search.
 
     Args:
-        queries: (Q, V) CSR with ascending columns; hits: documents per query; threads: of Seismic.
+        queries: their numbers with ascending columns; hits: documents per query; threads: of Seismic.
         query_cut: words of a query that are looked up, the heaviest.
         heap_factor: blocks that promise less than the worst hit so far times about this are skipped.
 
@@ -88,24 +87,25 @@ def search_seismic(
             index = kind.load(str(path))
     except Exception as error:  # what its reader raises has no bounds
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0][:200]}); {HOW}") from None
-    asked = [number for number in range(queries.shape[0]) if queries.indptr[number] < queries.indptr[number + 1]]
-    slices = [slice(queries.indptr[number], queries.indptr[number + 1]) for number in asked]
+    numbers = queries.numbers
+    asked = [number for number in range(numbers.shape[0]) if numbers.indptr[number] < numbers.indptr[number + 1]]
+    slices = [slice(numbers.indptr[number], numbers.indptr[number + 1]) for number in asked]
     with library_output():
         found = index.batch_search(
             np.array([str(number) for number in asked], dtype=word),
-            [queries.indices[own].astype(str).astype(word) for own in slices],
-            [queries.data[own].astype(np.float32) for own in slices],
+            [numbers.indices[own].astype(str).astype(word) for own in slices],
+            [numbers.data[own].astype(np.float32) for own in slices],
             k=hits,
             query_cut=query_cut,
             heap_factor=heap_factor,
             num_threads=threads,
         )
-    result: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
+    result: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * numbers.shape[0]
     for own in filter(None, found):  # they come in any order, each with the name of its query
         number = int(own[0][0])
         rows = np.array([int(row) for _, _, row in own], dtype=np.int64)
-        scores = (source.fetch(rows).astype(np.float64) @ queries[number].astype(np.float64).T).toarray()[:, 0]
-        result[number] = in_order(scores, rows, source.places)
+        scores = (source.fetch(rows).astype(np.float64) @ numbers[number].astype(np.float64).T).toarray()[:, 0]
+        result[number] = in_order(scores / source.unit(queries), rows, source.places)
     return result
 
 

@@ -46,8 +46,7 @@ class ImpactPart(CountedPart):
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
         """The same, weights as they were before they were rounded to what the index has."""
         assert self._old is not None
-        found = self._old.fetch(rows)
-        found.data = found.data.astype(np.float64) / (self._old.factor or 1.0)  # rounded again as they were
+        found = self._old.weights(rows)  # rounded again as they were
         return Encoded(found, self._encoder.count_cut(texts, "document"))
 
     def save(self, stream: IO[bytes], block: Encoded) -> None:

@@ -16,9 +16,8 @@ from rnnreranker.settings import setting
 
 if TYPE_CHECKING:
     import numpy as np
-    from scipy.sparse import csr_matrix
 
-    from rnnreranker.impacts import ImpactSource
+    from rnnreranker.impacts import ImpactSource, QueryImpacts
     from rnnreranker.runs import Run
 
 OF_SEISMIC = ("query_cut", "heap_factor", "recall_sample")
@@ -67,7 +66,7 @@ class ImpactRetriever(Retriever):
     Params: ClassVar[type[settings.Params]] = ImpactSearchParams
 
     def check(self) -> None:
-        """Open the impacts and find the encoder of the queries, of counted words its tokenizer.
+        """Open the impacts and find the encoder of the queries, without a model its tokenizer.
 
         Raises:
             InputError: no impacts in the index, no such encoder, an index that cannot be searched in the way asked for.
@@ -87,7 +86,7 @@ class ImpactRetriever(Retriever):
 
             check_seismic(source)
         name = self._encoder(source)[0]
-        if self.params.query_weights == "counts":
+        if self.params.query_weights != "model":
             from rnnreranker.encode.model_folder import find_tokenizer
             from rnnreranker.encode.vocabulary import KIND
 
@@ -107,7 +106,7 @@ class ImpactRetriever(Retriever):
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 
     def _search(
-        self, source: ImpactSource, queries: csr_matrix, hits: int, qids: list[str]
+        self, source: ImpactSource, queries: QueryImpacts, hits: int, qids: list[str]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores and rows of every query, in the way that the parameters say."""
         if self.params.impact_search == "exact":
@@ -122,24 +121,26 @@ class ImpactRetriever(Retriever):
 
             found = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
             if sample := sample_of(qids, self.params.recall_sample):
-                exact = source.search(queries[sample], hits, self.threads)[1]
+                exact = source.search(queries._replace(numbers=queries.numbers[sample]), hits, self.threads)[1]
                 share = recall([found[place][1] for place in sample], exact)
                 of = f"the {hits} best of {len(sample)} of {counted(len(qids), 'query', 'queries')}"
                 say(f"impact, approximate by Seismic: found {share:.1%} of {of}")
         return [scores for scores, _ in found], [rows for _, rows in found]
 
-    def query_impacts(self, source: ImpactSource, texts: list[str]) -> csr_matrix:
-        """(n, V) float32 CSR: the weights of queries' words, in the numbers of the stored weights.
+    def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
+        """The weights of queries' words, the model's in the numbers of the stored weights.
 
         Raises:
             InputError: an encoder with other words than that of the index, a weight beyond 16 bits.
         """
         from rnnreranker.encode.kept_queries import encoded_sparse_queries
         from rnnreranker.encode.term_counts import term_counts
+        from rnnreranker.impacts import QueryImpacts
 
         name, its = self._encoder(source)
-        if self.params.query_weights == "counts":
-            queries, words = term_counts(name, texts, source.vocabulary)
+        if self.params.query_weights != "model":
+            counts, words = term_counts(name, texts, source.vocabulary)
+            queries = QueryImpacts(counts)
         else:
             found, words = encoded_sparse_queries(name, its, texts, self.threads)
             queries = source.as_stored(found)
