@@ -132,7 +132,7 @@ def test_the_commands_give_one_run(world: Path, tmp_path: Path) -> None:  # noqa
     kept = {"whole": ("--impact-factor", "5000"), "float": ("--impact-weights", "float")}
     for name, how in kept.items():
         assert run_index(*of_index(world, tmp_path / name, *how)) == 0
-    for weights in ("model", "counts"):
+    for weights in ("model", "binary", "counts"):
         for more in ((), ("--prf", "rocchio"), ("--prf", "rm3")):
             runs = []
             for name in kept:

@@ -69,7 +69,7 @@ def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> No
     assert run_index(*of_index(world, index, "--lucene")) == 0
     assert describe(index)["parts"]["impact-lucene"]["tokens"] == "words"
     assert json.loads((index / anserini.PART / anserini.ABOUT).read_text())["tokens"][5:] == WORDS
-    for weights in ("model", "counts"):
+    for weights in ("model", "counts", "binary"):
         runs = []
         for way in ("exact", "lucene"):
             run = tmp_path / f"{way}.txt"

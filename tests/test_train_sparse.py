@@ -64,10 +64,10 @@ def learner(tiny: Path, params: SparseParams):
     return SparseLearner(str(tiny), params, find("loss", params.loss)(), inputs(), "cpu")
 
 
-@pytest.mark.parametrize("architecture", ["max", "doc"])
-def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str) -> None:
+@pytest.mark.parametrize(("architecture", "words"), [("max", "binary"), ("doc", "binary"), ("doc", "counts")])
+def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str, words: str) -> None:
     """InfoNCE over all documents of the batch but other positives of the query, and the FLOPS of both sides."""
-    found = learner(tiny, replace(QUICK, architecture=architecture, lambda_q=0.3, lambda_d=0.2))
+    found = learner(tiny, replace(QUICK, architecture=architecture, query_weights=words, lambda_q=0.3, lambda_d=0.2))
     found.model.eval()
     groups = [group("q1", ("d1", "d2"), [1, 0], {"d1", "d4"}), group("q2", ("d3", "d4"), [1, 0], {"d3"})]
     batch = found.batch(groups)
@@ -78,6 +78,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str) 
     queries = encoder.encode_queries(texts).toarray()
     if architecture == "doc":
         queries = term_counts(str(tiny), texts, encoder.vocabulary)[0].toarray()
+        queries = np.minimum(queries, 1) if words == "binary" else queries
     weights = encoder.encode_documents([documents[docid] for docid in docs]).toarray()
     scores = queries @ weights.T
     first = np.log(np.exp(scores[0, [0, 1, 2]]).sum()) - scores[0, 0]  # d4 is positive, too
@@ -184,7 +185,7 @@ def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Pa
     asked = [given.queries[one.qid] for one in given.checked]
     queries = own.encode_queries(asked).toarray()
     if architecture == "doc":
-        queries = term_counts(str(tmp_path / "out"), asked, own.vocabulary)[0].toarray()
+        queries = term_counts(str(tmp_path / "out"), asked, own.vocabulary, binary=True)[0].toarray()
     rows = {docid: row for row, docid in enumerate(given.documents)}
     losses = []
     for one, query in zip(given.checked, queries, strict=True):
@@ -214,7 +215,8 @@ def test_presets_have_the_published_values() -> None:
     assert (usual.loss, usual.lambda_q, usual.lambda_d) == ("info-nce", 3e-4, 1e-4)
     distilled = SparseParams.preset("splade-distil")
     assert (distilled.loss, distilled.lambda_q, distilled.lambda_d) == ("margin-mse", 0.5, 0.4)
-    assert SparseParams.preset("splade-doc").architecture == "doc"
+    doc = SparseParams.preset("splade-doc")
+    assert (doc.architecture, doc.query_weights) == ("doc", "binary")  # SpladeDoc.encode of the authors' program sets 1
 
 
 @pytest.fixture
@@ -244,6 +246,7 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
     ("argv", "said"),
     [
         (["--architecture", "doc", "--query-regularizer", "l1"], "--query-regularizer l1: expected none with the"),
+        (["--query-weights", "counts"], "--query-weights counts: expected none with the architecture max"),
         (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
         (["--lambda-d", "-1"], "--lambda-d -1.0: expected a finite number >= 0"),
         (["--candidates", "9"], "--candidates: is for --model query, not for sparse"),

@@ -1,4 +1,4 @@
-"""Queries without a model: how often each word of the vocabulary stands in them, as SPLADE-doc searches."""
+"""Queries without a model: the words of the vocabulary that stand in them, counted or not, as SPLADE-doc searches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_matrix, str]:
+def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: bool = False) -> tuple[csr_matrix, str]:
     """(n, vocabulary) float32: how often each text has each word, and the fingerprint of the words.
 
     Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
@@ -22,6 +22,7 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_m
     Args:
         name: of a sparse encoder, as `load_sparse_encoder` takes it.
         texts: any strings; vocabulary: number of words.
+        binary: 1 for every word that a text has, however often.
 
     Raises:
         InputError: no such model, a tokenizer that cannot be loaded or has more words.
@@ -35,5 +36,5 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int) -> tuple[csr_m
     counts = [sorted(Counter(tokens).items()) for tokens in found]
     offsets = np.concatenate([[0], np.cumsum([len(own) for own in counts])]).astype(np.int64)
     terms = np.array([term for own in counts for term, _ in own], dtype=np.int32)
-    weights = np.array([count for own in counts for _, count in own], dtype=np.float32)
+    weights = np.array([1 if binary else count for own in counts for _, count in own], dtype=np.float32)
     return csr_matrix((weights, terms, offsets), (len(texts), vocabulary)), words

@@ -31,8 +31,10 @@ class ImpactSearchParams(settings.Params):
         InputError: values out of range, settings of another way to search.
     """
 
-    query_weights: Literal["model", "counts"] = setting(
-        "model", "words of queries: weighted by the model, or counted, without a model, as SPLADE-doc does"
+    query_weights: Literal["model", "binary", "counts"] = setting(
+        "model",
+        "words of queries: weighted by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
+        "often they stand there (counts)",
     )
     impact_encoder: str | None = setting(
         None, "sparse encoder of queries; none: the one that made the index", tunable=False
@@ -138,8 +140,8 @@ class ImpactRetriever(Retriever):
         from rnnreranker.impacts import QueryImpacts
 
         name, its = self._encoder(source)
-        if self.params.query_weights != "model":
-            counts, words = term_counts(name, texts, source.vocabulary)
+        if (how := self.params.query_weights) != "model":
+            counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
             found, words = encoded_sparse_queries(name, its, texts, self.threads)

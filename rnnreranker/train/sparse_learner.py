@@ -55,7 +55,8 @@ class SparseLearner(Learner):
 
     def __init__(self, encoder: str, params: SparseParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._in_batch, self._counts = loss.in_batch, params.architecture == "doc"
+        self._in_batch, self._doc = loss.in_batch, params.architecture == "doc"
+        self._binary = params.query_weights == "binary"
         self.folder, place = start_folder(encoder, ("sparse-encoder", "encoder"))
         check_kind(self.folder)
         own = read_settings(self.folder)
@@ -75,7 +76,7 @@ class SparseLearner(Learner):
             self._sides,  # type: ignore[arg-type]
             SidesLoss(loss),
             document_regularizer_weight=params.lambda_d,
-            query_regularizer_weight=0.0 if self._counts else params.lambda_q,
+            query_regularizer_weight=0.0 if self._doc else params.lambda_q,
             query_regularizer=L1() if params.query_regularizer == "l1" else None,
         )
         self.callbacks = (Rising(self.loss, params.regularizer_warmup),)
@@ -126,18 +127,18 @@ class SparseLearner(Learner):
 
     def _features(self, texts: list[str], side: str) -> dict[str, torch.Tensor]:
         """What `Sides` takes of texts."""
-        if side == "query" and self._counts:
-            return {"sentence_embedding": self._counted(texts)}
+        if side == "query" and self._doc:
+            return {"sentence_embedding": self._words(texts)}
         found = self.model.preprocess(texts, prompt=self._prompts[side] or None)
         return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
 
-    def _counted(self, texts: list[str]) -> torch.Tensor:
-        """(b, V): how often every word stands in every text, special tokens left out."""
-        counts = torch.zeros((len(texts), self._vocabulary))
+    def _words(self, texts: list[str]) -> torch.Tensor:
+        """(b, V): 1 for every word of every text, or how often it stands there; special tokens left out."""
+        found = torch.zeros((len(texts), self._vocabulary))
         for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
             for token, count in Counter(tokens).items():
-                counts[row, token] = count
-        return counts
+                found[row, token] = 1 if self._binary else count
+        return found
 
     def _encoded(self, texts: list[str], side: str) -> csr_matrix:
         """(n, V): the weights of texts, in their order."""
@@ -151,7 +152,7 @@ class SparseLearner(Learner):
 
 
 class Sides(torch.nn.Module):
-    """The sides of a sparse encoder, in the form that SpladeLoss calls: queries that are counts stay as they are.
+    """The sides of a sparse encoder, in the form that SpladeLoss calls: queries of SPLADE-doc stay as they are.
 
     Texts of about the same length go through the model together.
     """

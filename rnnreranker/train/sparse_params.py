@@ -23,7 +23,12 @@ class SparseParams(OneLengthParams):
     epochs: float = as_in(OneLengthParams, "epochs", 3.0)
     learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
     architecture: Literal["max", "doc"] = setting(
-        "max", "SPLADE-max, or SPLADE-doc, whose queries are counts of their words", tunable=False
+        "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model", tunable=False
+    )
+    query_weights: Literal["binary", "counts"] = setting(
+        "binary",
+        "words of queries of doc: 1 each, as in the authors' program, or how often they stand there; search alike",
+        tunable=False,
     )
     lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
     lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)

@@ -22,12 +22,17 @@ class Sparse(GroupModel):
     Params: ClassVar[type[settings.Params]] = SparseParams
 
     def check(self, params: SparseParams) -> None:
-        """As of every model, and that nothing is said of the weights of queries that have none."""
+        """As of every model, and that nothing is said of weights of queries that the architecture does not have."""
         super().check(params)
         if params.architecture == "doc" and params.query_regularizer != "flops":
             raise InputError(
                 f"query_regularizer={params.query_regularizer}: expected none with the architecture doc, whose "
-                "queries are counts of words, which no training changes"
+                "queries are their words, which no training changes"
+            )
+        if params.architecture == "max" and params.query_weights != "binary":
+            raise InputError(
+                f"query_weights={params.query_weights}: expected none with the architecture max, whose queries the "
+                "model weighs; it is for doc"
             )
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
