@@ -50,13 +50,15 @@ class Params:
     """Base of all settings: checks every field by its type and limits, and makes plain numbers of numbers.
 
     Fields are int, float, bool, str, a Literal of words, or one of these or None. A subclass may have `presets`, named
-    instances of it, and `section`, the key that it stands under in a preset file.
+    instances of it, `ours`, those of them that are not published values, and `section`, the key that it stands under
+    in a preset file.
 
     Raises:
         InputError: everything out of range, in one message.
     """
 
     presets: ClassVar[Mapping[str, Any]] = {}
+    ours: ClassVar[frozenset[str]] = frozenset()
     section: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class Params:
             raise InputError(f"preset {name}: there are no presets of {cls.__name__}; give a YAML file")
         if name not in cls.presets:
             raise InputError(
-                f"preset {name}: not known; give a YAML file or a published one, {nearest(str(name), cls.presets)}"
+                f"preset {name}: not known; give a YAML file or a known one, {nearest(str(name), cls.presets)}"
             )
         found: Self = cls.presets[name]
         return found

@@ -109,7 +109,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ),
         ({"index": "indexes/mine"}, "indexes/mine: no such index folder; make one with python -m rnnreranker.index"),
         ({"index": "out"}, "out: no index in this folder; expected `index` and `docid`"),
-        ({"preset": "tasb"}, "preset tasb: not known; give a YAML file or a published one, did you mean tas-b"),
+        ({"preset": "tasb"}, "preset tasb: not known; give a YAML file or a known one, did you mean tas-b"),
         ({"preset": "no.yaml"}, "no.yaml: no such preset file"),
         ({"qrels": "qrels.txt", "measures": "nDGC@10"}, "nDGC@10: no such measure; did you mean nDCG"),
         ({"k": "0"}, r"--k 0: expected an integer >= 1$"),

@@ -74,7 +74,7 @@ def test_the_default_and_the_published_presets() -> None:
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
-    with expect_refusal("preset tas_b: not known; give a YAML file or a published one, did you mean tas-b?"):
+    with expect_refusal("preset tas_b: not known; give a YAML file or a known one, did you mean tas-b?"):
         RnnParams.preset("tas_b")
 
 

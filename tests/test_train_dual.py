@@ -203,6 +203,17 @@ def test_a_killed_training_goes_on_exactly(
     assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
+def test_only_what_paper_004_states_passes_for_published(capsys: pytest.CaptureFixture[str]) -> None:
+    """4.2 says "the most widely used word-embedding-based multi-tower Retriever model" of F-EBR, and no more."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    published, _, rest = shown[shown.index("published values (") :].partition("), ours (")
+    assert "dual: le-bs, le-bs-nq, le-none;" in published
+    assert "f-ebr" not in published
+    assert rest.startswith("dual: f-ebr) or a YAML file")
+
+
 def test_presets_have_what_the_paper_states() -> None:
     for name, alpha in (("le-none", 0), ("le-bs", 1), ("le-bs-nq", 0.2)):
         params, loss = settings_for(DualParams, {}, name)

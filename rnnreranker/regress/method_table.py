@@ -46,7 +46,12 @@ def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
 
 def _about(method: Any) -> tuple[str, str, str]:
     computes = (method.__doc__ or "").strip().splitlines()[0]
-    return computes, ", ".join(sorted(method.needs)), ", ".join(method.Params.presets)
+    return computes, ", ".join(sorted(method.needs)), ", ".join(_shown(method.Params))
+
+
+def _shown(params: type[Params]) -> list[str]:
+    """The names of the presets; of those that are not published values, with that."""
+    return [f"{name} (ours)" if name in params.ours else name for name in params.presets]
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

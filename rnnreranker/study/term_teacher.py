@@ -28,8 +28,8 @@ def weighed_by_scorer(
 ) -> dict[str, dict[str, float]]:
     """Query → docid → d of paper 004's eq. 5, of the candidates of a run and the positives.
 
-    The scorer learns from the TF-IDF of the training queries' words and of their positives', and is not kept. It reads
-    queries as they stand in a file of topics, on one line.
+    The scorer learns the TF-IDF of the training queries' words (eq. 4), and is not kept. It reads queries as they stand
+    in a file of topics, on one line.
 
     Args:
         encoder: what it begins as; source: counted words of the collection.

@@ -99,8 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
     settings = parser.add_argument_group("training")
-    presets = "; ".join(f"{name}: {', '.join(sorted(found.Params.presets))}" for name, found in methods(KIND).items())
-    settings.add_argument("--preset", help=f"published values ({presets}) or a YAML file")
+    text = f"published values ({_presets(ours=False)}), ours ({_presets(ours=True)}) or a YAML file"
+    settings.add_argument("--preset", help=text)
     command.add_method_flags(settings, KIND)
     command.add_method_flags(settings, "loss")
     scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
@@ -114,6 +114,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     work.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto", help="default: auto")
     return parser
+
+
+def _presets(ours: bool) -> str:
+    """Model by model the presets that have published values, or those that are ours."""
+    found = {
+        name: sorted(preset for preset in model.Params.presets if (preset in model.Params.ours) == ours)
+        for name, model in methods(KIND).items()
+    }
+    return "; ".join(f"{name}: {', '.join(presets)}" for name, presets in found.items() if presets)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Parameters of the training of dual encoders, and the published ones."""
+"""Parameters of the training of dual encoders, with presets: those of paper 004, and one of ours."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rnnreranker.train.params import TrainParams
 class DualParams(OneLengthParams):
     """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
 
-    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. Of its row F-EBR it
-    names the paper alone (Huang et al., KDD 2020), whose loss and two towers the preset has, to begin with
-    `--encoder none`; rate, epochs and margin are ours.
+    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. `f-ebr` is ours: of
+    that row the paper names another alone (Huang et al., KDD 2020), whose loss and two towers stand here as we remember
+    them, for `--encoder none`; rate, epochs and margin are in neither.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -41,6 +41,7 @@ class DualParams(OneLengthParams):
         tunable=False,
     )
 
+    ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
     of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "le-none": {"alpha": 0.0},
         "le-bs": {"alpha": 1.0},

@@ -1,4 +1,4 @@
-"""What a term scorer learns from: the words of queries with their weights in a relevant document, and of documents."""
+"""What a term scorer learns from: the words of queries with their weights in a relevant document, or of documents."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def term_inputs(
     """What a term scorer learns from labels, of which the positives alone are read.
 
     For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
-    y lacks; and, once each, the positives with their own words' weights. Positives of held-out queries, too, are held
-    out, unless a training query has them.
+    y lacks (eq. 4); where `params.texts` asks for it, once each, the positives with their own words' weights. Positives
+    of held-out queries, too, are held out, unless a training query has them.
 
     Args:
         labels: of two queries or more; topics: their texts.

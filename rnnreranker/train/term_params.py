@@ -11,15 +11,15 @@ from rnnreranker.train.text_params import TextParams
 
 @dataclass(frozen=True)
 class TermScorerParams(TextParams):
-    """How a term scorer is trained.
+    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone.
 
     Raises:
         InputError: values out of range, all of them in one message.
     """
 
-    texts: Literal["both", "queries", "documents"] = setting(
-        "both",
-        "whose words it learns: queries with their weights in a positive, positives with their own, or both",
+    texts: Literal["queries", "documents", "both"] = setting(
+        "queries",
+        "whose words it learns: queries with their weights in a positive (eq. 4), positives with their own, or both",
         flag="learn-from",
         tunable=False,
     )

@@ -22,9 +22,9 @@ class TripletParams(MarginParams):
 class TripletLoss(Loss):
     """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
 
-    The loss of F-EBR (Huang et al., KDD 2020), which sums where this averages, a factor of the learning rate. Others
-    are the negatives of a query and the candidates of the other queries of its batch. No margin is published: the best
-    one is said to differ a lot between tasks.
+    The loss of F-EBR (Huang et al., KDD 2020) as we remember it, not read from that paper: a sum there, which is a
+    factor of the learning rate. Others are the negatives of a query and the candidates of the other queries of its
+    batch. Paper 004 (4.2), which has F-EBR as a baseline, states neither loss nor margin.
     """
 
     name = "triplet"
