@@ -269,7 +269,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an encoder whose vocabulary has unused tokens, documents, topics, and an index with tokens."""
     pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("world")
-    make_late_base(str(make_encoder(folder / "bert", [*WORDS, "[unused0]"])), folder / "model", D)
+    make_late_base(str(make_encoder(folder / "bert", [*WORDS, "[unused0]"])), folder / "model", D, marked=False)
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, size=int(rng.integers(2, 9)))) for _ in range(70)]
     lines = [f"d{number}\t{text}" for number, text in enumerate(texts[:60])]

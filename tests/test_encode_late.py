@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rnnreranker import maxsim
-from rnnreranker.encode.late import LateEncoder, late_digest_of, load_late_encoder
+from rnnreranker.encode.late import LateEncoder, late_digest_of, load_late_encoder, special_tokens
 from rnnreranker.encode.late_base import make_late_base
 from rnnreranker.errors import InputError, UnavailableError
 from tests.tiny_encoder import WORDS, make_encoder
@@ -46,8 +46,9 @@ def plain_tokens(transformer: Path, weight: torch.Tensor, ids: list[int], attend
     return (vectors / vectors.norm(dim=1, keepdim=True)).numpy()
 
 
-def numbers(text: str, length: int) -> list[int]:
-    words = [VOCABULARY.index(word) + 5 for word in text.split()]
+def numbers(text: str, length: int, marker: str) -> list[int]:
+    """[CLS], the marker, words, [SEP], of `length` tokens at most."""
+    words = [VOCABULARY.index(word) + 5 for word in [marker, *text.split()]]
     return [2, *words[: length - 2], 3]
 
 
@@ -66,7 +67,7 @@ def test_document_tokens_are_those_of_a_plain_implementation(encoder: LateEncode
         if not text.strip():
             assert own.start == own.stop
             continue
-        ids = numbers(text, 20)
+        ids = numbers(text, 20, "[unused1]")
         kept = [place for place, number in enumerate(ids) if number not in skipped]
         assert found.ids[own].tolist() == [ids[place] for place in kept]
         expected = plain_tokens(folder, projection(folder), ids, len(ids))[kept]
@@ -79,7 +80,7 @@ def test_queries_are_expanded_by_masks_that_are_not_attended_to(encoder: LateEnc
     for row, text in enumerate(TEXTS):
         if text.strip():
             own = slice(found.offsets[row], found.offsets[row + 1])
-            ids = numbers(text, 12)
+            ids = numbers(text, 12, "[unused0]")
             expanded = ids + [4] * (12 - len(ids))
             assert found.ids[own].tolist() == expanded  # punctuation is no document's here, so it stays
             expected = plain_tokens(folder, projection(folder), expanded, len(ids))
@@ -128,19 +129,24 @@ def make_stanford(folder: Path, late: Path) -> Path:
 def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) -> None:
     stanford = load_late_encoder(str(make_stanford(tmp_path / "stanford", folder)))
     assert (stanford.query_length, stanford.document_length, stanford.dimension) == (12, 20, 16)
-    weight, marks = projection(folder), [VOCABULARY.index(f"[unused{number}]") + 5 for number in (0, 1)]
+    weight = projection(folder)
     text, query = "w5 w6 . w7", "w1 w2"
     document, asked = stanford.encode_documents([text]), stanford.encode_queries([query])
-    ids = [2, marks[1], *numbers(text, 20)[1:]]
+    ids = numbers(text, 20, "[unused1]")
     kept = [place for place, number in enumerate(ids) if number != VOCABULARY.index(".") + 5]
     assert document.ids.tolist() == [ids[place] for place in kept]
     expected = plain_tokens(folder, weight, ids, len(ids))[kept]
     np.testing.assert_allclose(document.vectors, expected, atol=1e-5)
-    own = [2, marks[0], *numbers(query, 12)[1:]]
+    own = numbers(query, 12, "[unused0]")
     masked = plain_tokens(folder, weight, own + [4] * (12 - len(own)), len(own))
     assert asked.ids.tolist() == own + [4] * (12 - len(own))
     score = maxsim(asked.vectors, document.vectors, offsets=document.offsets)
     np.testing.assert_allclose(score, (masked @ expected.T).max(axis=1).sum(), atol=1e-4)
+    base = load_late_encoder(str(folder), query_length=12, document_length=20)  # with the same markers, by other means
+    for side in ("query", "document"):
+        own, other = (found.encode(TEXTS, side) for found in (stanford, base))  # type: ignore[arg-type]
+        assert own.ids.tolist() == other.ids.tolist()
+        np.testing.assert_allclose(own.vectors, other.vectors, atol=1e-6)
 
 
 def test_lengths_of_the_model_end_where_its_transformer_does(folder: Path) -> None:
@@ -162,6 +168,32 @@ def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dimension=33: expected 1 to 32, the numbers of a token"):
         make_late_base(str(bert), tmp_path / "wide", 33)
     assert not (tmp_path / "wide").exists()
+
+
+def test_markers_are_a_setting_of_a_base(folder: Path, tmp_path: Path) -> None:
+    """Paper 002's program puts [unused0], [unused1] behind [CLS]; folders that were made without them stay readable."""
+    make_late_base(str(make_encoder(tmp_path / "bert", VOCABULARY)), tmp_path / "plain", 16, marked=False)
+    plain, marked = load_late_encoder(str(tmp_path / "plain")), load_late_encoder(str(folder))
+    assert plain.encode_documents(["w1 w2"]).ids.tolist() == [2, 5 + 1, 5 + 2, 3]
+    assert plain.encode_queries(["w1"]).ids.tolist()[:3] == [2, 5 + 1, 3]
+    mark = VOCABULARY.index("[unused1]") + 5
+    assert marked.encode_documents(["w1 w2", ""]).ids.tolist() == [2, mark, 5 + 1, 5 + 2, 3]  # and none of no text
+    assert mark in special_tokens(str(folder))
+    assert marked.count_tokens(["w1 w2"], "document") == plain.count_tokens(["w1 w2"], "document") + 1
+
+
+def test_a_vocabulary_without_words_to_spare_gets_two(tmp_path: Path) -> None:
+    bert = make_encoder(tmp_path / "bert")
+    make_late_base(str(bert), tmp_path / "late", 16)
+    make_late_base(str(bert), tmp_path / "again", 16)
+    assert late_digest_of(str(tmp_path / "late")) == late_digest_of(str(tmp_path / "again"))
+    found, first = load_late_encoder(str(tmp_path / "late")), 5 + len(WORDS)
+    assert found.encode_documents(["w1 [D] w2"]).ids.tolist() == [2, first + 1, 5 + 1, first + 1, 5 + 2, 3]
+    assert found.encode_queries(["w1"]).ids.tolist()[:4] == [2, first, 5 + 1, 3]
+    rows = found._model.modules[0].model.get_input_embeddings().weight.detach()
+    assert len(rows) == first + 2
+    torch.testing.assert_close(rows[first:], rows[:first].mean(dim=0).expand(2, -1))
+    assert special_tokens(str(tmp_path / "late")).tolist()[-2:] == [first, first + 1]
 
 
 def test_what_is_no_late_interaction_encoder_is_refused(folder: Path, tmp_path: Path) -> None:

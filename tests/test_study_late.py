@@ -51,17 +51,34 @@ def test_arms_are_those_of_table_3() -> None:
     assert [arm.candidates for arm in found] == ["first", "random", "own", "own", "first", "first", "own"]
     assert [arm.params.loss for arm in found] == ["info-nce"] * 3 + ["kl"] * 4
     assert (arms["ce"].models, arms["ce-mean"].models) == (("a",), ("a", "b", "c"))
-    assert (arms["ce"].params.contrast, arms["ce"].params.in_batch_negatives, arms["ce"].of_loss) == (0.75, False, {})
+    assert (arms["ce"].params.contrast, arms["ce"].params.in_batch_negatives, arms["ce"].of_loss) == (0, False, {})
     own = arms["self"]
     assert (own.params.contrast, own.params.in_batch_negatives, own.of_loss) == (0, True, {"raise_positives": True})
-    assert (own.method, own.method_params.to_dict(), own.labels.temperature) == ("run", {"context": 51}, 0.25)
+    assert (own.method, own.method_params.teacher, own.method_params.context) == ("teacher", "late", 51)
+    assert (own.labels.temperature, own.params.batch_teacher) == (0.25, True)
     assert own.others == ("base", "ColBERT", "ColBERT-HN")
     assert late_arms(["self"], LateParams())[0].others == ("base",)
 
 
-def test_a_teacher_of_inner_products_says_at_half_the_temperature_what_one_of_distances_says() -> None:
-    arms = late_arms(["self", "ce"], LateParams(similarity="l2"), ["a"], 0.5)
-    assert [arm.labels.temperature for arm in arms if arm.labels] == [0.25, 0.5]
+def test_students_of_either_similarity_learn_the_same_inner_products() -> None:
+    """The program's student has squared distances, and of its teacher the script has `--kd_temperature 0.25`: a
+    cross-encoder's scores over that are learnt by 2 q.d - 2. With q.d in its place they would be twice as far apart."""
+    scores = np.array([3.0, 1.0])
+    for similarity, times in (("l2", 2), ("maxsim", 1)):
+        arms = late_arms(["self", "ce"], LateParams(similarity=similarity), ["a"])  # type: ignore[arg-type]
+        own, cross = (arm.labels.temperature for arm in arms if arm.labels)
+        # what the loss lowers is 0 where the student's scores differ as the teacher's over the temperature
+        assert np.diff(scores / cross) / times == np.diff(scores) / (2 * 0.25)
+        # its own inner products, of which the program's distances are twice: 2 q.d / .25 in the teacher, 2 q.d learnt
+        assert np.diff(scores / own) / times == np.diff(2 * scores / 0.25) / 2
+
+
+def test_the_command_trains_with_the_similarity_of_the_program(world: Path) -> None:
+    """`-|q - d|^2` in training, inner products in search; --similarity says otherwise."""
+    made = study(world, "l2.json", "--late-arms", "colbert").outcome
+    other = study(world, "maxsim.json", "--late-arms", "colbert", "--similarity", "maxsim").outcome
+    assert [found["params"]["similarity"] for found in (made, other)] == ["l2", "maxsim"]
+    assert made["curves"]["ColBERT"]["loss"][0] != other["curves"]["ColBERT"]["loss"][0]
 
 
 def test_arms_of_labels_have_settings() -> None:
@@ -243,7 +260,7 @@ def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
         for name, found in (("reranked", made), ("whole", whole))
     }
     assert reached["reranked"]["base"] == reached["reranked"]["ColBERT"] == reached["reranked"]["ColBERT-HN"]
-    assert reached["whole"]["base"] != reached["whole"]["ColBERT"]
+    assert reached["whole"]["base"] != reached["reranked"]["base"]
 
 
 def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:

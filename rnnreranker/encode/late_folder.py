@@ -17,12 +17,14 @@ MODEL_TYPES = ("MultiVectorEncoder", "ColBERT")  # of sentence-transformers and 
 def late_folder(name: str) -> ModelFolder:
     """The files of a late-interaction encoder, which are looked at: another model would get a random projection.
 
+    One that a name has made of an encoder is for use as it is, so that nothing marks its queries and documents.
+
     Raises:
         InputError: no such model, or one that is no late-interaction encoder.
         UnavailableError: as `find_model`.
     """
     base = getattr(known_model(name, KIND), "base", "")
-    folder = late_base(name, base) if base else find_model(name, KIND)
+    folder = late_base(name, base, marked=False) if base else find_model(name, KIND)
     kinds = _kinds(folder)
     if not is_late(kinds):
         shown = " and a ".join(kinds)
@@ -34,7 +36,7 @@ def late_folder(name: str) -> ModelFolder:
 
 
 def late_start(name: str, dimension: int | None = None) -> ModelFolder:
-    """The files of a late-interaction encoder to train: of that name, or made of the transformer of that name.
+    """The files of a late-interaction encoder to train: of that name, or made of the transformer of that name, marked.
 
     dimension: of a token in one that is made; None = 128.
 

@@ -104,13 +104,13 @@ class JudgedBatch:
 
 
 def contexts_of(
-    run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False
+    run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False, whole: bool = False
 ) -> tuple[list[JudgedContext], int]:
     """The contexts of the queries of a run that have positives, and how many positives have no vector.
 
     A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
     is left out. `vectors` may be a graph. Without them the rows are -1, and positives are taken as they are.
-    apart: a context for every positive, of which it alone is known.
+    apart: a context for every positive, of which it alone is known. whole: all positives take part, however many.
 
     Raises:
         InputError: a candidate of the run that has no vector.
@@ -130,7 +130,8 @@ def contexts_of(
         candidates, rows, scores = run.docids[entries].tolist(), of_run[entries], run.scores[part]
         for visible in [[pair] for pair in pairs] if apart else [pairs]:
             first = np.array([of_positives[docid] for docid, _ in visible], dtype=np.int64)
-            found.append(_context(qid, visible, first, candidates, rows, scores, size))
+            taken = max(size, len(visible)) if whole else size
+            found.append(_context(qid, visible, first, candidates, rows, scores, taken))
     return found, without
 
 

@@ -62,6 +62,14 @@ class ColbertPrfReranker(Reranker):
 
         Others follow them up to `prf_depth` in all: relevance feedback, completed by pseudo-relevance feedback.
         """
+        return self._maxsim(*self.asked(query, candidates, known), candidates.rows)
+
+    def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens (p, d) float32 of the expanded query, and their weights (p,) float64; known: as `scores_knowing`.
+
+        Any document can be scored with them, candidate or not: the centroids are reused "for estimating R*_q(p) of any
+        p" (paper 002, 2.3.1).
+        """
         own, weights = query.tokens, np.ones(len(query.tokens))
         if len(own):
             near = order_by_score(self._maxsim(own, weights, candidates.rows), candidates.docids)
@@ -73,7 +81,7 @@ class ColbertPrfReranker(Reranker):
                 feedback, self._lexicon, given.prf_clusters, given.prf_embeddings, given.prf_expansion_weight
             )
             own, weights = found.joined(own)
-        return self._maxsim(own, weights, candidates.rows)
+        return own, weights
 
     def _maxsim(self, tokens: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         bounds = np.array([0, len(tokens)])

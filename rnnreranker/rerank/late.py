@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,3 +37,7 @@ class LateReranker(Reranker):
         bounds = np.array([0, len(query.tokens)])
         found: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
         return found.astype(np.float64)
+
+    def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """The query's tokens (q, d) float32 and weights of 1, (q,) float64, whatever the candidates."""
+        return query.tokens, np.ones(len(query.tokens))

@@ -21,6 +21,7 @@ from rnnreranker.train.params import TrainParams, settings_for
 
 ARMS = {"labels": "query", "losses": "query", "candidates": "query", **MODELS}  # what is compared → the model trained
 DEFAULTS: dict[str, Any] = {"epochs": 4.0, "candidates": 100, "batch_size": 16}  # of query encoders
+LATE: dict[str, Any] = {"similarity": "l2"}  # of late-interaction encoders, as the program of paper 002
 KIND = "trained-model"  # of method
 EPILOG = """Without --test-topics, queries are cut into folds: every query is tested by an encoder trained on one random
 positive of each query of the other folds. With them, training is on --topics and the test on --test-topics.
@@ -111,7 +112,7 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     from rnnreranker.study.trainings import run_arms
 
     model = ARMS[args.arms]
-    params, loss = _settings(args, find(KIND, model).Params())
+    params, loss = _settings(args, find(KIND, model).Params(**(LATE if model == "late" else {})))
     arms: list[Any]
     if model == "late":
         chosen = args.late_arms or default_arms(args.cross_encoders)
@@ -272,7 +273,8 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=0.25,
         metavar="T",
-        help="--arms late: what a teacher's similarities are divided by (default: 0.25)",
+        help="--arms late: what a teacher's scores are divided by, of a student of --similarity l2, which is the "
+        "default here; twice that of one of maxsim (default: 0.25)",
     )
     parser.add_argument("--relevant", type=command.positive, default=1, help="grades from here on are positive")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="trec", help="of the test (default: trec)")

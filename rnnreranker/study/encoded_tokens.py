@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.feedback.base import asked_twice
-from rnnreranker.method import Inputs
 from rnnreranker.retrieve.base import run_of_rows
 from rnnreranker.tokens.lexicon import Lexicon
 from rnnreranker.tokens.query_tokens import QueryTokens
@@ -54,10 +53,6 @@ class TokenSearch:
         """The tokens of queries."""
         found = self._encoder.encode_queries(list(topics.values()), threads=1)
         return QueryTokens(tuple(topics), found.vectors, found.offsets)
-
-    def inputs(self, topics: Mapping[str, str]) -> Inputs:
-        """What methods read that need tokens."""
-        return Inputs(topics=dict(topics), tokens=self.source, query_tokens=self.queries(topics))
 
     def best(
         self,

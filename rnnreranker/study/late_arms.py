@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.method import find, make_params, names
 from rnnreranker.settings import Params
@@ -22,7 +23,7 @@ PRF_OF_TABLE_3 = "prf:fb_clusters=24"
 OWN = ("colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn")  # names of arms that are no label method
 PRF = "prf"  # no training: what the arm ColBERT trains, searched with twice
 READ = frozenset({"tokens", "query tokens", "topics"})  # what a labeler may ask for
-TEMPERATURE = 0.25  # of a teacher, in the program of paper 002
+TEMPERATURE = 0.25  # of a teacher, in the program of paper 002, whose students have the similarity l2
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def late_arms(
             for ColBERT's own candidates, `NAME:KEY=VALUE,KEY=VALUE` with its settings, which begins as ColBERT.
         params: of the trainings, where the arm does not set it: of ColBERT.
         cross_encoders: names, folders or hub ids.
-        temperature: of teachers, of the similarity that is trained.
+        temperature: of teachers of students of `l2`; see `_arm`.
 
     Raises:
         InputError: no such arm, or settings that a labeler does not have; an arm of cross-encoders without as many.
@@ -101,6 +102,12 @@ def late_arms(
 
 
 def _arm(written: str, params: LateParams, models: list[str], temperature: float) -> LateArm:
+    """An arm by its name.
+
+    A student of `l2` learns scores that are twice its inner products: from a cross-encoder at temperature T, inner
+    products of 1/(2T) its scores. One of inner products learns the same ones at 2T. A teacher that is itself of inner
+    products has half the temperature of one of `l2`, whose scores are twice as far apart.
+    """
     name, _, settings = written.partition(":")
     if name not in OWN and name not in names("labeler"):
         raise InputError(f"--late-arms {written}: {nearest(name, [*OWN, *names('labeler')])}")
@@ -108,6 +115,7 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
         raise InputError(f"--late-arms {written}: needs {' and '.join(others)}, which late interaction has not")
     if settings and name in OWN and name != PRF:
         raise InputError(f"--late-arms {written}: settings are for labelers, not for {name}")
+    temperature *= 1 if params.similarity == "l2" else 2
     wanted = {"ce": 1, "ce-hn": 1, "ce-mean": 2}.get(name, 0)
     if len(models) < wanted:
         raise InputError(f"--late-arms {name}: needs --cross-encoders, {wanted} at least; got {len(models)}")
@@ -124,7 +132,7 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
     if name == "hn":
         return LateArm(HARD_NEGATIVES, params, **own, others=(BASE, COLBERT))
     if wanted:
-        taught = dataclasses.replace(params, loss="kl", contrast=0.75, in_batch_negatives=False)
+        taught = dataclasses.replace(params, loss="kl", contrast=0.0, in_batch_negatives=False)
         chosen = tuple(models if name == "ce-mean" else models[:1])
         kinds = {"ce": "KD, cross-encoder", "ce-mean": f"KD, {len(models)} cross-encoders"}
         labels = _labels(temperature)
@@ -132,17 +140,20 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
         return LateArm(
             title, taught, method="cross-encoder", models=chosen, labels=labels, **before, others=(BASE, COLBERT)
         )
-    taught = dataclasses.replace(params, loss="kl", in_batch_negatives=True, contrast=0.0)
-    labels = _labels(temperature / 2 if params.similarity == "l2" else temperature)  # labels are of inner products
     title = SELF if name == "self" else f"{name} self-KD{f', {settings}' if settings else ''}"
-    method = "run" if name == "self" else name
+    method, usual = name, {"context": params.depth + 1}
+    if name == "self":
+        method, usual = "teacher", usual | {"teacher": "late"}
+    found = _of_method("labeler", method, settings, usual)
+    by_tokens = "tokens" in needs_of(method, found)
+    taught = dataclasses.replace(params, loss="kl", in_batch_negatives=True, batch_teacher=by_tokens, contrast=0.0)
     return LateArm(
         title,
         taught,
         {"raise_positives": True},
         method=method,
-        method_params=_of_method("labeler", method, settings, {"context": params.depth + 1}),
-        labels=labels,
+        method_params=found,
+        labels=_labels(temperature / 2),
         **own,
         others=(BASE, COLBERT, HARD_NEGATIVES, *((SELF,) if name != "self" else ())),
     )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels.soft import Labels, SoftLabels
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
+    from rnnreranker.train.batch_teacher import BatchTeacher
     from rnnreranker.train.late_params import LateParams
 
 REPAIR = "delete it, and it is made again"
@@ -92,9 +93,10 @@ class LateSetting(TextSetting):
             return self.tested(str(colbert / MODEL), task, feedback) | kept
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             begin = self._start if colbert is None else colbert / MODEL
-            pools, labelling = self._pools(task, arm, colbert, Path(folder))
+            pools, labelling, teacher = self._pools(task, arm, colbert, Path(folder))
             made = {"negatives": arm.candidates, "labels": arm.method}
             inputs = self.grouped(task, pools, params, made, margins=arm.method != "hard")
+            inputs = dataclasses.replace(inputs, teacher=teacher)
             found = self.fitted(inputs, str(begin), Path(folder) / MODEL, params, arm.of_loss)
             values = self.tested(str(Path(folder) / MODEL), task)
         return values | told(found) | {"costs": {"training": found.seconds, "labelling": labelling}}
@@ -155,9 +157,12 @@ class LateSetting(TextSetting):
         kept = read_json(colbert / OWN, "candidates of a kept encoder", REPAIR)
         return Run.from_dict(kept["run"]).head(depth), float(kept["seconds"])
 
-    def _pools(self, task: Task, arm: LateArm, colbert: Path | None, folder: Path) -> tuple[list[Labels], float]:
-        """What groups are drawn from, and the seconds that labels and own candidates took."""
-        from rnnreranker.labels.methods.base import make_labeler
+    def _pools(
+        self, task: Task, arm: LateArm, colbert: Path | None, folder: Path
+    ) -> tuple[list[Labels], float, BatchTeacher | None]:
+        """What groups are drawn from, the seconds that labels and own candidates took, and who scores a batch."""
+        from rnnreranker.labels.methods.base import make_labeler, needs_of, with_teacher
+        from rnnreranker.train.batch_teacher import BatchTeacher
 
         depth, seconds = arm.params.depth, 0.0
         if arm.candidates == "own":
@@ -168,24 +173,30 @@ class LateSetting(TextSetting):
         else:
             run = self.head(task, depth)
         if arm.method == "hard":
-            return list(self._hard(task, run)), seconds
+            return list(self._hard(task, run)), seconds, None
         positives = task.part(validation=False)
         if arm.method == "cross-encoder":
             run, own = taught_by(arm.models, run, positives, task.topics, self.documents, self.work / "cross-encoders")
             labeler = make_labeler("run", Inputs(), find("labeler", "run").Params(context=depth + 1), arm.labels)
-            return list(labeler.infer(run, positives)), seconds + own
+            return list(labeler.infer(run, positives)), seconds + own, None
         inputs = Inputs()
-        if "tokens" in find("labeler", arm.method).needs:
+        if "tokens" in needs_of(arm.method, arm.method_params):
             assert colbert is not None
             wanted = dict.fromkeys([docid for qid in run for docid in run.ranked(qid)] + positives["doc_id"].tolist())
             documents = (
                 {docid: self.documents[docid] for docid in wanted} if self.reranks is not None else self.documents
             )
             search = TokenSearch(self._loaded(str(colbert / MODEL)), documents, folder / "tokens")
-            inputs = search.inputs({qid: task.topics[qid] for qid in run})
+            asked = search.queries({qid: task.topics[qid] for qid in run})
+            inputs = Inputs(
+                tokens=search.source,
+                query_tokens=asked,
+                teacher=lambda: with_teacher(inputs, arm.method_params, threads=1),
+            )
         begun = time.perf_counter()
-        found = make_labeler(arm.method, inputs, arm.method_params, arm.labels, threads=1).infer(run, positives)
-        return list(found), seconds + time.perf_counter() - begun
+        labeler = make_labeler(arm.method, inputs, arm.method_params, arm.labels, threads=1)
+        found, teacher = labeler.infer(run, positives), BatchTeacher(labeler) if arm.params.batch_teacher else None
+        return list(found), seconds + time.perf_counter() - begun, teacher
 
     @staticmethod
     def _hard(task: Task, run: Run) -> SoftLabels:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rnnreranker.train.batch_teacher import BatchTeacher
 from rnnreranker.train.degrees import Reading, degrees_of
 from rnnreranker.train.groups import Group
 
@@ -26,11 +27,14 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch
     return _tensors(_places(groups, docids), np.stack([g.targets for g in groups]), positive, np.ones_like(positive))
 
 
-def in_batch(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+def in_batch(
+    groups: Sequence[Group], docids: Sequence[str], teacher: BatchTeacher | None = None
+) -> dict[str, torch.Tensor]:
     """Every query with the candidates of all groups, but for its known positives in other groups.
 
-    Those of other groups have the targets that the labels of the query give them, 0 where they do not know them; the
-    targets of a query sum to 1 over what is valid.
+    Targets are a teacher's, where one is given: the softmax of its scores over what is valid. Otherwise candidates of
+    other groups have the targets that the labels of the query give them, 0 where they do not know them. The targets of
+    a query sum to 1 over what is valid.
 
     Returns:
         As `in_groups`, (B, U) each.
@@ -41,7 +45,11 @@ def in_batch(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.
     np.put_along_axis(valid, places, True, axis=1)
     positive = np.zeros(shape, dtype=bool)
     np.put_along_axis(positive, places, np.stack([group.positive for group in groups]), axis=1)
-    targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
+    if teacher is None:
+        targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
+    else:
+        found = np.where(valid, teacher.logits([group.pool for group in groups], docids), -np.inf)
+        targets = np.exp(found - found.max(axis=1, keepdims=True)).astype(np.float32)
     targets /= targets.sum(axis=1, keepdims=True)
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
 

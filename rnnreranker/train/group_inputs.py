@@ -13,6 +13,7 @@ from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError
 from rnnreranker.labels.soft import Labels, SoftLabels
 from rnnreranker.negatives.reading import holds_texts, read_negatives
+from rnnreranker.train.batch_teacher import BatchTeacher
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import enough, first_candidates, merged, pools_of
 from rnnreranker.train.inputs import check_validation, hard_labels
@@ -29,6 +30,7 @@ class GroupInputs:
         queries, documents: texts by id.
         made: how the candidates were made, for the record.
         margins: whether the targets say more than what is positive.
+        teacher: that says of any document what the targets say of candidates; None = it is not asked.
     """
 
     pools: Sequence[Labels]
@@ -37,6 +39,7 @@ class GroupInputs:
     documents: Mapping[str, str]
     made: Mapping[str, Any]
     margins: bool
+    teacher: BatchTeacher | None = None
 
 
 def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:

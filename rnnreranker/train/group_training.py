@@ -122,4 +122,6 @@ def _content(inputs: GroupInputs) -> list[Any]:
         for lists in (inputs.pools, inputs.checked)
     ]
     qids = sorted({one.qid for lists in (inputs.pools, inputs.checked) for one in lists})
+    if inputs.teacher is not None:
+        found.append(inputs.teacher.fingerprint)
     return [*found, [inputs.queries[qid] for qid in qids], sorted(inputs.documents.items())]

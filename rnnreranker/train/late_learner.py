@@ -55,7 +55,7 @@ class LateLearner(Learner):
     def __init__(self, encoder: str, params: LateParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
         self._wide, self._contrast = params.in_batch_negatives or loss.in_batch, params.contrast
-        self._similarity = params.similarity
+        self._similarity, self._teacher = params.similarity, inputs.teacher
         self.folder = late_start(encoder, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
             lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
@@ -71,7 +71,7 @@ class LateLearner(Learner):
     def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
         docids = documents_of(groups)
-        label = (in_batch if self._wide else in_groups)(groups, docids)
+        label = in_batch(groups, docids, self._teacher) if self._wide else in_groups(groups, docids)
         if self._contrast:
             label |= {f"{CONTRAST}{name}": value for name, value in in_batch(groups, docids).items()}
         queries = self._features([self._queries[group.qid] for group in groups], "query")

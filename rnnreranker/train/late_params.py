@@ -27,6 +27,12 @@ class LateParams(GroupParams):
         "maxsim", "of a loss: inner products, or minus squared distances, never below that to zeros", tunable=False
     )
     in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
+    batch_teacher: bool = setting(
+        False,
+        "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "
+        "--index; no = a document has what the labels give it, 0 where they do not know it",
+        tunable=False,
+    )
     contrast: float = setting(0.0, "weight of info-nce over the whole batch, added to the loss", at_least=0)
     query_length: int | None = setting(
         None, "tokens at which queries are cut, and to which they are expanded; none = the model's own", at_least=1
@@ -58,6 +64,6 @@ _STUDENT = replace(_COLBERT, max_steps=600000)  # the published weights are thos
 LateParams.presets = {
     "colbert": _COLBERT,
     "colbert-hn": replace(_STUDENT, depth=100),
-    "colbert-ce": replace(_STUDENT, loss="kl", contrast=0.75),
-    "collective": replace(_STUDENT, loss="kl", in_batch_negatives=True, depth=100),
+    "colbert-ce": replace(_STUDENT, loss="kl"),  # its script: --kd_temperature 0.25 --dual_supervision_lambda 0.0
+    "collective": replace(_STUDENT, loss="kl", in_batch_negatives=True, batch_teacher=True, depth=100),
 }

@@ -56,6 +56,7 @@ class Labeler(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     compares: ClassVar[bool] = False  # whether it has similarities, so that its mass may be chosen
+    whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 
     def __init__(
         self,
@@ -114,7 +115,8 @@ class Labeler(ABC):
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector."""
-        contexts, without = contexts_of(run, judged, getattr(self.params, "context", 2**31 - 1), self.source_of_rows)
+        size = getattr(self.params, "context", 2**31 - 1)
+        contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
         scores: list[Any] = [None] * len(contexts)
         found: list[Any] = [None] * len(contexts)
         for place, raw, given in self.labelled(contexts):

@@ -34,6 +34,8 @@ class TeacherParams(Params):
 class TeacherLabeler(ContextLabeler):
     """The scores of a reranker, the same for every positive whatever its grade, transformed as those of evidence are.
 
+    A context holds all positives, also where there are more of them than its size: a teacher has a score for each.
+
     Normalisation none, boost 1 and no n_max make the targets the softmax of the scores, so that differences of their
     logarithms are margins of the scores: what distillation by Kullback-Leibler divergence and by margins learns from.
 
@@ -43,6 +45,7 @@ class TeacherLabeler(ContextLabeler):
 
     name = "teacher"
     needs = frozenset({"teacher"})
+    whole = True
     Params: ClassVar[type[Params]] = TeacherParams
     params: Any  # a subclass has others
 

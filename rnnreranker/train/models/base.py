@@ -76,15 +76,24 @@ class GroupModel(TrainedModel):
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read, train, write."""
-        from rnnreranker.train.group_inputs import load_groups
         from rnnreranker.train.group_training import train_on_groups
 
         assert isinstance(params, GroupParams)
         self.check(params)
-        found = load_groups(args, params)
+        found = self.inputs(args, params)
         return train_on_groups(
             found, self.name, args.encoder, args.output, params, loss=loss, checkpoints=args.checkpoints, device=device
         )
+
+    def inputs(self, args: argparse.Namespace, params: Any) -> GroupInputs:
+        """What the arguments name.
+
+        Raises:
+            InputError: as `load_groups`.
+        """
+        from rnnreranker.train.group_inputs import load_groups
+
+        return load_groups(args, params)
 
     def check(self, params: Any) -> None:
         """As of every model, and that there is a negative for a loss that has no others."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker import settings
@@ -33,6 +35,22 @@ class Late(GroupModel):
                 f"contrast={params.contrast}: expected 0 with the loss {params.loss}, which is over the whole batch "
                 "itself"
             )
+        if params.batch_teacher and not params.in_batch_negatives:
+            raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
+
+    def inputs(self, args: argparse.Namespace, params: LateParams) -> GroupInputs:
+        """As of every model, and the teacher of the labels where it is asked about the documents of a batch."""
+        found = super().inputs(args, params)
+        if not params.batch_teacher:
+            return found
+        from rnnreranker.search.indexes import open_index
+        from rnnreranker.train.batch_teacher import teacher_of
+
+        if not args.labels or not args.index:
+            raise InputError("batch_teacher: needs --labels, and --index with the tokens that they were made from")
+        index = open_index(args.index, needs={"tokens"})
+        topics = {pool.qid: found.queries[pool.qid] for pool in found.pools}
+        return dataclasses.replace(found, teacher=teacher_of(found.made["labels"], index, topics))
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.late_learner`."""
