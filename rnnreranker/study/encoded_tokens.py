@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.feedback.base import asked_twice
+from rnnreranker.files import folder_written_whole, write_json
+from rnnreranker.files.json_files import read_json
 from rnnreranker.retrieve.base import run_of_rows
 from rnnreranker.tokens.lexicon import Lexicon
 from rnnreranker.tokens.query_tokens import QueryTokens
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 BLOCK = 1024  # documents whose tokens are encoded together
+SECONDS = "seconds.json"  # that they took
 
 
 class TokenSearch:
@@ -29,25 +33,36 @@ class TokenSearch:
     Args:
         encoder: of documents and queries.
         documents: docid → text.
-        folder: is made, and its files are used for as long as this is.
+        folder: is made, and its files are used for as long as this is; where it is, it was made so, and is used.
+
+    Attributes:
+        source: the tokens.
+        seconds: in which one thread encoded the documents, also where that was before.
     """
 
     def __init__(self, encoder: LateEncoder, documents: Mapping[str, str], folder: Path) -> None:
         self._encoder = encoder
-        texts = list(documents.values())
+        if not folder.is_dir():
+            with folder_written_whole(folder) as made:
+                self._make(documents, made)
+        self.seconds = float(read_json(folder / SECONDS, "seconds that tokens took", "delete its folder"))
+        described = {"name": encoder.name, "settings": encoder.params.to_dict(), "digest": encoder.digest}
+        self.source = TokenSource(folder, {"encoder": described})
+
+    def _make(self, documents: Mapping[str, str], folder: Path) -> None:
+        begun, texts = time.perf_counter(), list(documents.values())
         blocks = [
-            encoder.encode_documents(texts[first : first + BLOCK], threads=1) for first in range(0, len(texts), BLOCK)
+            self._encoder.encode_documents(texts[first : first + BLOCK], threads=1)
+            for first in range(0, len(texts), BLOCK)
         ]
 
         def halves() -> Iterator[Block]:
             for block in blocks:
                 yield block.vectors.astype(np.float16), block.offsets, block.ids
 
-        folder.mkdir(parents=True)
         (folder / "docid").write_text("".join(f"{docid}\n" for docid in documents), encoding="utf-8")
-        write_tokens(folder / FOLDER, halves, encoder.dimension)
-        described = {"name": encoder.name, "settings": encoder.params.to_dict(), "digest": encoder.digest}
-        self.source = TokenSource(folder, {"encoder": described})
+        write_tokens(folder / FOLDER, halves, self._encoder.dimension)
+        write_json(folder / SECONDS, time.perf_counter() - begun)
 
     def queries(self, topics: Mapping[str, str]) -> QueryTokens:
         """The tokens of queries."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.late_params import LateParams
 
 REPAIR = "delete it, and it is made again"
-TRAINED, OWN, MODEL = "trained.json", "own.json", "model"  # of a kept ColBERT
+TRAINED, OWN, MODEL, TOKENS = "trained.json", "own.json", "model", "tokens"  # of a kept ColBERT
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,14 @@ class LateSetting(TextSetting):
         """The values of the encoder as it is."""
         return self.tested(str(self._start), task)
 
-    def tested(self, model: str, task: Task, feedback: Feedback | None = None) -> dict[str, Any]:
-        """The values of its search, or of its order of the candidates; with second queries by `feedback`."""
-        run = self._searched(model, task, task.test, self.hits, feedback)
+    def tested(
+        self, model: str, task: Task, feedback: Feedback | None = None, tokens: Path | None = None
+    ) -> dict[str, Any]:
+        """The values of its search, or of its order of the candidates; with second queries by `feedback`.
+
+        tokens: where those of all documents are kept; None = they are not.
+        """
+        run = self._searched(model, task, task.test, self.hits, feedback, tokens)[0]
         return {"values": values_of(run, self.qrels, self.measures, self.protocol, task)}
 
     def trained(self, task: Task, arm: LateArm) -> dict[str, Any]:  # type: ignore[override]
@@ -90,7 +95,7 @@ class LateSetting(TextSetting):
         feedback = find("feedback", "colbert")(arm.method_params) if arm.method == PRF else None
         if colbert is not None and (arm.begins == "base" or feedback is not None):
             kept: dict[str, Any] = read_json(colbert / TRAINED, "record of a kept encoder", REPAIR)
-            return self.tested(str(colbert / MODEL), task, feedback) | kept
+            return self.tested(str(colbert / MODEL), task, feedback, colbert / TOKENS) | kept
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             begin = self._start if colbert is None else colbert / MODEL
             pools, labelling, teacher = self._pools(task, arm, colbert, Path(folder))
@@ -114,22 +119,35 @@ class LateSetting(TextSetting):
         query_length, document_length = self.lengths
         return load_late_encoder(model, query_length=query_length, document_length=document_length)
 
+    def _tokens(self, model: str, folder: Path) -> TokenSearch:
+        """The tokens of all documents by a model, in a folder that may be kept."""
+        with alone(folder, f"{folder}: another process encodes documents"):
+            return TokenSearch(self._loaded(model), self.documents, folder)
+
     def _searched(
-        self, model: str, task: Task, qids: tuple[str, ...], hits: int, feedback: Feedback | None = None
-    ) -> Run:
-        """The run of some queries by a model."""
+        self,
+        model: str,
+        task: Task,
+        qids: tuple[str, ...],
+        hits: int,
+        feedback: Feedback | None = None,
+        tokens: Path | None = None,
+    ) -> tuple[Run, float]:
+        """The run of some queries by a model, and the seconds of encoding and search; tokens: as of `tested`."""
+        begun = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             topics = {qid: task.topics[qid] for qid in qids}
             if self.reranks is None:
-                search = TokenSearch(self._loaded(model), self.documents, Path(folder) / "all")
-                return search.best(topics, hits, feedback=feedback)
+                search = self._tokens(model, tokens or Path(folder) / "all")
+                begun = time.perf_counter()
+                found = search.best(topics, hits, feedback=feedback)
+                return found, search.seconds + time.perf_counter() - begun
             first = self.runs[self.over]
             candidates = {qid: first.ranked(qid)[: self.reranks] if qid in first else [] for qid in qids}
             wanted = dict.fromkeys(docid for own in candidates.values() for docid in own)
             documents = {docid: self.documents[docid] for docid in wanted}
-            return TokenSearch(self._loaded(model), documents, Path(folder) / "all").best(
-                topics, hits, candidates, feedback
-            )
+            search = TokenSearch(self._loaded(model), documents, Path(folder) / "all")
+            return search.best(topics, hits, candidates, feedback), time.perf_counter() - begun
 
     def _colbert(self, task: Task, params: LateParams) -> Path:
         """The folder with what the arm ColBERT trains on a task."""
@@ -150,10 +168,10 @@ class LateSetting(TextSetting):
 
         with alone(colbert, f"{colbert}: another process searches by it"):
             if not (colbert / OWN).is_file():
-                begun = time.perf_counter()
-                qids = tuple(qid for qid in task.positives["query_id"] if qid not in task.validation)
-                run = self._searched(str(colbert / MODEL), task, tuple(dict.fromkeys(qids)), max(depth, self.hits))
-                write_json(colbert / OWN, {"seconds": time.perf_counter() - begun, "run": run.to_dict()})
+                qids = dict.fromkeys(qid for qid in task.positives["query_id"] if qid not in task.validation)
+                hits, model = max(depth, self.hits), str(colbert / MODEL)
+                run, seconds = self._searched(model, task, tuple(qids), hits, tokens=colbert / TOKENS)
+                write_json(colbert / OWN, {"seconds": seconds, "run": run.to_dict()})
         kept = read_json(colbert / OWN, "candidates of a kept encoder", REPAIR)
         return Run.from_dict(kept["run"]).head(depth), float(kept["seconds"])
 
@@ -182,11 +200,12 @@ class LateSetting(TextSetting):
         inputs = Inputs()
         if "tokens" in needs_of(arm.method, arm.method_params):
             assert colbert is not None
-            wanted = dict.fromkeys([docid for qid in run for docid in run.ranked(qid)] + positives["doc_id"].tolist())
-            documents = (
-                {docid: self.documents[docid] for docid in wanted} if self.reranks is not None else self.documents
-            )
-            search = TokenSearch(self._loaded(str(colbert / MODEL)), documents, folder / "tokens")
+            if self.reranks is None:
+                search = self._tokens(str(colbert / MODEL), colbert / TOKENS)
+            else:
+                wanted = dict.fromkeys([*(one for qid in run for one in run.ranked(qid)), *positives["doc_id"]])
+                documents = {docid: self.documents[docid] for docid in wanted}
+                search = TokenSearch(self._loaded(str(colbert / MODEL)), documents, folder / TOKENS)
             asked = search.queries({qid: task.topics[qid] for qid in run})
             inputs = Inputs(
                 tokens=search.source,
