@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.errors import InputError
-from rnnreranker.impacts import ImpactSource
+from rnnreranker.impacts import ImpactSource, QueryImpacts
 from rnnreranker.index.texts import Texts
 from rnnreranker.neighbours.graph import open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
@@ -273,7 +273,7 @@ def test_impacts_that_are_none(tmp_path: Path, name: str, array: Any, said: str)
     folder = impacts(tmp_path / "index")
     path = folder / "impacts" / f"{name}.npy"
     path.write_bytes(array) if isinstance(array, bytes) else np.save(path, array)
-    query = csr_matrix(np.ones((1, 5)))
+    query = QueryImpacts(csr_matrix(np.ones((1, 5))))
     for ask in (
         lambda source: source.search(query, 2),
         lambda source: source.fetch(np.array([0, 1])),

@@ -14,7 +14,7 @@ from mutations.arrays import ARRAYS, MATRIX, NAMES, bad_header, read_vectors, sl
 from mutations.format import Damage, Format
 from mutations.texts import slow_ids, text_of
 from rnnreranker.data.document import Document
-from rnnreranker.impacts import ImpactSource
+from rnnreranker.impacts import ImpactSource, QueryImpacts
 from rnnreranker.impacts.impact_files import write_impacts
 from rnnreranker.index.texts import CorpusWriter, documents_of, texts_of
 from rnnreranker.neighbours import open_neighbours
@@ -84,7 +84,7 @@ def _read_impacts(folder: Path) -> Any:
 
     source = ImpactSource(folder, DESCRIBED)
     rows = source.fetch(np.arange(len(source.docids)))
-    scores, found = source.search(csr_matrix(np.ones((1, 5), dtype=np.float32)), 10)
+    scores, found = source.search(QueryImpacts(csr_matrix(np.ones((1, 5), dtype=np.float32))), 10)
     ranked = [source.docids[row] for row in found[0].tolist()]
     return [
         list(source.docids),
