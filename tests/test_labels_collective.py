@@ -88,6 +88,21 @@ def test_labels_are_the_softmax_of_loops(
     assert about["index"] == source.fingerprint
 
 
+def test_positives_beyond_the_context_have_scores(world: Path, made: Path, tmp_path: Path) -> None:
+    """Paper 002, eq. 6 gives every passage a probability, and its program a positive the highest of its query: more
+    positives than the context has candidates had none."""
+    whole = labelled(world, made, tmp_path / "whole.parquet", "--method", "teacher", "--teacher", "late")
+    for method in (["collective", *HOW], ["teacher", "--teacher", "late"]):
+        labels = labelled(world, made, tmp_path / "one.parquet", "--method", *method, "--context", 1)
+        for one in labels:
+            assert np.isfinite(one.scores).sum() == 2 == one.positive.sum()
+            assert (one.targets[one.positive] > 0).all()
+            if method[0] == "teacher":
+                np.testing.assert_array_equal(one.scores[:2], whole[one.qid].scores[:2])
+    hard = labelled(world, made, tmp_path / "run.parquet", "--method", "run", "--context", 1)
+    assert all(np.isfinite(one.scores).sum() == 1 for one in hard)  # others keep to their context
+
+
 def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: Path) -> None:
     whole = labelled(world, made, tmp_path / "collective.parquet", "--method", "collective", *HOW)
     values = dict(zip(HOW[::2], HOW[1::2], strict=True)).items()

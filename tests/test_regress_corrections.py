@@ -132,6 +132,11 @@ class TestModels:
             assert (students[row].candidates, students[row].first.name) == ("colbert", "late")
             params = settings_for(LateParams, students[row].train.params, students[row].train.preset)[0]
             assert (params.depth, params.group_size, params.similarity) == (100, 2, "l2")
+            # "we replace the pool of p- with top-100 ranked passages": 100 with the positives among them, which go
+            labels = students[row].labels
+            assert labels is not None
+            assert labels.params["depth"] == 100
+            assert params.batch_teacher == (row != "ColBERT-HN (b)")
         for row, weight in (("Collective b0.5", 0.5), ("Collective b1.0", 1.0)):
             labels = students[row].labels
             assert labels is not None

@@ -54,10 +54,7 @@ class BatchTeacher:
     def __init__(self, labeler: Labeler) -> None:
         teacher, params = getattr(labeler, "teacher", None), labeler.label_params
         if not isinstance(teacher, TokenTeacher):
-            raise InputError(
-                f"batch_teacher: labels of the method {labeler.name} have no teacher over tokens, which can score any "
-                "document; expected collective, or teacher with late or colbert-prf"
-            )
+            raise _untaught(labeler.name)
         own = {name: value for name, value in params.to_dict().items() if name not in ("temperature", "mass")}
         if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
             raise InputError(
@@ -70,7 +67,7 @@ class BatchTeacher:
         source = teacher.inputs.tokens
         self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
 
-    def logits(self, pools: Sequence[Labels | None], docids: Sequence[str]) -> np.ndarray:
+    def logits(self, pools: Sequence[Labels], docids: Sequence[str]) -> np.ndarray:
         """(B, U) float64: scores of every query with every document, over the temperature.
 
         Args:
@@ -83,7 +80,7 @@ class BatchTeacher:
         rows = source.rows(list(docids))
         if (rows < 0).any():
             raise InputError(f"{docids[int(np.argmin(rows))]} is not in {source.folder}; use the index of the labels")
-        found = [self._of(pool) for pool in pools if pool is not None]
+        found = [self._of(pool) for pool in pools]
         places = np.cumsum([0, *(len(tokens) for tokens, _ in found)], dtype=np.int64)
         tokens, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
         scores = source.scores(tokens, places, rows, self._teacher.threads, weights)
@@ -99,6 +96,13 @@ class BatchTeacher:
         return self._asked[pool.qid]
 
 
+def _untaught(method: str) -> InputError:
+    return InputError(
+        f"batch_teacher: labels of the method {method} have no teacher over tokens, which can score any document; "
+        "expected collective, or teacher with late or colbert-prf"
+    )
+
+
 def teacher_of(metadata: Mapping[str, Any], index: Index, topics: Mapping[str, str]) -> BatchTeacher:
     """The teacher that made a file of labels, on the tokens that it made them from.
 
@@ -109,14 +113,16 @@ def teacher_of(metadata: Mapping[str, Any], index: Index, topics: Mapping[str, s
     Raises:
         InputError: labels of another index, and as `BatchTeacher` and `query_tokens`.
     """
-    from rnnreranker.labels.methods.base import make_labeler, with_teacher
+    from rnnreranker.labels.methods.base import make_labeler, needs_of, with_teacher
     from rnnreranker.method import Inputs, make_params
     from rnnreranker.tokens.query_tokens import query_tokens
 
     source, method = index.token_vectors, str(metadata["method"])
+    params = make_params("labeler", method, dict(metadata.get("params", {})))
+    if "tokens" not in needs_of(method, params):
+        raise _untaught(method)
     if metadata.get("index") != source.fingerprint:
         raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
-    params = make_params("labeler", method, dict(metadata.get("params", {})))
     inputs: Inputs = Inputs(
         tokens=source,
         query_tokens=lambda: query_tokens(source, topics),

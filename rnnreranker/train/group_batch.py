@@ -48,7 +48,8 @@ def in_batch(
     if teacher is None:
         targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
     else:
-        found = np.where(valid, teacher.logits([group.pool for group in groups], docids), -np.inf)
+        pools = [group.pool for group in groups if group.pool is not None]
+        found = np.where(valid, teacher.logits(pools, docids), -np.inf)
         targets = np.exp(found - found.max(axis=1, keepdims=True)).astype(np.float32)
     targets /= targets.sum(axis=1, keepdims=True)
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)

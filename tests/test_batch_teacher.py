@@ -1,0 +1,130 @@
+"""The teacher of labels over a whole batch: its scores beside loops, with training, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, SoftLabels
+from rnnreranker.search.indexes import open_index
+from rnnreranker.train.__main__ import main as train
+from rnnreranker.train.batch_teacher import BatchTeacher, teacher_of
+from rnnreranker.train.group_batch import documents_of, in_batch
+from rnnreranker.train.groups import Groups
+from tests import test_colbert_prf as prf
+from tests import test_labels_collective as collective
+
+world, made = prf.world, collective.made
+COLLECTIVE = ["--method", "collective", *collective.HOW, "--temperature", 0.125]
+
+
+def asked_again(world: Path, labels: SoftLabels) -> BatchTeacher:
+    topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
+    return teacher_of(labels.metadata, open_index(str(world / "index")), topics)
+
+
+@pytest.mark.parametrize("positives", [False, True])
+def test_every_document_of_a_batch_has_its_score(
+    world: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, positives: bool
+) -> None:
+    """Paper 002, 2.3.1, below eq. 6: "we can reuse the collective centroids for estimating the R*_q(p) of any p"."""
+    monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
+    how = [*COLLECTIVE, "--prf-positives"] if positives else COLLECTIVE
+    labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
+    groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
+    docids = documents_of(groups)
+    label = in_batch(groups, docids, asked_again(world, labels))
+    source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)
+    beyond = []
+    for row, group in enumerate(groups):
+        pool = labels[group.qid]
+        known = pool.docids[:2] if positives else []
+        everything = [*pool.docids[:15], *(docid for docid in docids if docid not in pool.docids[:15])]
+        scores = dict(zip(everything, loops(source, queries[group.qid], everything, known), strict=True))
+        valid = [docid not in group.known or docid in group.docids for docid in docids]
+        assert label["valid"][row].tolist() == valid
+        odds = np.exp([(scores[docid] - max(scores.values())) / 0.125 for docid in docids]) * valid
+        np.testing.assert_allclose(label["targets"][row].numpy(), odds / odds.sum(), atol=1e-4)
+        own = np.isin(docids, group.docids)
+        beyond.append(float(label["targets"][row].numpy()[~own].sum()))
+        first, second = (docids.index(docid) for docid in group.docids)
+        ratio = float(label["targets"][row, first] / label["targets"][row, second])
+        assert ratio == pytest.approx(float(group.targets[0] / group.targets[1]), rel=1e-3)  # as in the labels
+    assert max(beyond) > 0.05  # what was 0 before
+
+
+def loops(source: prf.TokenSource, query: np.ndarray, docids: list[str], known: list[str]) -> list[float]:
+    """As `collective.expected`: the first 15 documents are the candidates, which give feedback."""
+    params = prf.ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=0.5)
+    rows = dict(zip(docids, source.rows(docids).tolist(), strict=True))
+    plain = [(token, 1.0) for token in query]
+    scored = {one: prf.score_by_loops(plain, prf.tokens_of(source, rows[one])) for one in docids[:15]}
+    near = sorted(docids[:15], key=lambda one: (-scored[one], one))
+    first = [*known, *(docid for docid in near if docid not in known)][:2]
+    expanded = prf.expanded_by_loops(source, query, [rows[docid] for docid in first], params)
+    return [prf.score_by_loops(expanded, prf.tokens_of(source, rows[docid])) for docid in docids]
+
+
+def test_the_teacher_late_says_maxsim_of_any_document(world: Path, made: Path, tmp_path: Path) -> None:
+    """Self-distillation: `R_q(p) = softmax(phi_q(p))` of all passages of a batch (paper 002, eq. 2)."""
+    how = ["--method", "teacher", "--teacher", "late"]
+    labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
+    docids = [f"d{number}" for number in range(60)]
+    source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)
+    pools = list(labels)[:2]
+    found = asked_again(world, labels).logits(pools, docids)
+    for row, pool in enumerate(pools):
+        query = [(token, 1.0) for token in queries[pool.qid]]
+        expected = [prf.score_by_loops(query, prf.tokens_of(source, row)) for row in source.rows(docids).tolist()]
+        np.testing.assert_allclose(found[row], expected, atol=1e-4)
+    with pytest.raises(InputError, match=r"nowhere is not in .*; use the index of the labels"):
+        asked_again(world, labels).logits(pools, ["d1", "nowhere"])
+
+
+def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.parquet"
+    collective.labelled(world, made, labels, *COLLECTIVE)
+    words = ["--model", "late", "--labels", labels, "--topics", world / "topics.tsv", "--encoder", world / "model"]
+    words += ["--loss", "kl", "--group-size", 2, "--batch-size", 4, "--max-steps", 2, "--raise-positives"]
+    words += ["--in-batch-negatives", "--validation-share", 0.3, "--device", "cpu", "--output"]
+    index = ["--index", world / "index"]
+    histories = {}
+    for name, more in (("batch", ["--batch-teacher"]), ("labels", [])):
+        assert train([str(word) for word in [*words, tmp_path / name, *index, *more]]) == 0
+        record = json.loads((tmp_path / name / "training.json").read_text())
+        assert record["params"]["batch_teacher"] == (name == "batch")
+        histories[name] = record["history"]
+    assert histories["batch"][-1] != histories["labels"][-1]
+    other = tmp_path / "other"
+    named = ["--documents", world / "docs.tsv", "--output", other, "--parts", "tokens"]
+    assert prf.run_index(*named, "--token-encoder", world / "model", "--token-document-length", 4) == 0
+    plain = tmp_path / "plain.parquet"
+    collective.labelled(world, made, plain, "--method", "collective", "--normalization", "maxmin")
+    run = tmp_path / "run.parquet"
+    collective.labelled(world, made, run, "--method", "run")
+    replaced = {"labels": words[3]}
+    for given, of, said in (
+        ([*index, "--batch-teacher", "--no-in-batch-negatives"], labels, "expected with in_batch_negatives"),
+        (["--documents", world / "docs.tsv", "--batch-teacher"], labels, "--index with the tokens that they were made"),
+        (["--index", other, "--batch-teacher"], labels, "the labels were not made from its tokens"),
+        ([*index, "--batch-teacher"], plain, "the labels' normalization is maxmin; expected none"),
+        ([*index, "--batch-teacher"], run, "the method run have no teacher over tokens"),
+    ):
+        argv = [of if word is replaced["labels"] else word for word in words]
+        with pytest.raises(InputError, match=said):
+            train([str(word) for word in [*argv, tmp_path / "none", *given]])
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_a_teacher_labels_say_what_they_know(world: Path, made: Path, tmp_path: Path) -> None:
+    labels = collective.labelled(world, made, tmp_path / "labels.parquet", *COLLECTIVE)
+    groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
+    docids = documents_of(groups)
+    targets = in_batch(groups, docids)["targets"].numpy()
+    for row, group in enumerate(groups):
+        pool = labels[group.qid]
+        unknown = [docid not in pool.docids[:15] for docid in docids]
+        assert (targets[row][unknown] == 0).all()
