@@ -32,7 +32,7 @@ EPILOG = """examples:
   python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
       --encoder none --preset f-ebr --output my-words
   python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
-  python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm-tokens --output my-colbert
+  python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm --output my-colbert
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
