@@ -141,7 +141,8 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
             title, taught, method="cross-encoder", models=chosen, labels=labels, **before, others=(BASE, COLBERT)
         )
     title = SELF if name == "self" else f"{name} self-KD{f', {settings}' if settings else ''}"
-    method, usual = name, {"context": params.depth + 1}
+    method = name
+    usual: dict[str, Any] = {"context": params.depth + 1}
     if name == "self":
         method, usual = "teacher", usual | {"teacher": "late"}
     found = _of_method("labeler", method, settings, usual)
