@@ -27,6 +27,7 @@ from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.rnn import graph_probes, graph_reference, reference
+from rnnreranker.train.samples import check_index
 from rnnreranker.vectors.queries import load_encoded_queries
 
 QUERIES, DOCUMENTS = 12, 90
@@ -240,8 +241,11 @@ def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> Non
     none, run, exact = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("none", "run", "encoded"))
     assert none.metadata["rnn"]["queries"] == "none"
     assert exact.metadata["rnn"]["queries"] == "encoded"
-    assert exact.metadata["vectors"] == open_vectors(folder / "index").fingerprint
-    assert "vectors" not in run.metadata
+    vectors, graph = open_vectors(folder / "index"), open_neighbours(folder / "index")
+    for labels in (none, run, exact):
+        assert (labels.metadata["from"], labels.metadata["index"]) == ("neighbours", graph.fingerprint)
+        assert labels.metadata["vectors"] == vectors.fingerprint
+        check_index(labels, vectors)  # as `train` does: no --other-index where the graph is of these vectors
     for one, other, third in zip(run, exact, none, strict=True):
         known = [docid for docid, there in zip(one.docids, one.positive.tolist(), strict=True) if there]
         if set(known) <= set(Run.read(folder / "run.txt").ranked(one.qid)):  # else the run does not score a positive
@@ -251,6 +255,26 @@ def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> Non
         main([*argv[:-4], "--method", "evidence", "--queries", "run", "--output", str(tmp_path / "x.parquet")])
     with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
         main([*argv, "--queries", "encoded", "--output", str(tmp_path / "x.parquet")])
+
+
+def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: NeighbourGraph) -> None:
+    """By the graph's own account: one of another tool gives none, and that of words is of no vectors."""
+    qrels, vectors = load_qrels(folder / "qrels.txt"), open_vectors(folder / "index")
+    for origin, known in (
+        (graph.origin, vectors.fingerprint),
+        (dataclasses.replace(graph.origin, source="others"), "others"),
+        (dataclasses.replace(graph.origin, of="bm25"), None),
+        (dataclasses.replace(graph.origin, of="", source=""), None),
+    ):
+        told = NeighbourGraph(graph.path, graph._ids, graph.edges, graph.weights, origin)
+        labeler = make_labeler("evidence", Inputs(neighbours=told), PARAMS, source="neighbours")
+        labels = labeler.infer(Run.read(folder / "run.txt"), qrels)
+        assert labels.metadata.get("vectors") == known
+        if known != vectors.fingerprint:
+            with pytest.raises(
+                InputError, match=rf"made from index {(known or graph.fingerprint)[:8]}\.\.\., the index is"
+            ):
+                check_index(labels, vectors)
 
 
 def test_vectors_of_other_documents_than_the_graph_are_refused(

@@ -84,10 +84,19 @@ class VectorLabeler(Labeler):
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
         found = super().describe()
-        if self._reads_both:
-            found["vectors"] = self.inputs.vectors.fingerprint
+        if vectors := self._vectors():
+            found["vectors"] = vectors
         found["labels"]["mass"] = "evidence" if self.takes_mass else self.label_params.mass or "own"
         return found
+
+    def _vectors(self) -> str:
+        """The fingerprint of the vectors beside a graph, else of those that it was made from; empty where none are."""
+        if self._reads_both:
+            return str(self.inputs.vectors.fingerprint)
+        if self.source == "vectors":
+            return ""
+        origin = self.inputs.neighbours.origin
+        return str(origin.source) if origin.of == "dense" else ""
 
     @property
     def _reads_both(self) -> bool:

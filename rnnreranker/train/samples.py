@@ -41,14 +41,15 @@ def check_index(
     """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
 
     Args:
-        labels: their metadata say which index their targets were computed from; those of the method `hard` do not.
+        labels: their metadata say which index their targets were computed from, of a graph which vectors the graph is
+            of; those of the method `hard` do not.
         source: vectors to train against.
         labels_name, index_name: what the two are called in the message.
 
     Raises:
         InputError: two different indexes.
     """
-    made_from = labels.metadata.get("index")
+    made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
     if made_from is not None and made_from != source.fingerprint:
         raise InputError(
             f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
