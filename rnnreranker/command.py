@@ -18,6 +18,7 @@ from rnnreranker.errors import (
     MissingDependencyError,
     RnnrerankerError,
     UnavailableError,
+    nearest,
     said_of,
     shown,
 )
@@ -130,6 +131,26 @@ def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentPa
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
+    """The first word of a command, one of those that have flags of their own; empty where a flag comes first.
+
+    Raises:
+        InputError: another word, with the nearest of these.
+
+    >>> first_word(["scores", "one.parquet"], ["scores", "words"]), first_word(["--run", "x"], ["scores"])
+    ('scores', '')
+    >>> first_word(["score"], ["scores", "words"])
+    Traceback (most recent call last):
+    rnnreranker.errors.InputError: score: expected a flag, or scores or words first; did you mean scores?
+    """
+    word = next(iter(argv), "-")
+    if word.startswith("-"):
+        return ""
+    if word not in known:
+        raise InputError(f"{word}: expected a flag, or {' or '.join(known)} first; {nearest(word, known)}")
+    return word
 
 
 def positive(text: str) -> int:
@@ -264,7 +285,8 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
     """
 
     def named(found: re.Match[str]) -> str:
-        return f"{flag(found[1])} {found[2]}: expected" if found[1] in typed else found[0]
+        value = "" if found[2] == "True" else f" {found[2]}"
+        return f"{flag(found[1])}{value}: expected" if found[1] in typed else found[0]
 
     try:
         yield

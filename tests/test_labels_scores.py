@@ -10,6 +10,7 @@ import pytest
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.distribution import distributions_of, edges_of, ranges_of
+from rnnreranker.tune.__main__ import main as tune
 
 SCORES = [[0.0, 0.1, 0.11, 1.0, -np.inf], [0.25, 0.0, -0.5]]
 
@@ -71,3 +72,13 @@ def test_bad_input(more: list[str], said: str, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(InputError) as raised:
         main(["scores", *more])
     assert said in str(raised.value)
+
+
+def test_a_word_that_is_nearly_one_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, said in (("score", "score"), ("wrods", "word")):
+        with pytest.raises(
+            InputError, match=rf"^{word}: expected a flag, or scores or words first; did you mean {said}s"
+        ):
+            main([word, "one.parquet"])
+    with pytest.raises(InputError, match=r"^trian: expected a flag, or train first; did you mean train"):
+        tune(["trian"])

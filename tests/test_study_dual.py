@@ -12,6 +12,8 @@ from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.encoder import load_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.labels import SoftLabels
+from rnnreranker.labels.distribution import distributions_of, edges_of
 from rnnreranker.record import read_records
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.distances import distances_of
@@ -174,13 +176,24 @@ def test_splits_say_what_is_tested(world: Path) -> None:
         study(world, "no.json", "--labelled-queries", "3")
 
 
+def test_ranges_of_distances_are_those_of_scores_of_labels() -> None:
+    """004, Section 4.3: "ten equal sub-ranges including (0, 0.1], (0.1, 0.2],..., and (0.9, 1]"; 0 is in the first."""
+    cosines = np.array([1, 0.8, 0.79, 0.6, 0, -0.8, -1], dtype=np.float32)  # f: 0, .1, .105, .2, .5, .9, 1
+    documents = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
+    found = distances_of(documents[:1], documents, [np.arange(7)])["relevant"]
+    assert found == pytest.approx(np.array([2, 2, 0, 0, 1, 0, 0, 0, 1, 1]) / 7)
+    scores = SoftLabels.from_lists(["q"], [list("abcdefg")], [cosines.tolist()], [[1 / 7] * 7], [[True] * 7], {})
+    shares = distributions_of(scores, edges_of(0, 1, 10), distances=True)["all"].shares
+    assert [shares[0] + shares[1], *shares[2:-1]] == pytest.approx(found)
+
+
 def test_distances_of_vectors_by_hand() -> None:
     queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
     documents = np.array([[1, 0], [-1, 0], [0.28, 0.96]], dtype=np.float32)
     found = distances_of(queries, documents, [np.array([0]), np.array([1, 2])])
     # f of query 1: 0, 1, .36; of query 2: .5, .5, .02
-    assert found["relevant"] == pytest.approx([2 / 3, 0, 0, 0, 0, 1 / 3, 0, 0, 0, 0])
-    assert found["others"] == pytest.approx([0, 0, 0, 1 / 3, 0, 1 / 3, 0, 0, 0, 1 / 3])
+    assert found["relevant"] == pytest.approx([2 / 3, 0, 0, 0, 1 / 3, 0, 0, 0, 0, 0])
+    assert found["others"] == pytest.approx([0, 0, 0, 1 / 3, 1 / 3, 0, 0, 0, 0, 1 / 3])
     moments = np.diag([0.5, 0.5]) + np.array([[2.0784, 0.2688], [0.2688, 0.9216]]) / 3
     assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
     same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])

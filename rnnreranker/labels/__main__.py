@@ -42,11 +42,12 @@ A job that was killed goes on where it stopped when the same command is given ag
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    if list(argv[:1]) == ["words"]:
+    asked = command.first_word(argv, ["scores", "words"])
+    if asked == "words":
         from rnnreranker.labels.words_command import show_words, words_parser
 
         return show_words(words_parser().parse_args(argv[1:]))
-    if list(argv[:1]) == ["scores"]:
+    if asked == "scores":
         from rnnreranker.labels.scores_command import scores_parser, show_scores
 
         return show_scores(scores_parser().parse_args(argv[1:]))

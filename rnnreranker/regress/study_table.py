@@ -60,7 +60,7 @@ def distances_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]
         half = len(far["relevant"]) // 2
         shares = (sum(far["relevant"][:half]), sum(far["others"][:half]), far["relevant"][-1], far["others"][-1])
         lines.append([arm, *(f"{share:.3f}" for share in shares), f"{far['line']:.3f}"])
-    return ["", "relevant below .5", "others below .5", "relevant from .9", "others from .9", "line"], lines
+    return ["", "relevant to .5", "others to .5", "relevant above .9", "others above .9", "line"], lines
 
 
 def against(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.labels.distribution import edges_of
+
 RANGES = 10  # of equal width, of distances from 0 to 1
 ROWS = 1024  # queries at a time
 
@@ -19,13 +21,14 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
         relevant: of every query the rows of its relevant documents.
 
     Returns:
-        relevant, others: shares of the pairs of either kind whose distance is in [0, .1), …, [.9, 1] (lists of 10, 0
-        where there are no such pairs). line: the largest eigenvalue of the second moments of queries and documents
-        over the sum of all: 1 where all vectors are multiples of one, 1/D where they use every direction alike.
+        relevant, others: shares of the pairs of either kind whose distance is in (0, .1], …, (.9, 1], as the paper has
+        them (4.3), 0 itself in the first (lists of 10, 0 where there are no such pairs). line: the largest eigenvalue
+        of the second moments of queries and documents over the sum of all: 1 where all vectors are multiples of one,
+        1/D where they use every direction alike.
     """
-    counts = np.zeros((2, RANGES), dtype=np.int64)
+    counts, edges = np.zeros((2, RANGES), dtype=np.int64), edges_of(0, 1, RANGES)
     for start, cosines in _blocks(queries, documents):
-        places = np.clip(((1 - cosines) / 2 * RANGES).astype(np.int64), 0, RANGES - 1)
+        places = np.clip(np.searchsorted(edges, (1 - cosines) / 2, side="left") - 1, 0, RANGES - 1)
         counts[1] += np.bincount(places.ravel(), minlength=RANGES)
         for row, its in enumerate(relevant[start : start + len(cosines)]):
             found = np.bincount(places[row, its], minlength=RANGES)

@@ -48,7 +48,7 @@ examples:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    if list(argv[:1]) == ["train"]:
+    if command.first_word(argv, ["train"]):
         from rnnreranker.tune.train_command import training_parser, tune_training
 
         return tune_training(training_parser().parse_args(argv[1:]), argv)
