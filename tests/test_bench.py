@@ -390,6 +390,20 @@ def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--quick", "--device", "cpu"], "--device: is for the part gpu, which is not measured; expected --only gpu"),
+        (["--only", "kernel", "--device", "cuda"], "--device: is for the part gpu, which is not measured"),
+        (["--only", "gpu", "--documents", "9"], "--documents: is for the part graph-size, which is not measured"),
+    ],
+)
+def test_what_no_part_reads_is_refused(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match=said):
+        main(argv)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rnnreranker.bench.corpus.BLOCK", 40)
     path = write_corpus(tmp_path, 100, 8)

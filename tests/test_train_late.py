@@ -360,6 +360,7 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
     [
         (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
         (["--contrast", "0.5"], "--contrast 0.5: expected 0 with the loss info-nce, which is over the whole batch"),
+        (["--in-batch-negatives"], "--in-batch-negatives: expected none with the loss info-nce, which takes the"),
         (
             ["--max-length", "9"],
             "--model cross or dual or masked or sparse or term-scorer, not for late",

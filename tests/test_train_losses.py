@@ -142,6 +142,25 @@ def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
         training_settings({"loss": "multi-tier", "margin": -1})
 
 
+def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
+    """Margins are those of pairs with a teacher's targets: drawn negatives have none, and change no margin-mse."""
+    for given in ({"random_negatives": 3}, {"in_batch_negatives": True}):
+        with pytest.raises(InputError, match=r"expected none with the loss margin-mse, in which documents without a"):
+            training_settings({"loss": "margin-mse", **given})
+        assert training_settings({"loss": "kl", **given})[0].to_dict().items() >= given.items()
+    with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which takes"):
+        training_settings({"loss": "info-nce", "in_batch_negatives": True})
+    assert training_settings({"loss": "margin-mse", "random_negatives": 0})[0].loss == "margin-mse"
+
+
+@pytest.mark.parametrize("name", names("loss"))
+def test_losses_that_read_no_targets_are_known_as_such(name: str) -> None:
+    loss = find_method("loss", name)()
+    scores, other = SCORES / 10, torch.roll(TARGETS, 1, dims=1)
+    found = [loss(scores, targets, POSITIVE, VALID).item() for targets in (TARGETS, other)]
+    assert (found[0] != found[1]) == loss.reads_targets()
+
+
 def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:
     neutrality = rows([1.0, 0.0, 1.0])
     # the two highest: scores ln 3 and 0 -> 3/4, 1/4; neutrality 1 and 0 -> e/(e+1), 1/(e+1)

@@ -248,6 +248,7 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
         (["--architecture", "doc", "--query-regularizer", "l1"], "--query-regularizer l1: expected none with the"),
         (["--query-weights", "counts"], "--query-weights counts: expected none with the architecture max"),
         (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
+        (["--architecture", "doc", "--lambda-q", "0.1"], "--lambda-q 0.1: expected none with the architecture doc"),
         (["--lambda-d", "-1"], "--lambda-d -1.0: expected a finite number >= 0"),
         (["--candidates", "9"], "--candidates: is for --model query, not for sparse"),
     ],

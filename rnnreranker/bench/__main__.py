@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.bench.parts import GPU, PARTS, measure
+from rnnreranker.bench.parts import GPU, MADE, PARTS, measure
 from rnnreranker.bench.sizes import FULL, QUICK
 from rnnreranker.bench.summaries import cell, missed
+from rnnreranker.errors import InputError, require
 
 if TYPE_CHECKING:
     from rnnreranker.record import Record
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = _parser().parse_args(argv)
+    _check(args)
     from rnnreranker.files import check_writable
     from rnnreranker.record import of_command, write_records
 
@@ -61,24 +63,36 @@ def _parser() -> argparse.ArgumentParser:
         help="size of a graph that graph-size makes; may be repeated (default: 10000 and 100000)",
     )
     parser.add_argument("--pairs", type=command.positive, help="pairs of measurements (default: 21, with --quick 5)")
-    parser.add_argument("--device", default="cuda", help="where --only gpu computes (default: cuda)")
+    parser.add_argument("--device", help="where --only gpu computes (default: cuda)")
     parser.add_argument("--output", metavar="FILE", help="put the record of what was measured there")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a bound is missed")
     return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what no part that is measured would read."""
+    parts = _parts(args)
+    for name, of in (("device", GPU), ("documents", MADE)):
+        if getattr(args, name) and of not in parts:
+            raise InputError(f"--{name}: is for the part {of}, which is not measured; expected --only {of}")
+
+
+def _parts(args: argparse.Namespace) -> list[str]:
+    """The parts that are measured."""
+    return args.only or [name for name in PARTS if name != GPU]
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
     sizes = QUICK if args.quick else FULL
     if args.pairs:
         sizes = dataclasses.replace(sizes, pairs=args.pairs)
-    if GPU in (args.only or []):
-        from rnnreranker.errors import require
-
+    if GPU in _parts(args):
         require("torch", "--only gpu", "torch")
         from rnnreranker.rnn.torch import usable_device
 
-        usable_device(args.device)  # before anything is measured
-        sizes = dataclasses.replace(sizes, device=args.device)
+        device = args.device or "cuda"
+        usable_device(device)  # before anything is measured
+        sizes = dataclasses.replace(sizes, device=device)
     if args.documents:
         sizes = dataclasses.replace(sizes, graphs=tuple(args.documents))
     about = {
@@ -87,7 +101,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "quick": args.quick,
         "sizes": dataclasses.asdict(sizes),
     }
-    return about | {"parts": measure(args.only or [name for name in PARTS if name != GPU], sizes)}
+    return about | {"parts": measure(_parts(args), sizes)}
 
 
 def _name(args: argparse.Namespace) -> str:

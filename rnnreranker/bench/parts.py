@@ -11,6 +11,7 @@ from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress
 
 GPU = "gpu"  # measured only where it is asked for by name
+MADE = "graph-size"  # whose graphs are as large as one says
 Rows = list[dict[str, Any]]  # of a part, all with the same cells
 
 
@@ -206,7 +207,7 @@ PARTS = {
         "index_encoding.index_encoding",
         lambda sizes: (ENCODERS[-1][1], sizes.encoded, min(sizes.pairs, 5)),
     ),
-    "graph-size": Part(
+    MADE: Part(
         "Size of the graph",
         "A graph of made-up documents, each the direction of its topic and noise in equal parts, made by one process: "
         "elapsed and processor seconds, recall (of a sample where search is not exact), bytes, and the most resident "

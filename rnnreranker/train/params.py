@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.method import find, make_params, methods, names
 from rnnreranker.settings import Params, hints_of, is_file_name, plain, read_section, setting
+from rnnreranker.train.unread import check_read
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def settings_for(
         preset: a published name, or a file.
 
     Raises:
-        InputError: unknown names, parameters of another loss, values out of range, no such preset.
+        InputError: unknown names, parameters of another loss, settings that this loss does not read, values out of
+            range, no such preset.
     """
     hints = hints_of(kind)
     params = kind.named(preset, base) if preset else base or kind()
@@ -143,7 +145,9 @@ def settings_for(
     kept = (
         read_section(preset, kind.section)[0] if preset and is_file_name(preset) else kind.of_loss.get(preset or "", {})
     )
-    return params, loss_params(params.loss, {**kept, **values})
+    of_loss = loss_params(params.loss, {**kept, **values})
+    check_read(params, find("loss", params.loss)(of_loss), values)
+    return params, of_loss
 
 
 def loss_params(loss: str, values: Mapping[str, Any]) -> Params:

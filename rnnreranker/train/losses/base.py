@@ -32,6 +32,7 @@ class Loss(ABC):
     Params: ClassVar[type[Params]] = Params
     in_batch: ClassVar[bool] = False  # the candidates of the other queries of a batch take part
     of_groups: ClassVar[bool] = False  # made for a few candidates, drawn for a positive
+    of_targets: ClassVar[bool] = True  # what labels say of candidates counts, not what is positive alone
     of_cosines: ClassVar[bool] = False  # scores are cosines, and targets degrees of relevance in [0, 1], each by itself
 
     def __init__(self, params: Any = None) -> None:
@@ -57,6 +58,10 @@ class Loss(ABC):
                 f"scores, targets, positive, valid have shapes {sorted(shapes)}; expected one shape (B, N)"
             )
         return self.mean_of(scores, targets, positive, valid)
+
+    def reads_targets(self) -> bool:
+        """Whether the targets count, at its settings."""
+        return self.of_targets
 
     @abstractmethod
     def mean_of(

@@ -15,6 +15,7 @@ class BceLoss(Loss):
 
     name = "bce"
     of_groups = True
+    of_targets = False
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

@@ -14,6 +14,7 @@ class CrossEntropyLoss(Loss):
     """-log softmax(scores) of the positives, averaged over a query's positives, then over queries that have any."""
 
     name = "cross-entropy"
+    of_targets = False
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

@@ -37,6 +37,10 @@ class DistanceLoss(Loss):
     of_groups = True
     of_cosines = True
 
+    def reads_targets(self) -> bool:
+        """Not where hard labels have all the weight."""
+        return bool(self.params.alpha > 0)
+
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:

@@ -15,6 +15,7 @@ class MarginLoss(Loss):
 
     name = "margin"
     Params = MarginParams
+    of_targets = False
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

@@ -32,6 +32,7 @@ class TripletLoss(Loss):
     in_batch = True
     of_groups = True
     of_cosines = True
+    of_targets = False
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

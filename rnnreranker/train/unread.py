@@ -1,0 +1,54 @@
+"""Settings of a training that would change nothing, because its loss, or its model, does not read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.errors import InputError
+
+if TYPE_CHECKING:
+    from rnnreranker.train.losses.base import Loss
+
+
+def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
+    """Refuse settings that were given to a training, and would be taken without effect.
+
+    Args:
+        params: of the training, with all its settings.
+        loss: that they name, with its own.
+        given: the names of settings that somebody wrote down; those of presets and defaults stay as they are.
+
+    Raises:
+        InputError: all that are not read, each with the reason.
+    """
+    faults = [
+        f"{name}={getattr(params, name)}: expected none with {reason}"
+        for name, reason in unread(params, loss).items()
+        if name in given and getattr(params, name)
+    ]
+    if faults:
+        raise InputError("; ".join(faults))
+
+
+def unread(params: Any, loss: Loss) -> dict[str, str]:
+    """Settings of a training that its loss or its model does not read → why; only those that it has.
+
+    >>> from rnnreranker.train.dual_params import DualParams
+    >>> from rnnreranker.train.losses.triplet import TripletLoss
+    >>> list(unread(DualParams(), TripletLoss()))
+    ['degrees', 'in_batch_negatives']
+    """
+    named, found = f"the loss {loss.name}", {}
+    if not loss.of_cosines or not loss.of_targets:
+        found["degrees"] = f"{named}, which has no degrees of relevance"
+    elif not loss.reads_targets():
+        found["degrees"] = "alpha=0, at which degrees of relevance do not count"
+    if loss.in_batch:
+        found["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
+    if "teacher" in loss.needs and hasattr(params, "random_negatives"):
+        reason = f"{named}, in which documents without a target take no part"
+        found |= {"in_batch_negatives": reason, "random_negatives": reason}
+    if getattr(params, "architecture", "") == "doc":
+        found["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
+    return {name: reason for name, reason in found.items() if hasattr(params, name)}
