@@ -360,6 +360,10 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
     [
         (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
         (["--contrast", "0.5"], "--contrast 0.5: expected 0 with the loss info-nce, which is over the whole batch"),
+        (
+            ["--loss", "lce", "--in-batch-negatives", "--batch-teacher"],
+            "--batch-teacher: expected none with the loss lce",
+        ),
         (["--in-batch-negatives"], "--in-batch-negatives: expected none with the loss info-nce, which takes the"),
         (
             ["--max-length", "9"],

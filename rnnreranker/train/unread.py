@@ -44,6 +44,8 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
         found["degrees"] = f"{named}, which has no degrees of relevance"
     elif not loss.reads_targets():
         found["degrees"] = "alpha=0, at which degrees of relevance do not count"
+    if not loss.reads_targets():
+        found["batch_teacher"] = f"{named}, which asks what is positive alone"
     if loss.in_batch:
         found["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
     if "teacher" in loss.needs and hasattr(params, "random_negatives"):
