@@ -17,6 +17,7 @@ from rnnreranker.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.record import Record, read_records
 from rnnreranker.regress.checks import read_spec
 from rnnreranker.regress.model_names import use_with_folders
+from rnnreranker.regress.model_notes import model_notes
 from rnnreranker.regress.needs import needs_text
 from rnnreranker.regress.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
@@ -106,7 +107,8 @@ class Matrix:
         elif lacking:
             known["state"] = "planned"
         what = "measured on a published run, which cannot be made here" if history else "planned"
-        remarks = (known["note"], condition.note, f"{what}: {lacking}" if lacking else "")
+        ours = [] if history else model_notes(spec, condition)  # a published run has the authors' models
+        remarks = (known["note"], condition.note, *ours, f"{what}: {lacking}" if lacking else "")
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
         steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: others chose

@@ -77,6 +77,7 @@ class Model:
     start: Any = ""  # what the training starts at: a name or {model: ID}, of a query encoder an id; "" = the index's
     needs: dict[str, Any] = field(default_factory=dict)  # of its training
     step_needs: dict[str, Any] = field(default_factory=dict)  # of the steps before it, some of STEPS: {labels: needs}
+    note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
 
 
 NOWHERE = ("none",)  # query sets of a condition that is not measured
