@@ -91,8 +91,8 @@ def test_values_for_no_cell_are_refused(cells: list[Published]) -> None:
 def test_the_cells_of_the_project_each_once_on_its_page() -> None:
     folder = specs_folder()
     made = [cell for name in paper_names(folder) for cell in page_cells(published(read_paper(name, folder)))]
-    assert len(made) == 1245
+    assert len(made) >= 1245  # those of tables; the text prints some more
     page = matrix_page(made, papers={"000": "The first"}, made="From a test.")
-    assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(1245))
+    assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(len(made)))
     assert '<span class="number">000</span> The first' in page
     assert "From a test." in page

@@ -192,10 +192,10 @@ def test_bad_cells_are_refused_all_at_once() -> None:
     with pytest.raises(InputError) as caught:
         matrix_page(cells)
     message = str(caught.value)
-    assert "cell 1 (000 table 1, TAS-B, RR@10): stands there a second time (first as cell 0)" in message
+    assert "cell 1 (000 Table 1, TAS-B, RR@10): stands there a second time (first as cell 0)" in message
     assert "cell 2: no note, history" in message
-    assert "cell 3 (000 table 1, A, RR@10): state 'done'; expected one of reproduced, changed" in message
-    assert "cell 4 (000 table 1, B, RR@10): reproduced, but nothing is measured" in message
+    assert "cell 3 (000 Table 1, A, RR@10): state 'done'; expected one of reproduced, changed" in message
+    assert "cell 4 (000 Table 1, B, RR@10): reproduced, but nothing is measured" in message
 
 
 def test_an_unknown_value_is_no_number() -> None:

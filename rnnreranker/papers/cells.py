@@ -35,6 +35,15 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
+def headed(table: str) -> str:
+    """What a table is called: numbers are of tables, other names are of what the text says.
+
+    >>> headed("3"), headed("Section 3.1")
+    ('Table 3', 'Section 3.1')
+    """
+    return f"Table {table}" if table.isdigit() else table
+
+
 def query_of(dataset: str) -> str:
     """The query that a data set is, or an empty text.
 
@@ -63,7 +72,7 @@ def check(cells: Sequence[Mapping[str, Any]]) -> None:
         if lacking:
             faults.append(f"cell {number}: no {', '.join(lacking)}")
             continue
-        name = f"cell {number} ({cell['paper']} table {cell['table']}, {cell['row']}, {cell['measure']})"
+        name = f"cell {number} ({cell['paper']} {headed(cell['table'])}, {cell['row']}, {cell['measure']})"
         if cell["state"] not in STATES:
             faults.append(f"{name}: state {cell['state']!r}; expected one of {', '.join(STATES)}")
         if cell["state"] in ("reproduced", "changed") and cell["measured"] is None:
@@ -115,6 +124,7 @@ def entries(cells: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], l
             {
                 "id": identity,
                 **{key: str(cell[key]) for key in ("paper", "table", "row", "dataset", "measure", "state")},
+                "where": headed(str(cell["table"])),
                 "group": group_of(str(cell["dataset"])),
                 "protocol": cell["protocol"] or "",
                 "note": cell["note"] or "",

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from rnnreranker.pages import render
-from rnnreranker.papers.cells import STATES, check, group_of, query_of, slug
+from rnnreranker.papers.cells import STATES, check, group_of, headed, query_of, slug
 from rnnreranker.papers.cells import entries as texts
 from rnnreranker.papers.figures import Drawn
 from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
@@ -108,7 +108,8 @@ def _tables(
         tables.append(
             {
                 "paper": paper,
-                "name": name,
+                "name": headed(name),
+                "label": f"T{name}" if name.isdigit() else name.replace("Section ", "§").replace("Figure ", "F"),
                 "anchor": f"{paper}-table-{slug(name)}",
                 "caption": str(cells[members[0]]["caption"] or ""),
                 "corner": "query" if tall else "row",  # what the rows are

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rnnreranker.pages import render, row
-from rnnreranker.papers.cells import STATES, entries, group_of
+from rnnreranker.papers.cells import STATES, entries, group_of, headed
 from rnnreranker.papers.matrix import Matrix
 from rnnreranker.papers.paper import Paper, Published, Table, remark
 from rnnreranker.papers.twins import Twin, TwinSet, interval_text, twin_names
@@ -50,7 +50,7 @@ def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
             query_set=cell.columns.query_set,
             condition=cell.how.condition,
             paper=cell.paper,
-            where=f"{cell.paper} Table {cell.table}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
+            where=f"{cell.paper} {headed(cell.table)}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
             protocol=cell.columns.protocol,
             published=published_text(text),
             tuned=text["tuned"],
@@ -122,7 +122,7 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         if any(interval_text(found.agreements[name]) for found in twins if name in found.measures)
     ] or measures
     return {
-        "name": table.table,
+        "name": headed(table.table),
         "caption": caption,
         "note": table.note,
         "head": head,

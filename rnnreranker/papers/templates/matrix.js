@@ -128,7 +128,7 @@ function open(button) {
   const kind = "s-" + cell.state.replaceAll(" ", "-");
   body.replaceChildren(
     element("h2", {id: "d-title"}, cell.row),
-    element("p", {class: "note"}, `Paper ${cell.paper}, table ${cell.table} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
+    element("p", {class: "note"}, `Paper ${cell.paper}, ${cell.where} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
     values(cell),
     element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
