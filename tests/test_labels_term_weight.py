@@ -99,6 +99,27 @@ def test_equation_5_in_numbers() -> None:
     assert label_distribution({"rain": 100.0}, {"rain": 100.0}) == 1.0
 
 
+def test_equation_5_without_its_division_and_with_a_scale() -> None:
+    """Paper 004, eq. 5: "d_i = tanh(1 / |{x_i ∩ y_i}| Σ t t)"; the sum is not divided, the scale stands before tanh."""
+    query, document = {"rain": 0.5, "sun": 0.25, "x": 9.0}, {"sun": 0.4, "rain": 0.8}
+    assert label_distribution(query, document, "sum") == math.tanh(0.5)  # .4 + .1
+    assert label_distribution(query, document, "sum", 10.0) == math.tanh(5.0)
+    assert label_distribution(query, document, "mean", 4.0) == label_distribution(query, document, "sum", 2.0)
+    with pytest.raises(InputError, match="products='men': expected one of mean, sum"):
+        label_distribution(query, document, "men")
+    with pytest.raises(InputError, match="term_scale=0"):
+        label_distribution(query, document, scale=0.0)
+
+
+def test_labels_of_the_sum(made: Path, tmp_path: Path) -> None:
+    mean = labelled(made, tmp_path / "mean.parquet")
+    found = labelled(made, tmp_path / "sum.parquet", "--term-products", "sum", "--term-scale", "10")
+    assert found.metadata["params"]["products"] == "sum"
+    assert found.metadata["params"]["term_scale"] == 10
+    # q1 and d1 share rain, sun and a (weight 0): ten times thrice the mean
+    assert found["q1"].scores[0] == pytest.approx(math.tanh(30 * math.atanh(mean["q1"].scores[0])), rel=1e-5)
+
+
 def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = labelled(made, tmp_path / "labels.parquet")
     said = capsys.readouterr().err
@@ -116,7 +137,10 @@ def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys:
     assert f"{apart} of 20 pairs of query and candidate share no word: their score is 0" in said
     assert "1 query without a word: the scores of all candidates are 0" in said
     about = labels.metadata
-    assert about["params"] == {"weights": "tf-idf", "scorer": None, "context": 60}
+    assert about["params"] == {
+        **{"products": "mean", "term_scale": 1.0},
+        **{"weights": "tf-idf", "scorer": None, "context": 60},
+    }
     assert about["index"] == open_index(str(made / "index")).term_source.fingerprint
 
 

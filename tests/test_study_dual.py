@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.distribution import distributions_of, edges_of
 from rnnreranker.record import read_records
 from rnnreranker.study.__main__ import main
+from rnnreranker.study.chosen import with_chosen
 from rnnreranker.study.distances import distances_of
 from rnnreranker.study.dual_arms import dual_arms
 from rnnreranker.study.tasks import split_tasks
+from rnnreranker.study.word_search import run_by_words
+from rnnreranker.terms.word_weights import label_distribution
 from rnnreranker.train.dual_params import DualParams
 from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
 
@@ -56,9 +60,9 @@ def test_towers_of_words_have_their_own_settings() -> None:
     ("arm", "said"),
     [
         ("nnoe", "--dual-arms nnoe: did you mean none"),
-        ("none:alpha=1", "--dual-arms none:alpha=1: settings are for labelers, distill, bs and ebr, not for none"),
-        ("distill:context=9", "context: distill has no settings but alpha and degrees"),
-        ("bs:weights=scorer", "weights: bs has no settings but alpha and degrees"),
+        ("none:alpha=1", "--dual-arms none:alpha=1: has no settings but negatives_from"),
+        ("distill:context=9", "context: distill has no settings but alpha, degrees and negatives_from"),
+        ("bs:weights=scorer", "weights: bs has no settings but alpha, degrees, products and term_scale"),
         ("run:context", "context: expected KEY=VALUE"),
         ("run:contex=9", "unknown parameters of run: contex"),
         ("run:alpha=2", "alpha=2: expected a number in [0, 1]"),
@@ -198,3 +202,83 @@ def test_distances_of_vectors_by_hand() -> None:
     assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
     same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])
     assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)
+
+
+def test_numbers_with_a_stroke_are_arms_of_a_family() -> None:
+    written = "term-weight:products=sum,term_scale=1/10,alpha=0.5/1"
+    arms = dual_arms(["none", written], DualParams(), 0.5)
+    assert [arm.name for arm in arms[1:]] == [
+        f"LE-TFIDF, products=sum,term_scale={scale},alpha={alpha}" for scale in (1, 10) for alpha in (0.5, 1)
+    ]
+    assert {arm.family for arm in arms[1:]} == {"LE-TFIDF, products=sum,term_scale=1/10,alpha=0.5/1, chosen"}
+    assert [arm.of_loss["alpha"] for arm in arms[1:]] == [0.5, 1, 0.5, 1]
+    assert [(arm.shared.products, arm.shared.term_scale) for arm in arms[1:] if arm.shared] == [("sum", 1)] * 2 + [
+        ("sum", 10)
+    ] * 2
+    assert arms[0].family == ""
+
+
+def test_arms_may_draw_other_negatives() -> None:
+    chosen = ["none:negatives_from=random", "in-batch", "term-weight:negatives_from=random", "none", "bs:products=sum"]
+    drawn, in_batch, words, plain, scored = dual_arms(chosen, DualParams(depth=50), 0.5)
+    kinds = [arm.params.negatives_from for arm in (drawn, in_batch, words, plain)]
+    assert kinds == ["random", "run", "random", "run"]
+    assert (drawn.name, words.name) == ("LE-None, negatives_from=random", "LE-TFIDF, negatives_from=random")
+    assert words.others == ("base", drawn.name)  # not LE-None of other negatives
+    assert words.method_params.to_dict()["context"] == 101  # as many drawn at random beside the first 50
+    assert (scored.shared.products, scored.shared.term_scale) == ("sum", 1)
+    with pytest.raises(InputError, match="negatives_from=bm26: "):
+        dual_arms(["none:negatives_from=bm26"], DualParams(), 0.5)
+
+
+def test_documents_in_the_order_of_their_degrees() -> None:
+    """Eq. 5 by hand: the mean prefers one rare word, the sum all that are shared; a word of weight 0 is shared, too."""
+    queries = {"q1": {"rain": 0.5, "sun": 0.4, "a": 0.0, "of": -1.0}, "q2": {"of": -1.0}}
+    documents = {
+        "d1": {"rain": 0.6, "sun": 0.5, "a": 0.2},  # products .30, .20, 0
+        "d2": {"rain": 0.5, "of": 9.0},  # .25
+        "d3": {"of": 5.0, "snow": 1.0},
+        "d4": {"sun": 0.625},  # .25, as d2
+    }
+    of_mean, of_sum = (run_by_words(queries, documents, name, 10) for name in ("mean", "sum"))
+    assert of_mean["q1"] == [("d2", 0.25), ("d4", 0.25), ("d1", pytest.approx(0.5 / 3))]
+    assert of_sum["q1"] == [("d1", 0.5), ("d2", 0.25), ("d4", 0.25)]
+    assert of_mean["q2"] == of_sum["q2"] == []
+    for run, products in ((of_mean, "mean"), (of_sum, "sum")):
+        for docid, score in run["q1"]:
+            expected = label_distribution(queries["q1"], documents[docid], products, 3.0)
+            assert math.tanh(3 * score) == pytest.approx(expected)
+
+
+def test_validation_questions_choose_in_every_fold() -> None:
+    def record(arm: str, task: str, seed: int, checked: float) -> dict:
+        return {"arm": arm, "task": task, "seed": seed, "checked": {"R@1": checked}}
+
+    first = [record("a", "one", 0, 0.2), record("a", "one", 1, 0.4), record("a", "two", 0, 0.5)]
+    second = [record("b", "one", 0, 0.5), record("b", "one", 1, 0.0), record("b", "two", 0, 0.6)]
+    base = {"arm": None, "task": "one", "checked": {"R@1": 0.9}}
+    found, choices = with_chosen([base, *first, *second], {"a": "any", "b": "any"}, "R@1")
+    assert found[:7] == [base, *first, *second]
+    assert found[7:] == [{**one, "arm": "any"} for one in (*first[:2], second[2])]
+    assert choices["any"]["one"] == {"arm": "a", "validation": {"a": pytest.approx(0.3), "b": 0.25}}
+    assert choices["any"]["two"]["arm"] == "b"
+
+
+def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
+    """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
+    flags = ["--folds", "1", "--negatives-from", "random", "--depth", "5", "--dual-arms"]
+    arms = ["none", "distill", "bs:products=sum,term_scale=2", "term-weight:products=sum,term_scale=1/20"]
+    made = study(world, "random.json", *flags, *arms)
+    family = "LE-TFIDF, products=sum,term_scale=1/20, chosen"
+    assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"][-1] == family
+    (choice,) = made["choices"][family].values()
+    assert choice["validation"][choice["arm"]] == max(choice["validation"].values())
+    values = {row["arm"]: row["value"] for row in made["rows"] if row["measure"] == "R@5"}
+    assert values[family] == values[choice["arm"]]
+    of_d = {arm: found["R@5"] for arm, found in made["by_degrees"].items()}
+    assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its degrees are LE-None's cosines
+    assert (
+        of_d[family] == of_d["LE-TFIDF, products=sum,term_scale=1"] == of_d["LE-TFIDF, products=sum,term_scale=20"] > 0
+    )
+    assert set(of_d) == {*values} - {"base", "LE-None"}
+    assert made["params"]["negatives_from"] == "random"

@@ -20,9 +20,11 @@ from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.degrees import degrees_of
 from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.group_batch import degrees_in, in_groups
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.group_training import train_on_groups
 from rnnreranker.train.groups import Group, Groups
+from rnnreranker.train.negative_kinds import sampled
 from rnnreranker.train.params import settings_for
 from rnnreranker.train.training import Trained
 from tests.test_train_cross import kill_at
@@ -226,6 +228,70 @@ def test_two_pools_of_a_query_keep_their_own_degrees() -> None:
     assert sorted(float(pool.scores[0]) for pool in drawn if pool) == pytest.approx([0.8, 0.9])
 
 
+def pool(qid: str, others: int) -> Labels:
+    """A positive p and candidates c0, c1, …, of which c0 is known to be half as relevant."""
+    docids = ["p", *(f"c{place}" for place in range(others))]
+    scores = np.array([1.0, 0.5] + [0.25] * (others - 1), dtype=np.float32)[: len(docids)]
+    positive = np.arange(len(docids)) == 0
+    return Labels(qid, docids, scores, positive.astype(np.float32), positive)
+
+
+COLLECTION = tuple(sorted(["p", *(f"c{place}" for place in range(40)), *(f"r{place:03}" for place in range(200))]))
+
+
+def drawn(kind: str, size: int = 3, qids: int = 30, others: int = 40, collection: tuple[str, ...] = COLLECTION) -> list:
+    pools = [pool(f"q{place}", others) for place in range(qids)]
+    groups = Groups(pools, 2 * qids, size, 20, 7, kind, collection)  # type: ignore[arg-type]
+    return [groups[place] for place in range(len(groups))]
+
+
+def test_negatives_come_from_where_they_are_asked() -> None:
+    """Paper 004, 3.4: "Given the training data with both hard labels and label distributions"; of negatives no word."""
+    of_run, at_random, mixed, alone = (drawn(kind) for kind in ("run", "random", "mixed", "in-batch"))
+    assert {docid[0] for group in of_run for docid in group.docids[1:]} == {"c"}
+    assert {docid for group in of_run for docid in group.docids[1:]} <= {f"c{place}" for place in range(20)}
+    found = [docid for group in at_random for docid in group.docids[1:]]
+    assert {docid[0] for docid in found} == {"c", "r"}
+    assert 0.65 < np.mean([docid[0] == "r" for docid in found]) < 0.95  # 200 of 240
+    for group in (*at_random, *mixed):
+        assert group.docids[0] == "p"
+        assert len(set(group.docids)) == 3
+        assert group.targets.tolist() == [1, 0, 0]
+        assert group.positive.tolist() == [True, False, False]
+    assert all(group.docids[1] in {f"c{place}" for place in range(40)} for group in mixed)
+    assert 0.65 < np.mean([group.docids[2][0] == "r" for group in mixed]) < 0.95
+    assert {group.docids for group in alone} == {("p",)}
+    halves = [sum(docid[0] == "r" for docid in group.docids[1:]) for group in drawn("mixed", size=2)]
+    assert 0.25 < np.mean(halves) < 0.6  # the odd one is the run's or the collection's by a draw
+
+
+def test_a_query_has_as_many_random_documents_as_it_has_candidates() -> None:
+    """They are the same whatever the order of the documents, so that labels can be made of them."""
+    seen: dict[str, set[str]] = {}
+    for group in drawn("random", size=15):
+        seen.setdefault(group.qid, set()).update(group.docids[1:])
+    for qid, found in seen.items():
+        assert found <= set(sampled(qid, {"p"}, COLLECTION, 20, 7))
+    assert len({tuple(sorted(found)) for found in seen.values()}) == len(seen)
+    known = sampled("q1", {"p", "c1"}, COLLECTION, 239, 7)
+    assert set(known) == set(COLLECTION) - {"p", "c1"}
+
+
+def test_a_random_document_that_the_labels_know_has_its_degree() -> None:
+    group = next(one for one in drawn("random", size=15) if "c0" in one.docids)
+    columns = list(group.docids)
+    found = degrees_in(in_groups([group], columns), [group], columns, "scores")["targets"][0]
+    expected = [{"p": 1.0, "c0": 0.5}.get(docid, 0.25 if docid[0] == "c" else 0.0) for docid in columns]
+    assert found.tolist() == expected
+
+
+def test_too_few_documents_to_draw_from(tiny: Path, tmp_path: Path) -> None:
+    params = replace(QUICK, negatives_from="random", group_size=4)
+    given = replace(inputs(), collection=("d1", "d2"))
+    with pytest.raises(InputError, match="negatives_from=random: 2 documents in the collection, groups have 4"):
+        train_on_groups(given, "dual", str(tiny), tmp_path / "out", params, loss=find("loss", "distance")().params)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     folder = tmp_path / "world"
@@ -261,9 +327,24 @@ def test_what_is_trained_indexes_and_searches(
     np.testing.assert_allclose(np.linalg.norm(encoder.encode([text])), 1, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["random", "mixed", "in-batch"])
+def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -> None:
+    assert main(command(world, tiny, "--negatives-from", kind)) == 0
+    record = json.loads((world / "out" / "training.json").read_text())
+    assert record["params"]["negatives_from"] == kind
+    assert main([*command(world, tiny), "--output", str(world / "other")]) == 0
+    plain = json.loads((world / "other" / "training.json").read_text())
+    first, last = (
+        [found["history"][step][name] for found in (record, plain) for name in ("loss", "nDCG@10")] for step in (0, -1)
+    )
+    assert first[:2] == first[2:]  # validated on the same candidates
+    assert last[:2] != last[2:]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
+        (["--negatives-from", "random", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
         (["--alpha", "1.5"], "--alpha 1.5: expected a number in [0, 1]"),
         (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss distance"),
         (["--loss", "info-nce", "--alpha", "1"], "with the loss info-nce: alpha"),

@@ -103,6 +103,8 @@ def _of_queries(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
 
 def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """What a study of models that read texts found, and what it read."""
+    from rnnreranker.evaluate.measures import name_of, parse_measures
+    from rnnreranker.study.chosen import by_degrees, with_chosen
     from rnnreranker.study.comparisons import costs, words
     from rnnreranker.study.distances import mean_distances
     from rnnreranker.study.dual_arms import DEFAULT, dual_arms
@@ -123,7 +125,11 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     else:
         arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
     loaded = load_text_study(args, params, arms)
-    records = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
+    records: Any = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
+    others = {arm.name: arm.others for arm in arms}
+    families = {arm.name: arm.family for arm in arms if model == "dual" and arm.family}
+    records, choices = with_chosen(records, families, name_of(parse_measures(args.measures)[0]))
+    others |= {family: others[arm] for arm, family in families.items()}
     about = {
         "model": model,
         "encoder": args.encoder,
@@ -136,10 +142,10 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
         about |= {"costs": told}
     if far := mean_distances(records, BASE):
         about |= {"distances": far}
+    about |= {name: found for name, found in (("by_degrees", by_degrees(records)), ("choices", choices)) if found}
     if model == "late":
         about |= {"cross_encoders": args.cross_encoders}
         about |= {"teacher_temperature": args.teacher_temperature}
-    others = {arm.name: arm.others for arm in arms}
     return _outcome(args, loaded, records, about, others), loaded.fingerprints
 
 
@@ -263,7 +269,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="ARM",
         help="--arms dual: none, in-batch, distill, bs, ebr, or a method of labels, with its settings, alpha and "
-        "degrees, NAME:KEY=VALUE,KEY=VALUE (default: none in-batch distill term-weight bs evidence:degrees=maxmin)",
+        "degrees, NAME:KEY=VALUE,KEY=VALUE; alpha=0.5/1 are two arms, one of which validation queries choose "
+        "(default: none in-batch distill term-weight bs evidence:degrees=maxmin)",
     )
     parser.add_argument(
         "--cross-encoders", nargs="+", default=[], metavar="MODEL", help="--arms late: teachers, ce the first of them"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
@@ -13,8 +15,10 @@ from rnnreranker.method import find, make_params, names
 from rnnreranker.settings import Params
 from rnnreranker.study.arms import BASE, settings_behind
 from rnnreranker.study.tasks import Task
+from rnnreranker.terms.word_weights import SharedWords
 from rnnreranker.train.degrees import Reading
 from rnnreranker.train.dual_params import DualParams
+from rnnreranker.train.negative_kinds import AT_RANDOM, Kind
 from rnnreranker.train.params import settings_for
 from rnnreranker.train.text_start import NOTHING
 
@@ -27,6 +31,8 @@ OWN = {
     "ebr": EMBEDDED,
 }  # no label methods → titles
 SHOWN = {"term-weight": "LE-TFIDF"}  # as the paper calls them; others have their names
+KIND = "negatives_from"  # a setting of all arms
+ONE_OF = re.compile(r"[-+.\de]+(/[-+.\de]+)+")  # numbers that validation questions choose between
 READ = frozenset({"topics", "texts", "vectors", "query vectors", "terms"})  # what a labeler may ask for
 DEFAULT = ("none", "in-batch", "distill", "term-weight", "bs", "evidence:degrees=maxmin")
 
@@ -44,6 +50,7 @@ class DualArm:
         plain: the training of LE-None, of itself and of what it teaches.
         others: names of the arms that it is compared with.
         encoder: what it begins as; empty = that of the study.
+        family: the arms among which validation questions choose, by the name of what they choose; empty = it has none.
     """
 
     filter: ClassVar[str] = "none"
@@ -57,6 +64,12 @@ class DualArm:
     plain: DualParams | None = None
     others: tuple[str, ...] = (BASE,)
     encoder: str = ""
+    family: str = ""
+
+    @property
+    def shared(self) -> SharedWords | None:
+        """How its labels read the words that a query and a document share; None of labels that are of no words."""
+        return self.method_params if isinstance(self.method_params, SharedWords) else None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -84,15 +97,37 @@ def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[D
             relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a term scorer that is trained
             on the task; "ebr": new towers of words and the loss triplet, with what the preset f-ebr has; its settings
             are those of training and loss. Another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with
-            its settings. alpha and degrees may be among these settings, of the loss and of how labels are read.
+            its settings. alpha and degrees may be among these settings, of the loss and of how labels are read, and of
+            every arm negatives_from. Numbers with a stroke between them, `term_scale=1/10,alpha=0.5/1`, are an arm
+            each, all of one family.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
         InputError: no such arm, or settings that it does not have.
     """
-    made = [_arm(written, params, alpha) for written in dict.fromkeys(chosen)]
+    made = [arm for written in dict.fromkeys(chosen) for arm in _family(written, params, alpha)]
     there = {BASE, *(arm.name for arm in made)}
     return [dataclasses.replace(arm, others=tuple(name for name in arm.others if name in there)) for arm in made]
+
+
+def _family(written: str, params: DualParams, alpha: float) -> list[DualArm]:
+    """The arms of what is written once: one, or all that its alternatives make."""
+    name, _, settings = written.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",")]
+    several = [value.split("/") if ONE_OF.fullmatch(value) else [value] for _, _, value in pairs]
+    if all(len(values) == 1 for values in several):
+        return [_arm(written, params, alpha)]
+    each = [
+        ",".join(f"{key}={value}" for (key, _, _), value in zip(pairs, values, strict=True))
+        for values in itertools.product(*several)
+    ]
+    family = f"{_titled(name, settings)}, chosen"
+    return [dataclasses.replace(_arm(f"{name}:{one}", params, alpha), family=family) for one in each]
+
+
+def _titled(name: str, settings: str) -> str:
+    """The name of an arm in tables and figures."""
+    return f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{f', {settings}' if settings else ''}"
 
 
 def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
@@ -101,36 +136,57 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     if name not in OWN and name not in names("labeler"):
         raise InputError(f"{where}: {nearest(name, [*OWN, *names('labeler')])}")
     values = settings_behind(where, settings)
+    kind = values.pop(KIND, None)
+    if kind is not None and kind not in get_args(Kind):
+        raise InputError(f"{where}: {KIND}={kind}: {nearest(str(kind), get_args(Kind))}")
+    of_kind = f", {KIND}={kind}" if kind else ""
+    plain, title, params = f"{PLAIN}{of_kind}", _titled(name, settings), _drawing(params, kind)
     if name == "ebr":
-        return _ebr(where, settings, values, params)
+        return _ebr(where, title, values, params, plain)
+    if name in ("none", "in-batch") and values:
+        raise InputError(f"{where}: has no settings but {KIND}")
     if name == "in-batch":
-        if values:
-            raise InputError(f"{where}: settings are for labelers, distill, bs and ebr, not for {name}")
-        return DualArm(IN_BATCH, dataclasses.replace(params, loss="info-nce"), others=(BASE, PLAIN))
+        return DualArm(title, dataclasses.replace(params, loss="info-nce"), others=(BASE, plain))
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
-        if values:
-            raise InputError(f"{where}: settings are for labelers, distill, bs and ebr, not for {name}")
-        return DualArm(PLAIN, taught, {"alpha": 0.0}, plain=taught)
+        return DualArm(title, taught, {"alpha": 0.0}, plain=taught)
     reading = values.pop("degrees", "cosine" if name == "distill" else params.degrees)
     if reading not in get_args(Reading):
         raise InputError(f"{where}: degrees={reading}: {nearest(str(reading), get_args(Reading))}")
     of_loss = find("loss", "distance").Params(alpha=values.pop("alpha", alpha)).to_dict()
-    title = f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{f', {settings}' if settings else ''}"
-    others = (BASE, PLAIN, *(other for other in (DISTILLED, SHOWN["term-weight"]) if title.partition(",")[0] != other))
-    if name in OWN:
+    besides = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
+    others = (BASE, plain, *(other for other in besides if title.partition(",")[0] != other.partition(",")[0]))
+    if name == "distill":
         if values:
-            raise InputError(f"{where}: {next(iter(values))}: {name} has no settings but alpha and degrees")
-        return DualArm(title, taught, of_loss, name, None, reading, taught if name == "distill" else None, others)
+            raise InputError(f"{where}: {next(iter(values))}: {name} has no settings but alpha, degrees and {KIND}")
+        return DualArm(title, taught, of_loss, name, None, reading, taught, others)
+    if name == "bs":
+        if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(SharedWords)}):
+            has = "alpha, degrees, products and term_scale"
+            raise InputError(f"{where}: {unknown[0]}: {name} has no settings but {has}")
+        return DualArm(title, taught, of_loss, name, _shared(where, values), reading, others=others)
     if lacking := sorted(find("labeler", name).needs - READ):
         raise InputError(f"{where}: needs {' and '.join(lacking)}, which a study of dual encoders has not")
     hints = {each.name for each in dataclasses.fields(find("labeler", name).Params)}
-    usual = {"context": params.depth + 1} if "context" in hints else {}
+    several = 2 if taught.kind in AT_RANDOM else 1  # as many random documents are labelled beside the run's
+    usual = {"context": several * params.depth + 1} if "context" in hints else {}
     of_method = make_params("labeler", name, {**usual, **values})
     return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
 
 
-def _ebr(where: str, settings: str, values: Mapping[str, Any], params: DualParams) -> DualArm:
+def _drawing(params: DualParams, kind: str | None) -> DualParams:
+    """The parameters with negatives of a kind, None = their own."""
+    return params if kind is None else dataclasses.replace(params, negatives_from=kind)
+
+
+def _shared(where: str, values: Mapping[str, Any]) -> SharedWords:
+    try:
+        return SharedWords(**values)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _ebr(where: str, title: str, values: Mapping[str, Any], params: DualParams, plain: str) -> DualArm:
     """Towers of words: what the preset has besides the defaults stands before the settings of the study."""
     of_preset = dict(DualParams.preset("f-ebr").to_dict().items() - DualParams().to_dict().items())
     base = dataclasses.replace(params, inverse_temperature=None)
@@ -139,5 +195,4 @@ def _ebr(where: str, settings: str, values: Mapping[str, Any], params: DualParam
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     of_loss = {key: value for key, value in loss.to_dict().items() if key in values}
-    title = f"{EMBEDDED}{f', {settings}' if settings else ''}"
-    return DualArm(title, own, of_loss, others=(BASE, PLAIN), encoder=NOTHING)
+    return DualArm(title, own, of_loss, others=(BASE, plain), encoder=NOTHING)

@@ -21,7 +21,8 @@ from rnnreranker.study.dual_arms import DualArm
 from rnnreranker.study.retrieved import opened
 from rnnreranker.study.tasks import Task
 from rnnreranker.study.text_setting import TextSetting, told
-from rnnreranker.study.trial import values_of
+from rnnreranker.study.trial import means_of, values_of
+from rnnreranker.terms.word_weights import CollectionWeights
 
 if TYPE_CHECKING:
     from rnnreranker.encode.encoder import Encoder
@@ -38,7 +39,7 @@ class DualSetting(TextSetting):
     """Dual encoders, tested by searching the collection, which each encodes; the encoder as it is, too.
 
     What the arm LE-None comes to on a task is kept in `work` with the cosines of the training candidates, from which
-    LE-Distill learns, and what a term scorer says of these, from which LE-BS learns.
+    LE-Distill learns, and what a term scorer says of all words, from which LE-BS learns.
 
     Attributes:
         work: folder of what is kept.
@@ -65,7 +66,7 @@ class DualSetting(TextSetting):
         """See `TextSetting`."""
         from rnnreranker.encode.encoder import digest_of
 
-        return [digest_of(self.encoder), list(self.sources), "distances"]
+        return [digest_of(self.encoder), list(self.sources), "distances", "checked"]
 
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as trainings begin with it: its tokens averaged."""
@@ -86,16 +87,25 @@ class DualSetting(TextSetting):
         plain = None if arm.plain is None else self._plain(task, dataclasses.replace(arm.plain, seed=task.seed))
         if plain is not None and arm.method == "hard":
             return dict(plain["found"])
-        begun, run = time.perf_counter(), self.head(task, arm.params.depth)
+        begun, run = time.perf_counter(), self._candidates(task, arm.params_of(task))
+        own: dict[str, Any] = {}
         if plain is not None:
             pools, labelling = self._scored(task, run, plain["cosines"]), float(plain["found"]["costs"]["training"])
+            own = {"by_degrees": means_of(plain["found"]["values"])}
         elif arm.method == "bs":
+            from rnnreranker.study.term_teacher import degrees_by
+
             kept = self._weighed(task, arm.params.depth)
-            pools, labelling = self._scored(task, run, kept["scores"]), float(kept["seconds"])
+            pools, labelling = (
+                self._scored(task, run, degrees_by(kept, run, task.known(validation=False), arm.shared)),
+                float(kept["seconds"]),
+            )
         else:
             pools = self._labelled(task, arm, run)
             labelling = time.perf_counter() - begun if arm.method != "hard" else 0.0
-        return self._trained_on(task, arm, pools, labelling)[0]
+        if arm.shared is not None:
+            own = {"by_degrees": self._by_degrees(task, arm)}
+        return self._trained_on(task, arm, pools, labelling)[0] | own
 
     def _trained_on(
         self, task: Task, arm: DualArm, pools: list[Labels], labelling: float
@@ -124,12 +134,29 @@ class DualSetting(TextSetting):
         with alone(path, f"{path}: another process trains it"):
             if not path.is_file():
                 arm = DualArm("", params, {"alpha": 0.0}, plain=params)
-                pools = self._labelled(task, arm, self.head(task, params.depth))
+                pools = self._labelled(task, arm, self._candidates(task, params))
                 found, cosines = self._trained_on(task, arm, pools, 0.0)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {"found": found, "cosines": cosines})
         kept: dict[str, Any] = read_json(path, "record of what LE-None came to", REPAIR)
         return kept
+
+    def _candidates(self, task: Task, params: DualParams) -> Run:
+        """What labels are made of: the first candidates of the training queries, and all that is drawn at random."""
+        from rnnreranker.runs import Run as Found
+        from rnnreranker.train.negative_kinds import AT_RANDOM, sampled
+
+        run = self.head(task, params.depth)
+        if params.kind not in AT_RANDOM:
+            return run
+        collection, known = tuple(sorted(self.documents)), task.known(validation=False)
+        found = {qid: dict(run[qid]) if qid in run else {} for qid in known}
+        for qid, scores in found.items():
+            below = min(scores.values(), default=0.0)
+            drawn = sampled(qid, known[qid], collection, params.depth, task.seed)
+            for rank, docid in enumerate((docid for docid in drawn if docid not in scores), 1):
+                scores[docid] = below - rank
+        return Found.from_dict(found)
 
     def _labelled(self, task: Task, arm: DualArm, run: Run) -> list[Labels]:
         """The labels of the training queries by the method of an arm."""
@@ -146,19 +173,36 @@ class DualSetting(TextSetting):
         return list(labeler.infer(run, task.part(validation=False)))
 
     def _weighed(self, task: Task, depth: int) -> dict[str, Any]:
-        """`scores`: query → docid → eq. 5 of the training candidates by a term scorer of the task; `seconds`."""
+        """`queries`, `documents`: id → the weights of its words by a term scorer of the task; `seconds` of all that."""
         from rnnreranker.study.term_teacher import weighed_by_scorer
 
-        path = self._place("le-bs", task, depth)
+        path = self._place("words", task, depth)
         with alone(path, f"{path}: another process trains its term scorer"):
             if not path.is_file():
                 begun, run = time.perf_counter(), self.head(task, depth)
                 source = opened(self.place).term_source
-                scores = weighed_by_scorer(self.encoder, source, run, task, self.documents)
+                weights = weighed_by_scorer(self.encoder, source, run, task, self.documents)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_json(path, {"scores": scores, "seconds": time.perf_counter() - begun})
+                write_json(path, {**weights, "seconds": time.perf_counter() - begun})
         kept: dict[str, Any] = read_json(path, "record of what a term scorer says", REPAIR)
         return kept
+
+    def _by_degrees(self, task: Task, arm: DualArm) -> dict[str, float]:
+        """The measures of the test queries where all documents stand in the order of their degrees of relevance."""
+        from rnnreranker.study.word_search import run_by_words
+
+        assert arm.shared is not None
+        if arm.method == "bs":
+            kept = self._weighed(task, arm.params.depth)
+            queries, documents = {qid: kept["queries"][qid] for qid in task.test}, kept["documents"]
+        else:
+            weights = CollectionWeights(opened(self.place).term_source)
+            texts = [task.topics[qid] for qid in task.test]
+            queries = dict(zip(task.test, weights.of_texts(texts), strict=True))
+            docids = opened(self.place).term_source.docids
+            documents = dict(zip(docids, weights.of_documents(range(len(docids))), strict=True))
+        run = run_by_words(queries, documents, arm.shared.products, self.hits)
+        return means_of(values_of(run, self.qrels, self.measures, self.protocol, task))
 
     def _place(self, name: str, task: Task, *more: Any) -> Path:
         """The file of what is kept of a task."""
@@ -198,16 +242,22 @@ class DualSetting(TextSetting):
         return found
 
     def _measured(self, encoder: Encoder, documents: np.ndarray, task: Task) -> dict[str, Any]:
-        """`values` of the search of all documents for the test queries, and `distances` of these from those."""
+        """What the search of all documents comes to.
+
+        `values` of the test queries, `checked`: the means of those of validation, and `distances` of the test queries
+        from documents.
+        """
         from rnnreranker.labels.judged import positives_of
         from rnnreranker.retrieve.dense import dense_run
         from rnnreranker.vectors import QueryVectors, open_vectors
 
+        held_out = tuple(sorted(task.validation))
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             np.save(Path(folder) / "vectors.npy", documents)
             names = "".join(f"{docid}\n" for docid in self.documents)
             (Path(folder) / "docid").write_text(names, encoding="utf-8")
-            queries = QueryVectors(task.test, self._queries_by(encoder, task, task.test))
+            asked = (*task.test, *held_out)
+            queries = QueryVectors(asked, self._queries_by(encoder, task, asked))
             run = dense_run(open_vectors(Path(folder)), queries, self.hits, threads=1, batch_size=256)
         rows = {docid: row for row, docid in enumerate(self.documents)}
         judged = positives_of(self.qrels)
@@ -215,5 +265,9 @@ class DualSetting(TextSetting):
             np.array([rows[docid] for docid, _ in judged.get(qid, ()) if docid in rows], dtype=np.int64)
             for qid in task.test
         ]
-        distances = distances_of(queries.vectors, documents, relevant)
-        return {"values": values_of(run, self.qrels, self.measures, self.protocol, task), "distances": distances}
+        checked = values_of(run, task.part(validation=True), self.measures, self.protocol, task, held_out)
+        return {
+            "values": values_of(run, self.qrels, self.measures, self.protocol, task),
+            "checked": means_of(checked),
+            "distances": distances_of(queries.vectors[: len(task.test)], documents, relevant),
+        }

@@ -49,6 +49,13 @@ class Task:
         chosen: pandas.DataFrame = self.positives[self.positives["query_id"].isin(self.validation) == validation]
         return chosen
 
+    def known(self, validation: bool) -> dict[str, set[str]]:
+        """Query id → its positives, of the validation queries, or of the others."""
+        found: dict[str, set[str]] = {}
+        for qid, docid in self.part(validation)[["query_id", "doc_id"]].itertuples(index=False):
+            found.setdefault(qid, set()).add(docid)
+        return found
+
 
 def fold_tasks(
     topics: Mapping[str, str],

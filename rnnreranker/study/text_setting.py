@@ -143,11 +143,13 @@ class TextSetting:
         from rnnreranker.labels.methods.base import make_labeler
         from rnnreranker.train.group_inputs import GroupInputs
         from rnnreranker.train.groups import enough, first_candidates
+        from rnnreranker.train.negative_kinds import AT_RANDOM
 
         lists = make_labeler("hard", Inputs()).infer(self.runs[self.over], task.part(validation=True))
         kept = [first_candidates(one, params.validation_candidates) for one in lists]
-        usable = enough(pools, params.group_size, params.depth)
-        return GroupInputs(usable, kept, task.topics, self.documents, made, margins)
+        usable = enough(pools, *params.least)
+        collection = tuple(sorted(self.documents)) if params.kind in AT_RANDOM else ()
+        return GroupInputs(usable, kept, task.topics, self.documents, made, margins, collection=collection)
 
     def head(self, task: Task, depth: int) -> Run:
         """The first candidates of the training queries of a task, by the last of the first stages."""

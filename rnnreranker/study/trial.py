@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,15 +95,26 @@ def read_trial(path: Path) -> dict[str, Any]:
     return record
 
 
-def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, task: Task) -> Values:
-    """The values of a run on the test queries of a task; 0 where it found nothing at all, as a collapsed model does."""
+def values_of(
+    run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, task: Task, qids: Sequence[str] | None = None
+) -> Values:
+    """The values of a run on some queries of a task, None = those of the test.
+
+    They are 0 where the run found nothing at all, as that of a collapsed model does.
+    """
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
+    asked = task.test if qids is None else tuple(qids)
     if not len(run.rows):
-        return {name_of(measure): dict.fromkeys(task.test, 0.0) for measure in parse_measures(measures)}
-    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=task.test)
+        return {name_of(measure): dict.fromkeys(asked, 0.0) for measure in parse_measures(measures)}
+    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=asked)
     return {
         measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
         for column, measure in enumerate(scores.measures)
     }
+
+
+def means_of(values: Values) -> dict[str, float]:
+    """Measure → the mean over the queries; 0 without any."""
+    return {name: sum(found.values()) / max(len(found), 1) for name, found in values.items()}

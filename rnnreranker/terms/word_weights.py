@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
+from rnnreranker.settings import Params, setting
 
 if TYPE_CHECKING:
     from rnnreranker.terms.term_source import TermSource
@@ -16,19 +19,37 @@ if TYPE_CHECKING:
 Weights = Mapping[str, float]  # word -> weight
 
 
-def label_distribution(query_weights: Weights, document_weights: Weights) -> float:
+@dataclass(frozen=True)
+class SharedWords(Params):
+    """How the weights of the words that two texts share become one number; the defaults are eq. 5 as it is printed."""
+
+    products: Literal["mean", "sum"] = setting(
+        "mean", "of weights, over the shared words: their mean, as eq. 5 prints it, or their sum", flag="term-products"
+    )
+    term_scale: float = setting(
+        1.0, "by which the mean or sum is multiplied before tanh, so that d fills [0, 1]", above=0
+    )
+
+
+def label_distribution(
+    query_weights: Weights, document_weights: Weights, products: Literal["mean", "sum"] = "mean", scale: float = 1.0
+) -> float:
     """How relevant a document is to a query, in (-1, 1): eq. 5 of paper 004.
 
-        d = tanh(1 / |x ∩ y| Σ_{w in x ∩ y} t(w, y) t(w, x))
+        d = tanh(scale / |x ∩ y| Σ_{w in x ∩ y} t(w, y) t(w, x))
 
-    x and y are the words of the query and of the document with their weights t; words whose weight is below 0 are
-    discarded before, as the paper says, those of weight 0 are not. Without a word in common, which the paper leaves
-    open, d is 0. Sums run over words in the order of their characters.
+    The paper prints the mean and no scale; with the products summed |x ∩ y| is left out. x and y are the words of the
+    query and of the document with their weights t; words whose weight is below 0 are discarded before, as the paper
+    says, those of weight 0 are not. Without a word in common, which the paper leaves open, d is 0. Sums run over words
+    in the order of their characters.
 
     >>> round(label_distribution({"rain": 0.5, "in": 0.1, "the": -0.1}, {"rain": 0.8, "the": 0.3, "in": 0.0}), 4)
     0.1974
+
+    Raises:
+        InputError: another word for the products, a scale that is not above 0.
     """
-    return _distribution(_kept(query_weights), _kept(document_weights))[0]
+    return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))[0]
 
 
 def shared_words(query_weights: Weights, document_weights: Weights) -> list[str]:
@@ -75,14 +96,16 @@ class CollectionWeights:
         return dict(zip(vocabulary, found.tolist(), strict=True))
 
 
-def distributions(query_weights: Weights, documents: Sequence[Weights]) -> tuple[np.ndarray, int]:
+def distributions(
+    query_weights: Weights, documents: Sequence[Weights], shared: SharedWords | None = None
+) -> tuple[np.ndarray, int]:
     """(n,) float64: `label_distribution` of each document; and how many have no word in common with the query."""
-    query = _kept(query_weights)
-    found = [_distribution(query, _kept(weights)) for weights in documents]
-    return np.array([value for value, _ in found]), sum(not shared for _, shared in found)
+    query, way = _kept(query_weights), shared or SharedWords()
+    found = [_distribution(query, _kept(weights), way) for weights in documents]
+    return np.array([value for value, _ in found]), sum(not count for _, count in found)
 
 
-def _distribution(query: Weights, document: Weights) -> tuple[float, int]:
+def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:
     """Eq. 5 of words that are not discarded, and how many the two share."""
     shared = sorted(query.keys() & document.keys())
     if not shared:
@@ -90,7 +113,7 @@ def _distribution(query: Weights, document: Weights) -> tuple[float, int]:
     total = 0.0
     for word in shared:
         total += document[word] * query[word]
-    return math.tanh(total / len(shared)), len(shared)
+    return math.tanh(way.term_scale * (total / len(shared) if way.products == "mean" else total)), len(shared)
 
 
 def _kept(weights: Weights) -> dict[str, float]:

@@ -55,7 +55,7 @@ class DualLearner(Learner):
 
     def __init__(self, encoder: str, params: DualParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._reading = params.in_batch_negatives or loss.in_batch, params.degrees
+        self._wide, self._reading = params.of_batch or loss.in_batch, params.degrees
         self._of_cosines = loss.of_cosines
         self.folder, place, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from rnnreranker.settings import setting
 from rnnreranker.train.group_params import OneLengthParams, as_in
+from rnnreranker.train.negative_kinds import Kind
 from rnnreranker.train.params import TrainParams
 
 
@@ -32,6 +33,13 @@ class DualParams(OneLengthParams):
     towers: Literal["shared", "separate"] = setting(
         "shared", "one encoder of queries and documents, or one of each, that begin alike", tunable=False
     )
+    negatives_from: Literal["run", "random", "mixed", "in-batch"] = setting(
+        "run",
+        "where the negatives of a group come from: run, the first --depth candidates; random, --depth documents of the "
+        "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the --group-size: "
+        "those of the batch's other queries",
+        tunable=False,
+    )
     in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
     inverse_temperature: float | None = as_in(TrainParams, "inverse_temperature", None)
     degrees: Literal["scores", "cosine", "maxmin", "targets"] = setting(
@@ -42,11 +50,22 @@ class DualParams(OneLengthParams):
     )
 
     ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
+
     of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "le-none": {"alpha": 0.0},
         "le-bs": {"alpha": 1.0},
         "le-bs-nq": {"alpha": 0.2},
     }
+
+    @property
+    def kind(self) -> Kind:
+        """See `GroupParams.kind`."""
+        return self.negatives_from
+
+    @property
+    def of_batch(self) -> bool:
+        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
+        return self.in_batch_negatives or self.negatives_from == "in-batch"
 
 
 _PAPER = DualParams(max_length=64)

@@ -17,6 +17,7 @@ from rnnreranker.train.batch_teacher import BatchTeacher
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import enough, first_candidates, merged, pools_of
 from rnnreranker.train.inputs import check_validation, hard_labels
+from rnnreranker.train.negative_kinds import AT_RANDOM
 from rnnreranker.train.samples import split
 
 
@@ -31,6 +32,7 @@ class GroupInputs:
         made: how the candidates were made, for the record.
         margins: whether the targets say more than what is positive.
         teacher: that says of any document what the targets say of candidates; None = it is not asked.
+        collection: docids of all documents, ascending, where negatives are drawn from them at random.
     """
 
     pools: Sequence[Labels]
@@ -40,6 +42,7 @@ class GroupInputs:
     made: Mapping[str, Any]
     margins: bool
     teacher: BatchTeacher | None = None
+    collection: Sequence[str] = ()
 
 
 def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:
@@ -89,7 +92,7 @@ def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:
             f"{', '.join(twice[:3])}); expected different queries"
         )
     margins = any((pool.targets[~pool.positive] > 0).any() for pool in pools)
-    pools = enough(pools, params.group_size, params.depth)
+    pools = enough(pools, *params.least)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
     if lost := [one.qid for one in (*pools, *checked) if one.qid not in queries]:
         raise InputError(
@@ -107,7 +110,8 @@ def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:
         documents |= {docid: docid for one in checked for docid in one.docids}
     else:
         documents |= _texts(args, {docid: None for one in checked for docid in one.docids if docid not in documents})
-    return GroupInputs(pools, checked, queries, documents, made, margins)
+    collection = tuple(sorted(documents if texts else _whole(args, documents))) if params.kind in AT_RANDOM else ()
+    return GroupInputs(pools, checked, queries, documents, made, margins, collection=collection)
 
 
 def _ranks(pool: Labels) -> list[int]:
@@ -139,6 +143,26 @@ def _validation(args: argparse.Namespace, params: GroupParams, queries: dict[str
         )
     queries.update(texts)
     return list(found)
+
+
+def _whole(args: argparse.Namespace, documents: dict[str, str]) -> dict[str, str]:
+    """The texts of all documents of --documents or the index, which are put to those that are known.
+
+    Raises:
+        InputError: neither has texts.
+    """
+    from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.texts import documents_of
+    from rnnreranker.search.indexes import open_index
+
+    found = load_documents(args.documents, asked_fields(args)) if args.documents else None
+    if found is None:
+        texts = open_index(args.index).texts if args.index else None
+        if texts is None:
+            raise InputError("random negatives: give --index, of an index with texts, or --documents: all documents")
+        found = documents_of(texts)
+    documents |= {document.docid: document.text for document in found}
+    return documents
 
 
 def _texts(args: argparse.Namespace, wanted: Mapping[str, None]) -> dict[str, str]:

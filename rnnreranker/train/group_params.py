@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from rnnreranker.settings import setting
+from rnnreranker.train.negative_kinds import Kind
 from rnnreranker.train.params import TrainingParams, TrainParams
 
 LONGEST = 256  # tokens of a text where nothing else is said
@@ -50,6 +51,16 @@ class GroupParams(TrainingParams):
         100, "first candidates of a validation query that are scored, its positives besides", at_least=1, tunable=False
     )
     seed: int = as_in(TrainParams, "seed", 42)
+
+    @property
+    def kind(self) -> Kind:
+        """Where the negatives of a group come from."""
+        return "run"
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """The candidates that a group takes of a pool, and how deep it takes them: what `groups.enough` asks for."""
+        return (self.group_size if self.kind == "run" else 1), self.depth
 
 
 @dataclass(frozen=True)

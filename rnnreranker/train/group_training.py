@@ -16,6 +16,7 @@ from rnnreranker.train.checkpoints import resume_from, train_to_end
 from rnnreranker.train.group_inputs import GroupInputs
 from rnnreranker.train.group_params import GroupParams
 from rnnreranker.train.groups import Groups
+from rnnreranker.train.negative_kinds import check_collection
 from rnnreranker.train.training import RECORD, Trained, history_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ def train_on_groups(
     transformers.logging.disable_progress_bar()
     with phase("loading the model"):
         learner = find("trained-model", model)().learner(encoder, params, chosen, inputs, device)
-    groups = Groups(inputs.pools, count_of(params, len(inputs.pools)), params.group_size, params.depth, params.seed)
+    check_collection(params.kind, params.group_size, inputs.collection)
+    count = count_of(params, len(inputs.pools))
+    drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
+    groups = Groups(inputs.pools, count, *drawn)
     settings = params.to_dict() | chosen.params.to_dict()
     place = output.with_name(output.name + ".checkpoints")
     begins = content_of(learner.folder) if learner.folder else ""
@@ -124,4 +128,6 @@ def _content(inputs: GroupInputs) -> list[Any]:
     qids = sorted({one.qid for lists in (inputs.pools, inputs.checked) for one in lists})
     if inputs.teacher is not None:
         found.append(inputs.teacher.fingerprint)
+    if inputs.collection:
+        found.append(list(inputs.collection))
     return [*found, [inputs.queries[qid] for qid in qids], sorted(inputs.documents.items())]

@@ -13,6 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.labels.soft import Labels
 from rnnreranker.negatives.mining import Mined
+from rnnreranker.train.negative_kinds import AT_RANDOM, Kind, sampled, shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,11 @@ class Groups:
     Args:
         pools: what groups are drawn from: candidates with positives among them, a query perhaps more than once.
         count: groups in all.
-        size: candidates of a group; depth: the negatives are drawn from the first so many of a pool.
+        size: candidates of a group; depth: the negatives are drawn from the first so many of a pool, and at random from
+            as many documents of the collection.
         seed: of order and draws.
+        kind: where the negatives come from.
+        collection: docids of all documents, ascending, of kinds that draw at random.
     """
 
     pools: Sequence[Labels]
@@ -60,6 +64,8 @@ class Groups:
     size: int
     depth: int
     seed: int
+    kind: Kind = "run"
+    collection: Sequence[str] = ()
     _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -76,18 +82,30 @@ class Groups:
         positives = np.flatnonzero(pool.positive)
         own = fingerprint(pool.qid, [pool.docids[place] for place in positives.tolist()])
         rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
-        chosen = np.concatenate(
-            [rng.choice(positives, 1), rng.choice(negatives_of(pool, self.depth), self.size - 1, replace=False)]
-        )
-        targets = pool.targets[chosen]
+        first, (of_run, at_random) = rng.choice(positives, 1), shares(self.kind, self.size, rng)
+        negatives, known = negatives_of(pool, self.depth), self._known[pool.qid]
+        there: list[str] = []
+        if self.kind in AT_RANDOM:  # candidates that are in the sample are labelled, and of the run by chance alone
+            there = sampled(pool.qid, known, self.collection, self.depth, self.seed)
+            apart = [place for place in np.flatnonzero(~pool.positive).tolist() if pool.docids[place] not in set(there)]
+            negatives = np.array(apart[: self.depth], dtype=np.int64)
+            of_run, at_random = min(of_run, len(negatives)), at_random + max(0, of_run - len(negatives))
+        chosen = np.concatenate([first, rng.choice(negatives, of_run, replace=False)]).astype(np.int64)
+        docids = [pool.docids[place] for place in chosen.tolist()]
+        if at_random:
+            places = {docid: place for place, docid in enumerate(pool.docids)}
+            drawn = [there[place] for place in rng.choice(len(there), at_random, replace=False).tolist()]
+            docids, chosen = docids + drawn, np.append(chosen, [places.get(docid, -1) for docid in drawn])
+        targets = np.where(chosen >= 0, pool.targets[chosen], np.float32(0))
+        positive = np.where(chosen >= 0, pool.positive[chosen], False)
         total = scale = float(targets.sum())
         if total <= 0:  # a positive without probability, and no other in the group has any
-            targets, total = pool.positive[chosen].astype(np.float32), 1.0
+            targets, total = positive.astype(np.float32), 1.0
         return Group(
             pool.qid,
-            tuple(pool.docids[place] for place in chosen.tolist()),
+            tuple(docids),
             (targets / np.float32(total)).astype(np.float32),
-            pool.positive[chosen],
+            positive,
             self._known[pool.qid],
             pool,
             scale,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from rnnreranker.command import counted, say
 from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.base import ContextLabeler, Source
-from rnnreranker.settings import Params, context_setting, setting
-from rnnreranker.terms.word_weights import CollectionWeights, distributions
+from rnnreranker.settings import context_setting, setting
+from rnnreranker.terms.word_weights import CollectionWeights, SharedWords, distributions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TermWeightParams(Params):
+class TermWeightParams(SharedWords):
     """Settings of labels by the weights of words.
 
     Raises:
@@ -49,7 +49,7 @@ class TermWeightParams(Params):
 
 
 class TermWeightLabeler(ContextLabeler):
-    """The label distribution of paper 004, eq. 5: tanh of the mean product of weights over the words in common.
+    """The label distribution of paper 004, eq. 5: tanh of the products of weights over the words in common.
 
     The file's scores are eq. 5, of positives and other candidates alike; the targets are made of them as those of
     evidence are. A candidate without a word in common with the query has 0. Both are said on stderr: how many pairs
@@ -98,7 +98,7 @@ class TermWeightLabeler(ContextLabeler):
                     f"query {one.qid}: no text of {lost[0]}; give the documents that the run was made from"
                 )
             query, *documents = self._scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
-        found, apart = distributions(query, documents)
+        found, apart = distributions(query, documents, self.params)
         self._pairs, self._apart = self._pairs + one.size, self._apart + apart
         self._wordless += not query
         return found

@@ -25,7 +25,7 @@ class Dual(GroupModel):
 
     def check(self, params: DualParams) -> None:
         """As of every model, and that no temperature is given to a loss of the cosines themselves."""
-        if params.in_batch_negatives:
+        if params.of_batch:
             TrainedModel.check(self, params)
         else:
             super().check(params)
