@@ -131,7 +131,10 @@ def _arms_of(spec: Spec, study: str) -> list[str]:
     if options is None:
         return []
     chosen = options.get("dual_arms")
-    return [BASE, *(arm.name for arm in dual_arms(chosen, DualParams(), alpha=0.5))] if chosen else _arms()
+    if not chosen:
+        return _arms()
+    arms = dual_arms(chosen, DualParams(), alpha=0.5)
+    return [BASE, *(arm.name for arm in arms), *dict.fromkeys(arm.family for arm in arms if arm.family)]
 
 
 def _wanted(row: Row) -> str:
