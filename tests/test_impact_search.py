@@ -229,6 +229,8 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
         for weights in list((made / name).rglob("*.safetensors")):
             weights.unlink()
         assert term_counts(str(made / name), ["w1 w2 w2"], 45)[0].toarray()[0][6:8].tolist() == [1, 2]
+        binary = term_counts(str(made / name), ["w1 w2 w2"], 45, binary=True)[0]  # generate_bow of naver's program: 1
+        assert binary.toarray()[0][6:8].tolist() == [1, 1]
         run = tmp_path / f"{name}.txt"
         assert run_search(*of_search(world, index, run, "--query-weights", "counts")) == 0
         runs.append(run.read_bytes())
