@@ -150,6 +150,11 @@ def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
         assert training_settings({"loss": "kl", **given})[0].to_dict().items() >= given.items()
     with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which takes"):
         training_settings({"loss": "info-nce", "in_batch_negatives": True})
+    with pytest.raises(InputError, match=r"plateau_patience=9: expected none with the schedule linear, which ends by"):
+        training_settings({"plateau_patience": 9})
+    assert training_settings({"plateau_patience": 9}, "coder-tas-b")[0].plateau_patience == 9
+    with pytest.raises(InputError, match=r"neutrality_cutoff=9: expected none with neutrality_weight=0"):
+        training_settings({"neutrality_cutoff": 9})
     assert training_settings({"loss": "margin-mse", "random_negatives": 0})[0].loss == "margin-mse"
 
 

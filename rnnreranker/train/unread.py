@@ -1,7 +1,8 @@
-"""Settings of a training that would change nothing, because its loss, or its model, does not read them."""
+"""Settings of a training that would change nothing, because its loss, or another setting, leaves them unread."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
 
 
 def unread(params: Any, loss: Loss) -> dict[str, str]:
-    """Settings of a training that its loss or its model does not read → why; only those that it has.
+    """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
 
     >>> from rnnreranker.train.dual_params import DualParams
     >>> from rnnreranker.train.losses.triplet import TripletLoss
@@ -51,6 +52,11 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     if "teacher" in loss.needs and hasattr(params, "random_negatives"):
         reason = f"{named}, in which documents without a target take no part"
         found |= {"in_batch_negatives": reason, "random_negatives": reason}
+    if getattr(params, "schedule", "plateau") != "plateau":
+        of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
+        found |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
+    if not getattr(params, "neutrality_weight", 1):
+        found["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
     if getattr(params, "architecture", "") == "doc":
         found["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
     return {name: reason for name, reason in found.items() if hasattr(params, name)}

@@ -10,6 +10,7 @@ from rnnreranker import settings
 from rnnreranker.command import counted, progress, say
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.errors import InputError
+from rnnreranker.method import fields_of
 from rnnreranker.process.phases import phase
 from rnnreranker.settings import setting
 from rnnreranker.train.group_params import as_in
@@ -63,6 +64,14 @@ class Masked(TextModel):
 
         assert isinstance(params, MaskedParams)
         self.refuse(args, loss)
+        shape = [field for field in fields_of(type(self)) if field.metadata.get("flag", "").startswith("new-")]
+        if args.encoder != NOTHING:
+            for field in shape:
+                if getattr(params, field.name) != field.default:
+                    raise InputError(
+                        f"{settings.flag(settings.typed_name(field))}: is of a new model, of --encoder none; "
+                        f"{args.encoder} has its own"
+                    )
         for name in ("labels", "topics"):
             if getattr(args, name):
                 raise InputError(f"--{name}: not for --model masked, which reads the texts of documents alone")
