@@ -349,6 +349,10 @@ def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -
         (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss distance"),
         (["--loss", "info-nce", "--alpha", "1"], "with the loss info-nce: alpha"),
         (["--loss", "triplet", "--degrees", "maxmin"], "--degrees maxmin: expected none with the loss triplet, which"),
+        (
+            ["--negatives-from", "in-batch", "--depth", "9"],
+            "--depth 9: expected none with negatives_from=in-batch, which",
+        ),
         (["--loss", "lce", "--degrees", "cosine"], "--degrees cosine: expected none with the loss lce, which has no"),
         (["--alpha", "0", "--degrees", "maxmin"], "--degrees maxmin: expected none with alpha=0, at which degrees of"),
         (["--preset", "le-none", "--degrees", "scores"], "--degrees scores: expected none with alpha=0"),

@@ -49,6 +49,9 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
         found["batch_teacher"] = f"{named}, which asks what is positive alone"
     if loss.in_batch:
         found["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
+    if getattr(params, "negatives_from", "") == "in-batch":
+        reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
+        found |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
     if "teacher" in loss.needs and hasattr(params, "random_negatives"):
         reason = f"{named}, in which documents without a target take no part"
         found |= {"in_batch_negatives": reason, "random_negatives": reason}
