@@ -223,7 +223,14 @@ class TestTwins:
         assert {found.model for found in matrix.twins["003", "2"]} == {"splade-tiny, minilm"}
         english, *chinese = matrix.twins["004", "2"]
         assert (english.model, {found.model for found in chinese}) == ("splade-tiny", {"small, from nothing"})
-        assert list(english.twins) == ["LE-None", "LE-Distill", "LE-TFIDF", "LE-BS"]
+        (table,) = (table for paper in matrix.papers if paper.name == "paper-004" for table in paper.tables[1:2])
+        measured = {
+            row["arm"]
+            for record in studies
+            if (record.spec, record.name) == ("reqa-xquad", "dual-standard-random")
+            for row in record.outcome["rows"]
+        }
+        assert list(english.twins) == [row.row for row in table.rows if row.twin["arm"] in measured]
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")
