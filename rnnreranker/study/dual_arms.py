@@ -174,7 +174,7 @@ def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
     return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
 
 
-def _drawing(params: DualParams, kind: str | None) -> DualParams:
+def _drawing(params: DualParams, kind: Any) -> DualParams:
     """The parameters with negatives of a kind, None = their own."""
     return params if kind is None else dataclasses.replace(params, negatives_from=kind)
 
