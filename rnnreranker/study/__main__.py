@@ -107,7 +107,7 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     from rnnreranker.study.chosen import by_degrees, with_chosen
     from rnnreranker.study.comparisons import costs, words
     from rnnreranker.study.distances import mean_distances
-    from rnnreranker.study.dual_arms import DEFAULT, dual_arms
+    from rnnreranker.study.dual_arms import DEFAULT, DualArm, dual_arms
     from rnnreranker.study.late_arms import default_arms, late_arms
     from rnnreranker.study.text_arms import text_arms
     from rnnreranker.study.text_loaded import load_text_study
@@ -127,7 +127,7 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
     loaded = load_text_study(args, params, arms)
     records: Any = run_arms(loaded.setting, loaded.tasks, [None, *arms], _work(args), args.jobs)
     others = {arm.name: arm.others for arm in arms}
-    families = {arm.name: arm.family for arm in arms if model == "dual" and arm.family}
+    families = {arm.name: arm.family for arm in arms if isinstance(arm, DualArm) and arm.family}
     records, choices = with_chosen(records, families, name_of(parse_measures(args.measures)[0]))
     others |= {family: others[arm] for arm, family in families.items()}
     about = {

@@ -96,10 +96,9 @@ class DualSetting(TextSetting):
             from rnnreranker.study.term_teacher import degrees_by
 
             kept = self._weighed(task, arm.params.depth)
-            pools, labelling = (
-                self._scored(task, run, degrees_by(kept, run, task.known(validation=False), arm.shared)),
-                float(kept["seconds"]),
-            )
+            assert arm.shared is not None
+            degrees = degrees_by(kept, run, task.known(validation=False), arm.shared)
+            pools, labelling = self._scored(task, run, degrees), float(kept["seconds"])
         else:
             pools = self._labelled(task, arm, run)
             labelling = time.perf_counter() - begun if arm.method != "hard" else 0.0
