@@ -23,7 +23,7 @@ from rnnreranker.bench.synthetic import contexts, documents
 from rnnreranker.encode.encoder import has_bfloat16
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.record import Record, read_records
-from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.rnn import RnnParams, reference, reference_scores
 
 TINY = Sizes(
     dimension=8,
@@ -356,7 +356,8 @@ def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -
 
     def rnn_similarity(queries: Any, candidates: Any, params: RnnParams) -> Any:
         found = [
-            reference.rnn_similarity(q.numpy(), c.numpy(), params) for q, c in zip(queries, candidates, strict=True)
+            reference_scores.rnn_similarity(q.numpy(), c.numpy(), params)
+            for q, c in zip(queries, candidates, strict=True)
         ]
         return torch.from_numpy(np.array(found) + 0.25)
 

@@ -24,7 +24,7 @@ from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.record import Record, read_records
-from rnnreranker.rnn import jaccard_similarity, reference
+from rnnreranker.rnn import jaccard_similarity, reference, reference_scores
 
 RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
 
@@ -157,7 +157,7 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     found = diagnose(run, queries, RnnReranker(source, params, threads=1))
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
-    made = reference.parts(done, params, [score for _, score in run["q0"]])
+    made = reference_scores.parts(done, params, [score for _, score in run["q0"]])
     assert found["sets"]["jaccard_zero"] == pytest.approx((made.jaccard[0] == 0).mean(), abs=1e-4)
     assert found["sets"]["query"]["median"] == len(done.sets[0] - {0})
     known = (made.terms * made.weights[:, None]).sum(axis=0)
@@ -253,15 +253,16 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
     vectors, base = rng.normal(size=(31, 6)).astype(np.float32), np.sort(rng.random(30))[::-1]
     docids = np.array([f"d{number:02d}" for number in range(30)], dtype=object)
     for params, names in (
-        (RnnParams(), ["rank", "run", "query", "jaccard", "first"]),
-        (RnnParams(probes=3, lam=0.3, rank_weight=0), ["run", "query", "jaccard", "first"]),
+        (RnnParams(), ["rank", "run", "query", "jaccard", "first", "nearest"]),
+        (RnnParams.preset("mixture"), ["rank", "run", "query", "jaccard", "first"]),
+        (RnnParams(probes=3, lam=0.3, rank_weight=0), ["run", "query", "jaccard", "first", "nearest"]),
         (RnnParams.preset("vectors"), ["query", "jaccard"]),
         (RnnParams.preset("tas-b"), ["query", "jaccard"]),
     ):
         done = reference.steps(vectors, params)
-        expected = reference.parts(done, params, base)
+        expected = reference_scores.parts(done, params, base)
         jaccard = jaccard_similarity(vectors[None], params, probes=expected.probes)[0]
-        added = terms(done.raw[0, 1:], base, jaccard, params)
+        added = terms(done.raw, base, jaccard, params)
         assert list(added) == names
         np.testing.assert_allclose(sum(added.values()), expected.scores, atol=1e-5)
         assert sum(weights_of(params, len(expected.probes)).values()) == pytest.approx(1)
@@ -282,7 +283,7 @@ def test_a_run_that_tells_only_its_order_is_said_to(tmp_path: Path, capsys: pyte
     found = diagnose(ranks, queries, RnnReranker(open_vectors(tmp_path)))
     said = "its scores follow from the rank, they are the same for all queries"
     assert found["order"]["only_order"] == said
-    assert found["terms"]["run"] == {"weight": 0.2, "spread": 0.0, "top_10": 0.0, "agreement": None}
+    assert found["terms"]["run"] == {"weight": 0.15, "spread": 0.0, "top_10": 0.0, "agreement": None}
     print_report(found)
     assert f"run's scores\tnone\tthat tell more than the order: {said}\n" in capsys.readouterr().out
 

@@ -93,7 +93,9 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     one half each on 0 and 1; J(0, 1) = 1, half of it by the query and half by the document itself, and J = 0 elsewhere.
     """
     query, *rest = on_circle(0, 10, 25, 70)
-    params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary", rank_weight=0, run_weight=0, probes=1)
+    params = RnnParams(
+        k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary", rank_weight=0, run_weight=0, probes=1, smoothing=0
+    )
     found = neighbourhood(query, np.array(rest), ["a", "b", "c"], params)
     assert found.links() == [(0, 1, 0.5)]
     a, b, c = found.candidates
@@ -192,26 +194,34 @@ def test_what_is_not_listed_is_summed() -> None:
     assert sum(line.amount for line in told.lines) + told.others_amount == pytest.approx(told.jaccard)
 
 
-def test_the_five_parts_of_the_default_are_what_the_formula_says() -> None:
-    """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) (J(q, i) + J(c1, i)) / 2."""
+def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
+    """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) (J(q, i) + J(c1, i)) / 2, and of it
+    (1 - a) s* + a mean of s* over the nearest.
+    """
     query, candidates, docids = chance()
     mixed = np.random.default_rng(1).permutation(len(docids))
     base = np.sort(np.random.default_rng(2).random(len(docids)))[::-1]
     found = neighbourhood(query, candidates[mixed], docids, RnnParams(), base=base)
     assert [(part.kind, part.probe) for part in found.parts] == [
-        *(("rank", 0), ("run", 0), ("geo", 0), ("jac", 0), ("near", 1))
+        *(("rank", 0), ("run", 0), ("geo", 0), ("jac", 0), ("near", 1), ("lent", 0))
     ]
-    assert [part.weight for part in found.parts] == pytest.approx([0.2] * 5)
+    assert [part.weight for part in found.parts] == pytest.approx([0.15] * 5 + [0.25])
     expected = rnn_similarity(query[None], candidates[mixed][None], RnnParams(), base=base[None])[0]
     similar = candidates[mixed] @ query
+    by_element = {one.element: one.mixed for one in found.candidates}
     for one in found.candidates:
         place = one.element - 1
-        rank, run, geo, _, near = one.values
+        rank, run, geo, jac, near, lent = one.values
         assert one.score == pytest.approx(expected[place], abs=1e-5)
         assert rank == pytest.approx((1 / (11 + place) - 1 / 35) / (1 / 11 - 1 / 35))
         assert run == pytest.approx((base[place] - base[-1]) / (base[0] - base[-1]))
         assert geo == pytest.approx((similar[place] - similar.min()) / np.ptp(similar), abs=1e-5)
         assert (near == 1.0) == (one.element == 1)
+        assert one.mixed == pytest.approx(0.2 * (rank + run + geo + jac + near))
+        others = np.delete(np.arange(len(docids)), place)
+        nearest = others[np.argsort(-(candidates[mixed][others] @ candidates[mixed][place]), kind="stable")][:5]
+        assert [element - 1 for element in one.nearest] == nearest.tolist()
+        assert lent == pytest.approx(np.mean([by_element[element] for element in one.nearest]))
         assert one.run_score == base[place]
 
 
@@ -294,7 +304,7 @@ def test_page_shows_the_numbers() -> None:
         assert f"{one.score:.4f}" in row
         shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
         assert shown == summands(one)
-        assert len(shown) == 5
+        assert len(shown) == 6
         if one.moved:
             details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]
             for line in one.shared[0][:LISTED]:

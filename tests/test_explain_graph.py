@@ -199,7 +199,7 @@ def test_without_queries_no_similarity_to_the_query_is_shown(graph: NeighbourGra
         row = page.split(f'<tr id="r{one.element}">')[1].split("</tr>")[0]
         shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
         assert shown == summands(one)
-        assert len(shown) == 4
+        assert len(shown) == 5
     with_query = explanation(
         graph_neighbourhood(graph, docids, RnnParams(), query=products, base=base), qid="q", query="text", texts={}
     )

@@ -17,27 +17,28 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.method import Inputs, make_params
-from rnnreranker.rnn import fallback, reference, rnn_similarity
+from rnnreranker.rnn import fallback, reference_scores, rnn_similarity
 from rnnreranker.rnn.similarity import similarity_by
 from rnnreranker.runs.score_use import scores_of_use, why_useless
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("RNNRERANKER_SHARED") or ROOT.parent / "shared") / "golden"
-CASES = sorted(path.stem for path in FOLDER.glob("fp*.npz"))
+CASES = sorted(path.stem for how in ("fp", "sm") for path in FOLDER.glob(f"{how}*.npz"))
 
 
 @pytest.mark.parametrize("name", CASES or ["(no cases)"])
 def test_golden_numbers(name: str, shared: Path) -> None:
-    assert CASES, f"no fp*.npz in {shared / 'golden'}"
+    assert CASES, f"no fp*.npz and sm*.npz in {shared / 'golden'}"
     case = dict(np.load(shared / "golden" / f"{name}.npz"))
     told: dict[str, Any] = json.loads(str(case["params"]))
-    params = RnnParams(**told)
-    assert dataclasses.replace(params, context=60) == RnnParams()  # what the default is
+    params = RnnParams(**told, smoothing=0.25 if name.startswith("sm") else 0.0, smoothing_neighbours=5)
+    usual = RnnParams() if name.startswith("sm") else RnnParams.preset("mixture")
+    assert dataclasses.replace(params, context=60) == usual  # what the default is, and what it was before
     query, candidates, base = case["query"], case["candidates"], case["run_scores"]
     found = [
         rnn_similarity(query[None], candidates[None], params, base=base[None])[0],
         similarity_by(fallback.score_contexts, query[None], candidates[None], params, base[None])[0],
-        reference.rnn_similarity(query, candidates, params, base),
+        reference_scores.rnn_similarity(query, candidates, params, base),
     ]
     try:
         from rnnreranker.rnn.torch import rnn_similarity as on_tensors
@@ -61,10 +62,36 @@ def test_by_hand() -> None:
     terms = {"rank_weight": [1.0, 11 / 24, 0.0], "run_weight": [1.0, 0.25, 0.0], "query_weight": [0.0, 1.0, 1 / 3]}
     for name, expected in terms.items():
         only = {other: float(other == name) for other in terms}
-        found = rnn_similarity(query, candidates, RnnParams(lam=1.0, **only), base=[[9.0, 6.0, 5.0]])
+        found = rnn_similarity(query, candidates, RnnParams(lam=1.0, smoothing=0.0, **only), base=[[9.0, 6.0, 5.0]])
         np.testing.assert_allclose(found[0], expected, atol=1e-6)
-    together = rnn_similarity(query, candidates, RnnParams(lam=1.0), base=[[9.0, 6.0, 5.0]])
+    params = RnnParams.preset("mixture")
+    together = rnn_similarity(query, candidates, dataclasses.replace(params, lam=1.0), base=[[9.0, 6.0, 5.0]])
     np.testing.assert_allclose(together[0], np.mean(list(terms.values()), axis=0), atol=1e-6)
+
+
+def test_one_step_of_smoothing_by_hand() -> None:
+    """s**(i) = (1 - a) s*(i) + a mean of s* over the n candidates nearest to i; the query is none of them."""
+    query = np.array([[1.0, 0.0]], dtype=np.float32)
+    candidates = np.array([[[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]]], dtype=np.float32)
+    run = {"lam": 1.0, "rank_weight": 0.0, "query_weight": 0.0}
+    base = [[4.0, 3.0, 2.0, 0.0]]  # s* = 1, .75, .5, 0
+    expected = {
+        1: [0.75 * 1 + 0.25 * 0.75, 0.75 * 0.75 + 0.25 * 0.5, 0.75 * 0.5 + 0.25 * 0.75, 0.75 * 0 + 0.25 * 0.5],
+        2: [0.75 + 0.25 * 0.625, 0.5625 + 0.25 * 0.75, 0.375 + 0.25 * 0.375, 0.25 * 0.625],
+        3: [0.75 + 0.25 * 1.25 / 3, 0.5625 + 0.25 * 0.5, 0.375 + 0.25 * 1.75 / 3, 0.25 * 0.75],
+    }
+    for n, values in (expected | {9: expected[3]}).items():  # fewer than n others: all of them
+        found = rnn_similarity(query, candidates, RnnParams(smoothing=0.25, smoothing_neighbours=n, **run), base=base)
+        np.testing.assert_allclose(found[0], values, atol=1e-6)
+    alone = rnn_similarity(query, candidates[:, :1], RnnParams(smoothing=0.25, **run), base=[[4.0]])
+    np.testing.assert_allclose(alone, rnn_similarity(query, candidates[:, :1], RnnParams(smoothing=0.0, **run)))
+
+
+def test_of_equally_near_candidates_the_earlier_lend_their_scores() -> None:
+    query, candidates = np.ones((1, 2), dtype=np.float32), np.ones((1, 5, 2), dtype=np.float32)
+    params = RnnParams(lam=1.0, rank_weight=0.0, query_weight=0.0, smoothing=1.0, smoothing_neighbours=2)
+    found = rnn_similarity(query, candidates, params, base=[[4.0, 3.0, 2.0, 1.0, 0.0]])
+    np.testing.assert_allclose(found[0], [0.625, 0.75, 0.875, 0.875, 0.875], atol=1e-6)
 
 
 def test_eq_1_as_published_asks_nothing_of_the_run() -> None:

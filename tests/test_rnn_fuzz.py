@@ -24,7 +24,7 @@ from array_vectors import ArrayVectors
 from rnnreranker.errors import InputError
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.rerank import RnnReranker
-from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
 from rnnreranker.runs import Run
 from rnnreranker.vectors import QueryVectors
 
@@ -100,6 +100,8 @@ def draw(seed: int) -> Case:
         rank_weight=float(rng.choice([0.0, 1.0])),
         run_weight=float(rng.choice([0.0, 1.0, 3.0])),
         probes=int(rng.choice([1, 2, 3, 30])),
+        smoothing=float(rng.choice([0.0, 0.25, 1.0])),
+        smoothing_neighbours=int(rng.choice([1, 2, 5, 60, 200])),
     )
     probes = tuple(int(probe) for probe in rng.integers(0, n + 1, rng.integers(1, 4)))
     return Case(array, lengths, params, probes, int(rng.integers(1, 4)), kind, broken)
@@ -215,7 +217,7 @@ def check(case: Case) -> str:
         if case.params.scale == "minmax" or case.params.weight == "binary":
             assert others.min(initial=0) >= 0
             assert others.max(initial=0) <= 1 + 1e-6
-        wanted = reference.rnn_similarity(context[0], context[1:], case.params)
+        wanted = reference_scores.rnn_similarity(context[0], context[1:], case.params)
         wanted_others = reference.jaccard_similarity(context, case.params, [case.probes[i] for i in inside] or [0])
         assert agrees(mine, wanted), f"row {row}: {mine} is not {wanted}"
         assert not inside or agrees(others, wanted_others), f"row {row}: {others} is not {wanted_others}"

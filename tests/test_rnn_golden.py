@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("RNNRERANKER_SHARED") or ROOT.parent / "shared") / "golden"
@@ -103,7 +103,7 @@ def test_weights_after_expansion(case: Case) -> None:
 def test_jaccard_and_score_of_the_reference(case: Case) -> None:
     done = case.steps()
     jaccard = reference.jaccard(done.expanded, 0)
-    final = reference.mix(reference.geometric(done, case.params), jaccard[1:], case.params.lam)
+    final = reference_scores.mix(reference_scores.geometric(done, case.params), jaccard[1:], case.params.lam)
     np.testing.assert_allclose(jaccard, without_nan(case.expected["jaccard"]), **TOLERANCE)
     np.testing.assert_allclose(final, expected_final(case), **TOLERANCE)
 
@@ -112,7 +112,7 @@ def test_jaccard_and_score_of_the_public_functions(case: Case) -> None:
     final = rnn_similarity(case.query[None], case.candidates[None], case.params)[0]
     if case.tied:  # the authors' lists are needed, which only the reference takes: compare under our rule for ties
         np.testing.assert_allclose(
-            final, reference.rnn_similarity(case.query, case.candidates, case.params), **TOLERANCE
+            final, reference_scores.rnn_similarity(case.query, case.candidates, case.params), **TOLERANCE
         )
         return
     np.testing.assert_allclose(final, expected_final(case), **TOLERANCE)
@@ -133,7 +133,7 @@ def test_positives_as_probes(case: Case, which: str) -> None:
     theirs = case.expected[f"sl_{which}_jaccard"]
     np.testing.assert_allclose(jaccard, without_nan(theirs), **TOLERANCE)
     sims = reference.similarities(reference.inner_products(vectors), case.params)[1][1 : positives + 1]
-    final = reference.mix(sims, jaccard, case.params.lam)
+    final = reference_scores.mix(sims, jaccard, case.params.lam)
     known = ~np.isnan(theirs)
     np.testing.assert_allclose(final[known], case.expected[f"sl_{which}_final"][known], **TOLERANCE)
 

@@ -22,6 +22,8 @@ SETTINGS = {
     "mean": {"normalize": "mean"},
     "max": {"normalize": "max"},
     "one probe": {"probes": 1, "rank_weight": 0.0},
+    "not smoothed": {"smoothing": 0.0},
+    "smoothed over many": {"smoothing": 0.7, "smoothing_neighbours": 50},
 }
 
 

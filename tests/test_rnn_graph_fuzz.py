@@ -48,6 +48,8 @@ def params_of(rng: np.random.Generator) -> RnnParams:
         "weight": str(rng.choice(["linear", "binary", "exp"])),
         "normalize": [None, "mean", "max"][rng.integers(3)],
         "probes": int(rng.choice([1, 3])),
+        "smoothing": float(rng.choice([0.0, 0.25, 1.0])),
+        "smoothing_neighbours": int(rng.choice([1, 5, 40, 100])),
     }
     return RnnParams(**values)
 

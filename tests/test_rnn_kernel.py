@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.rnn import RnnParams, chunks, fallback, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, chunks, fallback, reference, reference_scores, rnn_similarity
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.similarity import jaccard_similarity, similarity_by
 
@@ -77,7 +77,9 @@ def check_engine(engine: str, vectors: np.ndarray, params: RnnParams) -> None:
     for known in (None, base):
         batch = None if known is None else known[None]
         found = similarity_by(ENGINES[engine], vectors[None, 0], vectors[None, 1:], params, batch)[0]
-        np.testing.assert_allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params, known), **close)
+        np.testing.assert_allclose(
+            found, reference_scores.rnn_similarity(vectors[0], vectors[1:], params, known), **close
+        )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

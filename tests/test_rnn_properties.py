@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
 
 ANY = settings(derandomize=True, deadline=None, max_examples=60)
 FEWER = settings(ANY, max_examples=25)
@@ -33,6 +33,8 @@ ANY_PARAMS = st.builds(
     query_weight=st.sampled_from([0.5, 1.0, 1e308]),
     rank_constant=st.sampled_from([1e-3, 10.0, 1e308]),
     probes=st.integers(1, 9),
+    smoothing=st.sampled_from([0.0, 0.25, 1.0]),
+    smoothing_neighbours=st.integers(1, 30),
 )
 
 
@@ -56,11 +58,12 @@ def far_from_ties(queries: np.ndarray, candidates: np.ndarray, params: RnnParams
             reference.list_length(len(sims), params),
             reference.extension_columns(len(sims), params),
             params.k_exp,
+            *(params.smoothed_over + more for more in range(3)),  # with the element itself and the query
         }
-        gaps = [sims[:, b - 1] - sims[:, b] for b in bounds if b < len(sims)]
+        gaps = [sims[:, b - 1] - sims[:, b] for b in bounds if 0 < b < len(sims)]
         if min(gap.min() for gap in gaps) < share * (sims.max() - sims.min()):
             return False
-        if np.diff(np.sort(reference.rnn_similarity(query, rows, params))).min() < share:
+        if np.diff(np.sort(reference_scores.rnn_similarity(query, rows, params))).min() < share:
             return False
     return True
 
@@ -151,7 +154,7 @@ def test_without_a_run_the_inner_products_are_the_run(seed: int, params: RnnPara
 
 def test_equal_scores_of_a_run_say_nothing() -> None:
     queries, candidates = encoded(3)
-    params = dataclasses.replace(DEFAULT, rank_weight=0.0, query_weight=0.0, run_weight=1.0)
+    params = dataclasses.replace(DEFAULT, rank_weight=0.0, query_weight=0.0, run_weight=1.0, smoothing=0.0)
     same = rnn_similarity(queries, candidates, params, base=np.full((1, 24), 7.5))
     jaccard = jaccard_similarity(np.concatenate([queries[:, None], candidates], axis=1), params, probes=(0, 1))
     np.testing.assert_allclose(same, (1 - params.lam) * jaccard[:, :, 1:].mean(axis=1), rtol=1e-6)
@@ -205,7 +208,7 @@ def test_both_functions_agree(seed: int, params: RnnParams, threads: int) -> Non
     queries, candidates = encoded(seed, batch=30)
     vectors = np.concatenate([queries[:, None], candidates], axis=1)
     jaccard = jaccard_similarity(vectors, params, threads=threads)
-    alone = dataclasses.replace(params, lam=0.0, probes=1)
+    alone = dataclasses.replace(params, lam=0.0, probes=1, smoothing=0.0)
     assert rnn_similarity(queries, candidates, alone).tobytes() == jaccard[:, 0, 1:].tobytes()
     np.testing.assert_array_equal(jaccard_similarity(vectors, params, probes=(5, 0))[:, 1], jaccard[:, 0])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, fallback, jaccard_similarity, reference, rnn_similarity
+from rnnreranker.rnn import RnnParams, fallback, jaccard_similarity, reference, reference_scores, rnn_similarity
 from rnnreranker.rnn.engine_setting import EngineSetting
 
 RAW = RnnParams(scale="none")
@@ -157,14 +157,14 @@ def test_a_whole_context_without_expansion() -> None:
     assert done.sets == [{0, 1}, {0, 1}, {2}]
     assert done.weights.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
     assert reference.jaccard_similarity(TWINS, params, [0, 2]).tolist() == [[1, 1, 0], [0, 0, 1]]
-    assert reference.rnn_similarity(TWINS[0], TWINS[1:], params).tolist() == [1, 0]
+    assert reference_scores.rnn_similarity(TWINS[0], TWINS[1:], params).tolist() == [1, 0]
 
 
 def test_a_whole_context_with_expansion() -> None:
     params = RnnParams(k=1, k_exp=2, tau=0, lam=0.6, scale="none")
     done = reference.steps(TWINS, params)
     assert done.expanded.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]]
-    np.testing.assert_allclose(reference.rnn_similarity(TWINS[0], TWINS[1:], params), [1, 0.4 / 3], rtol=1e-12)
+    np.testing.assert_allclose(reference_scores.rnn_similarity(TWINS[0], TWINS[1:], params), [1, 0.4 / 3], rtol=1e-12)
 
 
 def printed(vectors: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
@@ -229,10 +229,10 @@ def test_given_lists_are_used() -> None:
 def test_the_geometric_term() -> None:
     vectors = np.float32([[1, 0], [3, 1], [1, 0], [2, 5]])
     for params, expected in [(RAW, [3, 1, 2]), (RnnParams(), [1, 0, 0.5])]:
-        assert reference.geometric(reference.steps(vectors, params), params).tolist() == expected
+        assert reference_scores.geometric(reference.steps(vectors, params), params).tolist() == expected
     same = np.float32([[1, 0], [3, 1], [3, 4]])
-    assert reference.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
-    assert reference.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
+    assert reference_scores.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
+    assert reference_scores.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
 
 
 def test_an_exponent_that_overflows_is_refused() -> None:

@@ -12,7 +12,7 @@ from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
 from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, chunks, mixing, reference
+from rnnreranker.rnn import RnnParams, chunks, mixing, reference, reference_scores
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
 from rnnreranker.search.__main__ import main as search
@@ -45,6 +45,8 @@ def draw(seed: int) -> tuple[np.ndarray, np.ndarray, RnnParams]:
         run_weight=float(rng.choice([0.0, 0.5, 1.0])),
         query_weight=float(rng.choice([0.0, 2.0])),
         rank_constant=float(rng.choice([0.5, 10.0, 60.0])),
+        smoothing=float(rng.choice([0.0, 0.25, 1.0])),
+        smoothing_neighbours=int(rng.integers(1, 12)),
     )
     return vectors.astype(np.float32), rng.integers(0, n + 1, batch), params
 
@@ -68,7 +70,7 @@ def test_random_settings_meet_the_reference(block: int) -> None:
                 if real:
                     context = vectors[row, : real + 1]
                     known = None if base is None else base[row, :real]
-                    expected[row, :real] = reference.rnn_similarity(context[0], context[1:], params, known)
+                    expected[row, :real] = reference_scores.rnn_similarity(context[0], context[1:], params, known)
                     for place, probe in enumerate(probes):
                         if probe <= real:
                             overlaps[row, place, : real + 1] = reference.jaccard_similarity(context, params, [probe])[0]

@@ -12,7 +12,7 @@ from rnnreranker.diagnose.geometry import Geometry, geometry
 from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
 from rnnreranker.diagnose.spreads import rounded, spread
-from rnnreranker.diagnose.terms import NEAR, effects, mean_effects, terms
+from rnnreranker.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
 from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
 from rnnreranker.process.phases import phase
@@ -161,10 +161,10 @@ class _Collected:
         probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
         jaccard = jaccard_similarity(context[None], params, probes=probes, threads=threads)[0]
         self.jaccard.append(jaccard[0, 1:])
-        added = terms(found.similarity, base, jaccard, params)
+        added = terms(reference.inner_products(context, params.scale == "minmax"), base, jaccard, params)
         self.effects.append(effects(added, docids))
         near = sum((added[name] for name in NEAR if name in added), start=np.zeros(len(base)))
-        known = sum((amounts for name, amounts in added.items() if name not in NEAR), start=np.zeros(len(base)))
+        known = sum((amounts for name, amounts in added.items() if name in KNOWN), start=np.zeros(len(base)))
         one, other = near.std(), known.std()
         self.shares.append(float(one / (one + other)) if one + other > 0 else 0.0)
 

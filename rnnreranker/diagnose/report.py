@@ -12,6 +12,7 @@ TERMS = {
     "query": "term: similarity",
     "jaccard": "term: J with the query",
     "first": "term: J with the first",
+    "nearest": "term: the nearest's scores",
 }
 
 

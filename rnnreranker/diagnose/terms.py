@@ -7,25 +7,27 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.diagnose.overlap import rank_biased_overlap
-from rnnreranker.rnn import RnnParams, mixing
+from rnnreranker.rnn import RnnParams, fallback, mixing
 from rnnreranker.runs.head import order_by_score
 
-NEAR = ("jaccard", "first")  # the terms that neighbours give
+KNOWN = ("rank", "run", "query")  # the terms that are known without neighbours
+NEAR = ("jaccard", "first")  # those of the Jaccard similarity
 TOP = 10  # of the order that a term's effect is counted in
 
 
-def terms(similarity: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: RnnParams) -> dict[str, np.ndarray]:
-    """What each term adds to the scores of n candidates: name → (n,) float64, whose sum is s*; those with a weight.
+def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: RnnParams) -> dict[str, np.ndarray]:
+    """What each term adds to the scores of n candidates: name → (n,) float64, which sum to the score.
 
-    Names: `rank`, `run`, `query` (the inner product), `jaccard` (J with the query), `first` (J with the run's first).
+    Those with a weight: `rank`, `run`, `query` (the inner product), `jaccard` (J with the query), `first` (J with the
+    run's first), `nearest` (the mean score of the nearest candidates).
 
     Args:
-        similarity: (n,) inner products with the query.
+        products: (n + 1, n + 1) inner products, of the query first.
         base: (n,) scores of the run, in whose order the candidates are.
         jaccard: (P, n + 1) of the probes, elements 0 to P - 1, to all elements.
         params: those of the scores.
     """
-    count = len(similarity)
+    similarity, count = products[0, 1:], len(products) - 1
     if params.scale == "none":  # eq. 1
         found = {"query": params.lam * similarity}
     else:
@@ -38,6 +40,10 @@ def terms(similarity: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params:
     near = jaccard[:, 1:].astype(np.float64)
     near[np.arange(1, len(near)), np.arange(len(near) - 1)] = 1.0  # J(p, p), also without neighbours
     found |= {"jaccard": each * near[0], "first": each * near[1:].sum(axis=0)}
+    if share := params.smoothing if params.smoothed_over else 0.0:
+        mixed = sum(found.values(), start=np.zeros(count))
+        found = {name: (1 - share) * amounts for name, amounts in found.items()}
+        found["nearest"] = smoothed(mixed, products, params) - (1 - share) * mixed
     weights = weights_of(params, len(jaccard))
     return {name: amounts for name, amounts in found.items() if weights[name]}
 
@@ -47,7 +53,20 @@ def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
     run = (0.0, 0.0, 1.0) if params.scale == "none" else mixing.weights(params)
     found = {name: params.lam * weight for name, weight in zip(("rank", "run", "query"), run, strict=True)}
     each = (1 - params.lam) / probes
-    return found | {"jaccard": each, "first": each * (probes - 1)}
+    found |= {"jaccard": each, "first": each * (probes - 1)}
+    share = params.smoothing if params.smoothed_over else 0.0
+    return {name: (1 - share) * weight for name, weight in found.items()} | {"nearest": share}
+
+
+def smoothed(scores: np.ndarray, products: np.ndarray, params: RnnParams) -> np.ndarray:
+    """(n,) float64: the scores of n candidates, smoothed over the nearest of each; products as in `terms`."""
+    count = len(scores)
+    closest = np.full((1, count, max(min(params.smoothed_over, count - 1), 0)), count, dtype=np.int32)
+    if not closest.size:
+        return scores
+    order = np.argsort(-products, axis=1, kind="stable")
+    fallback.closest_candidates(order, np.full(count + 1, count + 1), closest[0])
+    return mixing.smoothed(scores[None], closest, params.smoothing)[0]
 
 
 def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[str, float | None]]:

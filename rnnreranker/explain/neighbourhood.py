@@ -1,8 +1,9 @@
 """One context taken apart: what a score is made of, who is whose reciprocal neighbour, what each shared one adds.
 
 A score is a sum of parts, each a weight times a value: of the rank in the run, the score there, the similarity to the
-query, and the Jaccard similarity J to each probe. With v the expanded weights, J(p, i) = sum_j min(v_pj, v_ij) /
-sum_j max(v_pj, v_ij), so every element j adds min(v_pj, v_ij) / sum_j max(v_pj, v_ij) to it; these amounts sum to J.
+query, the Jaccard similarity J to each probe, and the mean score of the nearest candidates. With v the expanded
+weights, J(p, i) = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij), so every element j adds
+min(v_pj, v_ij) / sum_j max(v_pj, v_ij) to it; these amounts sum to J.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.rnn import RnnParams, reference, reference_scores
 from rnnreranker.runs.head import order_by_score
 
 Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
@@ -24,10 +25,11 @@ class Part:
     """A part of every score of a context: `weight` times the candidate's value.
 
     kind: "rank" and "run" of the first stage, "geo", the similarity to the query, "jac", J with the query, "near", J
-    with a candidate. probe: the element whose neighbours are compared, of "jac" and "near".
+    with a candidate, "lent", the mean score, before smoothing,
+    of the nearest candidates. probe: the element whose neighbours are compared, of "jac" and "near".
     """
 
-    kind: Literal["rank", "run", "geo", "jac", "near"]
+    kind: Literal["rank", "run", "geo", "jac", "near", "lent"]
     weight: float
     probe: int = 0
 
@@ -49,13 +51,14 @@ class Shared:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate with both ranks (from 1) and its score s*, the sum of its amounts.
+    """A candidate with both ranks (from 1) and its score, the sum of its amounts.
 
     element: its number in the context, from 1. run_score: of the first stage, None where it gave none. similarity:
     inner product with the query, None where it is not known. by_similarity: the rank, from 1, that it alone would give.
     values, amounts: of the neighbourhood's parts, amount = weight * value. reciprocal: the probes that it is a
     reciprocal neighbour of. extended: those whose set it belongs to only by the extension. shared: what it has in
-    common with each probe, the largest amount first.
+    common with each probe, the largest amount first. nearest: elements whose scores it takes a share of, nearest first.
+    mixed: its score before smoothing.
     """
 
     element: int
@@ -71,6 +74,8 @@ class Candidate:
     reciprocal: frozenset[int]
     extended: frozenset[int]
     shared: dict[int, tuple[Shared, ...]]
+    nearest: tuple[int, ...]
+    mixed: float
 
     @property
     def sets(self) -> frozenset[int]:
@@ -147,7 +152,7 @@ def taken_apart(
     done: its steps, of vectors or of what a graph knows; params: where inner products with the query are not known,
     those `without_query`; known: what the graph told.
     """
-    made = reference.parts(done, params, base)
+    made = reference_scores.parts(done, params, base)
     reciprocal = reference.reciprocal_sets(done.lists)
     parts, values = _parts(made, params)
     products = None if known is not None and known.query == "dealt" else done.raw[0, 1:]
@@ -169,6 +174,8 @@ def taken_apart(
             reciprocal=frozenset(probe for probe in made.probes if i + 1 in reciprocal[probe] - {probe}),
             extended=frozenset(probe for probe in made.probes if i + 1 in done.sets[probe] - reciprocal[probe]),
             shared={probe: _shared(done.expanded[probe], done.expanded[i + 1]) for probe in made.probes},
+            nearest=tuple(made.nearest[i]),
+            mixed=float(made.mixed[i]),
         )
         for i, docid in enumerate(docids)
     ]
@@ -176,18 +183,21 @@ def taken_apart(
     return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
-def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[Part, ...], list[np.ndarray]]:
+def _parts(made: reference_scores.Parts, params: RnnParams) -> tuple[tuple[Part, ...], list[np.ndarray]]:
     """The parts that have a weight, and the values of the candidates for each, (N,) float64."""
     kinds: tuple[Literal["rank", "run", "geo"], ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
-    pairs = [
-        (Part(kind, params.lam * float(share)), term)
+    rest = 1 - params.smoothing if params.smoothed_over else 1.0
+    pairs: list[tuple[Part, np.ndarray]] = [
+        (Part(kind, rest * params.lam * float(share)), term)
         for kind, share, term in zip(kinds, made.weights, made.terms, strict=True)
     ]
-    each = (1 - params.lam) / len(made.probes)
+    each = rest * (1 - params.lam) / len(made.probes)
     pairs += [
         (Part("near" if probe else "jac", each, probe), row)
         for probe, row in zip(made.probes, made.jaccard, strict=True)
     ]
+    if params.smoothed_over:
+        pairs.append((Part("lent", params.smoothing), made.lent))
     pairs = [(part, row) for part, row in pairs if part.weight]
     return tuple(part for part, _ in pairs), [row for _, row in pairs]
 

@@ -16,7 +16,12 @@ from rnnreranker.pages import render, write_page
 TEXT = 160  # characters of a document that are shown
 LISTED = 8  # neighbours that a moved document shares with a probe; the rest is one line
 DIGITS = 4  # of scores and of their parts
-TITLES = {"rank": "rank in the run", "run": "score in the run", "geo": "similarity to the query"}
+TITLES = {
+    "rank": "rank in the run",
+    "run": "score in the run",
+    "geo": "similarity to the query",
+    "lent": "mean score of the nearest candidates",
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ def explanation(
     """The HTML of the page; see `write_explanation`."""
     shown = {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
     candidates = found.candidates
+    by_element = {candidate.element: candidate for candidate in candidates}
     moved = [candidate for candidate in candidates if candidate.moved]
     wide = picture(found, "wide", size=1000, node_radius=15, limit=80, named=12, name_length=24)
     narrow = picture(found, "narrow", size=380, node_radius=10.5, limit=20, named=0, name_length=0)
@@ -98,6 +104,8 @@ def explanation(
         parts=found.parts,
         probes=found.probes,
         title=lambda part: title(found, part),
+        smoothed=any(part.kind == "lent" for part in found.parts),
+        lenders=lambda candidate: [by_element[element] for element in candidate.nearest],
         summands={candidate.element: summands(candidate) for candidate in candidates},
         useless=useless,
         first=found.docid(found.probes[1]) if len(found.probes) > 1 else "",

@@ -15,7 +15,7 @@ from rnnreranker.labels.likeness import Likeness, VectorLikeness
 from rnnreranker.labels.methods.base import Labeler, Labelled, Source
 from rnnreranker.labels.params import SHARED
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_RUN
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.vectors.of_run import vector_rows
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class VectorLabeler(Labeler):
     needs = frozenset({"vectors", "query vectors"})
     Params = RnnParams
     defaults: ClassVar[RnnParams] = RnnParams.preset("vectors")
-    without: ClassVar[frozenset[str]] = OF_THE_RUN
+    without: ClassVar[frozenset[str]] = OF_THE_MIXTURE
     compares = True
     of_documents: ClassVar[bool] = True
     params: RnnParams

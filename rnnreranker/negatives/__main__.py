@@ -14,7 +14,7 @@ from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.negatives.filters import SIMILAR
 from rnnreranker.negatives.params import DEFAULT_RATE, NegativeParams
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_RUN
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of --filter rnn and joint: vectors, or the part neighbours of the index (default: vectors)",
     )
     similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    command.add_dataclass_flags(similarity, JointParams, OF_THE_RUN, JointParams.preset("vectors"))
+    command.add_dataclass_flags(similarity, JointParams, OF_THE_MIXTURE, JointParams.preset("vectors"))
     return parser
 
 

@@ -13,7 +13,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.recover.beside import Beside, add_beside, check_beside, needs_of, open_beside
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_RUN
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags
 from rnnreranker.tables import interval, print_table
 
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_encoder(parser)
     add_beside(parser)
     similarity = parser.add_argument_group("rNN parameters")
-    skip = OF_THE_RUN | {"queries"}
+    skip = OF_THE_MIXTURE | {"queries"}
     command.add_dataclass_flags(similarity, JointParams, skip, JointParams.preset("vectors"))
     return parser
 

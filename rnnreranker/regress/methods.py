@@ -205,11 +205,11 @@ def check_negatives(use: Use) -> None:
     """
     from rnnreranker.negatives.params import NegativeParams
     from rnnreranker.rnn import RnnParams
-    from rnnreranker.rnn.params import OF_THE_RUN
+    from rnnreranker.rnn.params import OF_THE_MIXTURE
 
     of_mining = {name: value for name, value in use.params.items() if name in hints_of(NegativeParams)}
     _check_fields("negatives", of_mining | {"filter": use.name}, NegativeParams)
-    known = [name for name in hints_of(RnnParams) if name not in OF_THE_RUN]
+    known = [name for name in hints_of(RnnParams) if name not in OF_THE_MIXTURE]
     rest = {name: value for name, value in use.params.items() if name not in of_mining}
     if unknown := [
         f"{name}; {nearest(str(name), [*hints_of(NegativeParams), *known])}" for name in rest if name not in known

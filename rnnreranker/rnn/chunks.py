@@ -36,14 +36,17 @@ class Engine(Protocol):
         probes: np.ndarray,
         out: np.ndarray,
         problem: np.ndarray,
+        closest: np.ndarray | None = None,
     ) -> None:
-        """Fill the first entries of each row of `out`.
+        """Fill the first entries of each row of `out`, and `closest` where it is given.
 
         gram: (C, M * M) float32; context c is an m x m matrix in the first m * m entries, m = sizes[c]; rows are left
         as lists are sorted by them. A context with m < 2 is left alone. probes: (C, R) int64, elements; out: (C, R, M)
         float64, their Jaccard similarity to every element; that of a probe < 0 or >= m is left alone. problem: (C,)
         float64, 0 on entry; NaN where the diagonal is not finite or too large, the largest exponent where an
-        exponential weight would overflow.
+        exponential weight would overflow. closest: (C, N, n) int32, columns of the n candidates with the largest
+        similarity to each candidate, without itself and the query, of equal ones the earlier, in the order of the
+        columns; what there is none for is left alone.
         """
 
 

@@ -46,11 +46,12 @@ class GraphEngine(Protocol):
         probes: np.ndarray,
         out: np.ndarray,
         problem: np.ndarray,
+        closest: np.ndarray | None = None,
     ) -> None:
-        """Fill the first entries of each row of `out`.
+        """Fill the first entries of each row of `out`, and `closest` where it is given.
 
-        setting, probes, out, problem: as `chunks.Engine`; NaN in `problem`: a similarity of two documents of the
-        context is not finite.
+        setting, probes, out, problem, closest: as `chunks.Engine`, closest of known
+        candidates alone; NaN in `problem`: a similarity of two documents of the context is not finite.
         """
 
 

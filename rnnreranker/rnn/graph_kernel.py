@@ -25,7 +25,12 @@ COUNTED = 64  # known pairs of an element that are put in order by counting thos
 
 
 def score_contexts(
-    contexts: GraphContexts, setting: EngineSetting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
+    contexts: GraphContexts,
+    setting: EngineSetting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    problem: np.ndarray,
+    closest: np.ndarray | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
     query = np.empty((0, 0), dtype=np.float32) if contexts.query is None else contexts.query
@@ -44,6 +49,7 @@ def score_contexts(
         probes,
         out,
         problem,
+        np.empty((len(contexts.sizes), 0, 0), dtype=np.int32) if closest is None else closest,
     )
 
 
@@ -84,18 +90,19 @@ def _mark(listed, lists_me, i, near, order, count):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore[no-untyped-def]
+def _lists(starts, last, near, values, m, length, columns, top, closest):  # type: ignore[no-untyped-def]
     """Bits of the elements that have each other in their lists, of those in each other's short list, the `top` nearest.
 
     Lists hold known elements alone, the most similar first, after the element itself; of equal ones the earlier. The
-    nearest are in element order, and the element itself where it knows too few.
+    nearest are in element order, and the element itself where it knows too few. closest: (N, n), filled with the
+    columns of the n known candidates nearest to each, see `GraphEngine`.
     """
     words, wide = (m + 63) // 64, columns >= 0
     listed, lists_me = np.zeros((m, words), dtype=np.uint64), np.zeros((m, words), dtype=np.uint64)
     short = np.zeros((m if wide else 0, words), dtype=np.uint64)
     shorts_me = np.zeros(short.shape, dtype=np.uint64)
     nearest = np.empty((m, top), dtype=np.uint32)
-    others = max(length, top) - 1
+    others = max(length, top, closest.shape[1] + 2 if closest.shape[1] else 0) - 1
     keys, order = np.empty(others + 1, dtype=np.int64), np.empty(max(others, COUNTED) + SPARE, dtype=np.int64)
     ranks = np.empty(COUNTED + SPARE, dtype=np.int32)
     for i in range(m):
@@ -118,12 +125,29 @@ def _lists(starts, last, near, values, m, length, columns, top):  # type: ignore
                 nearest[i, place] = nearest[i, place - 1]
                 place -= 1
             nearest[i, place] = j
+        if i > 0 and closest.shape[1]:
+            _fill_closest(near, order, n, closest[i - 1])
     for i in range(m):
         for w in range(words):
             listed[i, w] &= lists_me[i, w]
             if wide:
                 short[i, w] &= shorts_me[i, w]
     return listed, short, nearest
+
+
+@compiled()
+def _fill_closest(near, order, n, closest):  # type: ignore[no-untyped-def]
+    """Fill `closest` with the columns of the first elements of an order of n that are not the query, in their order."""
+    filled = 0
+    for e in range(n):
+        j = np.int64(near[order[e]])
+        if j > 0 and filled < len(closest):
+            place = filled
+            while place > 0 and closest[place - 1] > j - 1:
+                closest[place] = closest[place - 1]
+                place -= 1
+            closest[place] = j - 1
+            filled += 1
 
 
 @compiled()
@@ -189,6 +213,7 @@ def _filed_under(stamp: int) -> Any:
         probes,
         out,
         problem,
+        closest,
     ):
         k, widest = edges.shape[1], 1
         for c in range(len(sizes) if stamp >= 0 else 0):
@@ -214,7 +239,7 @@ def _filed_under(stamp: int) -> Any:
             divisor = np.ones(m)
             if normalize == 2:
                 _means(starts, last, values, m, low, high - low, divisor)
-            own, short, nearest = _lists(starts, last, near, values, m, lengths[c], columns[c], tops[c])
+            own, short, nearest = _lists(starts, last, near, values, m, lengths[c], columns[c], tops[c], closest[c])
             sets = extended(own, short, m, authors) if columns[c] >= 0 else own
             firsts, stops, members, shares = _members(sets, starts, last, near, values, m, low, high)
             if weight == 1:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @np.errstate(all="ignore")
 def score_contexts(
-    contexts: GraphContexts, setting: EngineSetting, probes: np.ndarray, out: np.ndarray, problem: np.ndarray
+    contexts: GraphContexts,
+    setting: EngineSetting,
+    probes: np.ndarray,
+    out: np.ndarray,
+    problem: np.ndarray,
+    closest: np.ndarray | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
     edges, weights, rows, query, sizes = contexts
@@ -42,6 +47,8 @@ def score_contexts(
         known[np.diag_indices(m)] = np.inf
         order = np.argsort(-known, axis=1, kind="stable")
         counts, numbers = real.sum(axis=1), np.arange(m)[:, None]
+        if closest is not None:
+            fallback.closest_candidates(order, counts, closest[c])
         order = np.where(np.arange(m) < counts[:, None], order, numbers)  # an element fills its own list
         members = fallback.reciprocal_sets(order[:, : setting.lists[m]], m, setting)
         shares = fallback.weights(members, sims, (low, span), divisor, setting)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.rnn import reference
+from rnnreranker.rnn import reference, reference_scores
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -62,7 +62,8 @@ def steps(known: np.ndarray, params: RnnParams) -> reference.Steps:
     weights = reference.weight_rows(sets, sims, params)
     nearest = reference.nearest_taken(m, params)
     filled = [[*entries, *[entries[0]] * nearest][:nearest] for entries in ranked]
-    return reference.Steps(raw, ranking, sims, made, sets, weights, reference.expand(weights, filled, nearest))
+    expanded = reference.expand(weights, filled, nearest)
+    return reference.Steps(raw, ranking, sims, made, sets, weights, expanded, np.isfinite(known))
 
 
 def graph_similarity(
@@ -71,8 +72,8 @@ def graph_similarity(
     rows: Sequence[int],
     params: RnnParams,
     query: Sequence[float] | np.ndarray | None = None,
-    base: reference.Scores = None,
+    base: reference_scores.Scores = None,
 ) -> np.ndarray:
     """s* of every candidate of one query, (N,) float64; see `graph_similarity.graph_similarity`."""
     done = steps(known_similarities(edges, weights, rows, query), params)
-    return reference.parts(done, params if query is not None else params.without_query(), base).scores
+    return reference_scores.parts(done, params if query is not None else params.without_query(), base).scores

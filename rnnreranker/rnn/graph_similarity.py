@@ -67,9 +67,9 @@ def graph_similarity(
     def work_on(of: slice, part: GraphContexts, setting: EngineSetting, problem: np.ndarray) -> None:
         count, width = part.rows.shape
 
-        def jaccard(probes: np.ndarray) -> np.ndarray:
+        def jaccard(probes: np.ndarray, closest: np.ndarray | None = None) -> np.ndarray:
             found = np.zeros((count, probes.shape[1], width + 1))
-            run(part, setting, probes, found, problem)
+            run(part, setting, probes, found, problem, closest)
             return found
 
         products = None if part.query is None else part.query.astype(np.float64)

@@ -28,6 +28,7 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
+    closest: np.ndarray | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
     _score_chunk(
@@ -45,6 +46,7 @@ def score_contexts(
         probes,
         out,
         problem,
+        np.empty((len(sizes), 0, 0), dtype=np.int32) if closest is None else closest,
     )
 
 
@@ -123,6 +125,7 @@ def _filed_under(stamp: int) -> Any:
         probes,
         out,
         problem,
+        closest,
     ):
         for c in range(len(sizes) if stamp >= 0 else 0):
             m = sizes[c]
@@ -143,7 +146,7 @@ def _filed_under(stamp: int) -> Any:
                     d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
                     for j in range(m):
                         sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
-            listed, short, nearest, low, span = neighbours(sims, m, lengths[c], columns[c], tops[c], minmax)
+            listed, short, nearest, low, span = neighbours(sims, m, lengths[c], columns[c], tops[c], minmax, closest[c])
             if normalize and minmax:
                 for i in range(m):
                     divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)

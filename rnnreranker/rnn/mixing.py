@@ -28,15 +28,15 @@ def similarities(
     setting: EngineSetting,
     problem: np.ndarray,
 ) -> np.ndarray:
-    """s* of the candidates of a chunk of contexts, (C, N) float64; anything at padding.
+    """s* of the candidates of a chunk of contexts, or s** where `params` smooths, (C, N) float64; anything at padding.
 
     gram, sizes, problem: as an engine takes them, N + 1 the largest size; base: (C, N) float, finite, or None.
     """
     count, widest = len(sizes), int(sizes.max())
 
-    def jaccard(probes: np.ndarray) -> np.ndarray:
+    def jaccard(probes: np.ndarray, closest: np.ndarray | None = None) -> np.ndarray:
         found = np.zeros((count, probes.shape[1], widest))
-        run(gram, sizes, setting, probes, found, problem)
+        run(gram, sizes, setting, probes, found, problem, closest)
         return found
 
     if not setting.minmax:  # the engine leaves the products as lists are sorted by them
@@ -56,12 +56,13 @@ def mixture(
     sizes: np.ndarray,
     base: np.ndarray | None,
     params: RnnParams,
-    jaccard: Callable[[np.ndarray], np.ndarray],
+    jaccard: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """s* of scale "minmax", (C, N) float64; anything at padding.
+    """s* of scale "minmax", smoothed where `params` says so, (C, N) float64; anything at padding.
 
     products: (C, N) float64 inner products with the query, None where they have no weight and base is given; base:
-    (C, N) or None. jaccard: from probes (C, P), -1 where a context has no more, to their similarities (C, P, N + 1).
+    (C, N) or None. jaccard: from probes (C, P), -1 where a context has no more, to their similarities (C, P, N + 1); it
+    also fills the closest candidates, see `chunks.Engine`.
     """
     count, widest = len(sizes), int(sizes.max())
     counts = None if int(sizes.min()) == widest else sizes[:, None] - 1  # of candidates; None = N everywhere
@@ -75,8 +76,30 @@ def mixture(
         probes[:, 1:] = order[:, : probes.shape[1] - 1] + 1
     if counts is not None:
         probes[np.arange(probes.shape[1]) > counts] = -1
-    near = mean_over(probes, jaccard(probes), counts)
-    return params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
+    closest = np.full((count, widest - 1, min(params.smoothed_over, max(widest - 2, 0))), widest - 1, dtype=np.int32)
+    near = mean_over(probes, jaccard(probes, closest), counts)
+    found = params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
+    return smoothed(found, closest, params.smoothing) if closest.size else found
+
+
+def smoothed(scores: np.ndarray, closest: np.ndarray, share: float) -> np.ndarray:
+    """(C, N) float64: (1 - share) s*(i) + share * mean of s* over the candidates closest to i; s* where there is none.
+
+    scores: (C, N) float64, s*; closest: (C, N, n) int32, n >= 1, columns of the nearest candidates, N behind the last.
+    """
+    count, width = scores.shape
+    padded = np.zeros((count, width + 1))
+    padded[:, :width] = scores
+    firsts = np.arange(0, padded.size, width + 1)[:, None]
+    lent, taken = np.zeros(scores.shape), np.empty(scores.shape)
+    for t in range(closest.shape[2]):
+        lent += padded.take(closest[:, :, t] + firsts, out=taken, mode="clip")  # clip: without a buffer
+    if (closest[:, :, -1] == width).any():
+        found = (closest < width).sum(axis=2)
+        lent = np.where(found, lent / np.maximum(found, 1), scores)
+    else:
+        lent /= closest.shape[2]
+    return (1.0 - share) * scores + share * lent
 
 
 def by_products(products: np.ndarray, counts: np.ndarray | None) -> np.ndarray:

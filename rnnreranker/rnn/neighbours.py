@@ -25,11 +25,11 @@ STRIP = 4096  # similarities whose lowest and highest are looked for at once
 
 
 @compiled()
-def neighbours(sims, m, length, columns, top, minmax):  # type: ignore[no-untyped-def]
+def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[no-untyped-def]
     """Bit rows of neighbour lists and of short ones, without rows where there are none, and the `top` nearest.
 
     The nearest are the first entries of the lists, in element order, or go beyond them; for top = 1 they are the
-    elements themselves.
+    elements themselves. closest: (N, n), filled with the columns of the n candidates nearest to each, see `Engine`.
 
     With min-max also the lowest off-diagonal similarity and the distance to the highest, else 0 and 1.
 
@@ -43,13 +43,15 @@ def neighbours(sims, m, length, columns, top, minmax):  # type: ignore[no-untype
     marks = np.empty(words, dtype=np.uint64)
     held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     standings = np.empty(RANKED, dtype=np.float32)
-    longest, columns = length if length > top else top, columns if columns < length else length
+    lent = closest.shape[1]
+    longest = max(length, top, min(lent + 2, m) if lent else 0)
+    columns = columns if columns < length else length
     whole = m <= RANKED
     ranked, most = whole or longest <= RANKED - 8, RANKED // 2 if longest <= RANKED // 2 - 8 else RANKED
     floor = np.float32(0)
     maxima = np.empty(LANES, dtype=np.float32)
     in_lanes = ranked and m > 2 * LANES and LANES * np.log(LANES / (LANES - longest)) < most - 3  # values above a floor
-    list_floor, short_floor, near_floor = np.float32(0), np.float32(0), np.float32(0)
+    list_floor, short_floor, near_floor, close_floor = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
     lowest, highest_of_all = np.float32(np.inf), np.float32(-np.inf)
     flat, strip = sims.reshape(-1), max(1, STRIP // m)
     for i in range(m):
@@ -78,6 +80,8 @@ def neighbours(sims, m, length, columns, top, minmax):  # type: ignore[no-untype
             ordered(row if whole else held, n, standings)
             inside, brief = highest(standings, n, length), highest(standings, n, columns if wide else 0)
             close = highest(standings, n, top)
+            if lent and i:
+                _closest_ranked(standings, n, found, whole, i, closest[i - 1])
             if whole:
                 listed[i, 0], marks[0] = inside, close
                 if wide:
@@ -91,12 +95,53 @@ def neighbours(sims, m, length, columns, top, minmax):  # type: ignore[no-untype
             for w in range(words):
                 marks[w] = np.uint64(0)
             near_floor = set_highest(held, found, n, top, near_floor, marks)
+            if lent and i:
+                close_floor = _closest_held(held, found, n, i, close_floor, closest[i - 1])
         if top == 1:
             nearest[i, 0] = i
         else:
             entries(marks, nearest[i])
     low, span = (np.float64(lowest), np.float64(highest_of_all) - np.float64(lowest)) if minmax else (0.0, 1.0)
     return listed, short, nearest, low, span
+
+
+@compiled()
+def _closest_ranked(standings, n, found, whole, i, closest):  # type: ignore[no-untyped-def]
+    """Fill `closest` from n values in order: of all elements, where `whole`, or of those found."""
+    count, others = len(closest), np.uint64(0)  # the element itself and the query
+    if whole:
+        others = np.uint64(1) | np.uint64(1) << np.uint64(i)
+    else:
+        for e in range(n):
+            others |= np.uint64((found[e] == 0) | (found[e] == i)) << np.uint64(e)
+    bits = highest(standings, n, count + 1) & ~others  # the element itself is mostly among the highest, the query not
+    if np.int64(ones(bits)) != count:
+        bits = highest(standings, n, count + (2 if np.int64(ones(bits)) < count else 0)) & ~others
+    t = 0
+    while bits:
+        bit = bits & (~bits + np.uint64(1))
+        bits ^= bit
+        e = ones(bit - np.uint64(1))
+        closest[t] = np.int64(e if whole else found[e]) - 1
+        t += 1
+
+
+@compiled()
+def _closest_held(held, found, n, i, hint, closest):  # type: ignore[no-untyped-def]
+    """Fill `closest` from the elements found and their values; a bound that is a hint for the next."""
+    count, size = len(closest), len(closest)
+    bound = hint
+    while size <= count + 2:
+        bound, stop = cut(held, n, size, bound)
+        t = 0
+        for e in range(n):
+            if ((held[e] > bound) | ((held[e] == bound) & (e <= stop))) & (found[e] != 0) & (found[e] != i):
+                closest[t] = np.int64(found[e]) - 1
+                t += 1
+        if t == count:
+            break
+        size += 1
+    return bound
 
 
 @compiled()

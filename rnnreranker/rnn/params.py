@@ -31,15 +31,19 @@ class RnnParams(Params):
       the inner products s_0i are its scores.
     - `probes`: how many elements p are asked for their neighbours: the query and the first `probes` - 1 candidates.
       J(p, p) = 1.
+    - `smoothing`, `smoothing_neighbours`: a and n in s**(i) = (1 - a) s*(i) + a mean of s*(j) over the n candidates j
+      with the largest inner products with i, of equal ones the earlier; over all others where there are fewer. This is
+      one step of score regularisation (Diaz, 2005) over the neighbours of each candidate; a = 0 leaves s* as it is.
     - `normalize`: every row of similarities is divided by its maximum or its mean, or left alone.
     - `scale`: "minmax" maps the similarities of a context to [0, 1], so that no setting depends on the scale of the
       encoder's scores; "none" takes them as they are, as the published runs did: s*(i) = lambda s_0i + (1 - lambda)
-      J(0, i) (eq. 1), whatever the weights, the rank constant and the probes.
+      J(0, i) (eq. 1), whatever the weights, the rank constant, the probes and the smoothing.
     - `context`: N, the candidates that are reranked. The reranker applies it, the similarity functions do not.
     - `variant`: "authors" is what the published numbers were computed with, "paper" the printed equations.
 
     The default does not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
-    products, and "vectors": the scale-free form of eq. 1, which asks nothing of the first stage but the candidates.
+    products; "mixture": the default without smoothing; "vectors": the scale-free form of eq. 1, which asks nothing of
+    the first stage but the candidates.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -76,6 +80,10 @@ class RnnParams(Params):
     probes: int = setting(
         2, "elements whose neighbours are compared with a candidate's: the query and the run's first", at_least=1
     )
+    smoothing: float = setting(
+        0.25, "a: share of a score that is the mean score of the nearest candidates (0 = none)", at_least=0, at_most=1
+    )
+    smoothing_neighbours: int = setting(5, "n: nearest candidates whose mean score that is", at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,6 +94,11 @@ class RnnParams(Params):
     def uses_run(self) -> bool:
         """Whether the order or the scores of the first stage count."""
         return self.scale == "minmax" and bool(self.rank_weight or self.run_weight or self.probes > 1)
+
+    @property
+    def smoothed_over(self) -> int:
+        """The nearest candidates whose scores a candidate takes a share of; 0 = scores are not smoothed."""
+        return self.smoothing_neighbours if self.scale == "minmax" and self.smoothing > 0 else 0
 
     def without_query(self) -> Self:
         """These parameters where inner products with the query are not known: w_q = 0.
@@ -101,15 +114,18 @@ class RnnParams(Params):
         return dataclasses.replace(self, query_weight=0.0)
 
 
-OF_THE_RUN = frozenset({"rank_weight", "run_weight", "query_weight", "rank_constant", "probes"})  # not of vectors alone
-VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1}
+OF_THE_MIXTURE = frozenset(  # not of similarities alone
+    {"rank_weight", "run_weight", "query_weight", "rank_constant", "probes", "smoothing", "smoothing_neighbours"}
+)
+VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1, "smoothing": 0.0}
 
 
 def _published(context: int, k: int, k_exp: int, tau: float, lam: float) -> RnnParams:
     return RnnParams(k=k, k_exp=k_exp, tau=tau, lam=lam, scale="none", context=context, **VECTORS_ALONE)
 
 
-RnnParams.presets = {  # but for the first: paper 000, Table 5
+RnnParams.presets = {  # but for the first two: paper 000, Table 5
+    "mixture": RnnParams(smoothing=0.0),
     "vectors": RnnParams(k_exp=3, **VECTORS_ALONE),
     "tas-b": _published(60, 21, 3, 0.0, 0.451),
     "coder-tas-b": _published(60, 21, 3, 0.0, 0.451),

@@ -18,7 +18,6 @@ from rnnreranker.rnn.params import RnnParams
 
 OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off
 EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
-Scores = Sequence[float] | np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,7 @@ class Steps:
     raw: (m, m) float32 inner products; ranking: (m, m) float32, what the lists are sorted by; sims: (m, m) float64,
     what the weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended;
     weights: (m, m) float64, with the authors' variant rows sum to 1 or are zero; expanded: (m, m) float64, the rows
-    averaged.
+    averaged; known: (m, m) bool, the pairs whose similarity is known, None = all.
     """
 
     raw: np.ndarray
@@ -38,6 +37,7 @@ class Steps:
     sets: list[set[int]]
     weights: np.ndarray
     expanded: np.ndarray
+    known: np.ndarray | None = None
 
 
 def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]] | None = None) -> Steps:
@@ -68,56 +68,6 @@ def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[
     """Jaccard similarity of each probe to every element of one context, (len(probes), m) float64."""
     expanded = steps(vectors, params).expanded
     return np.stack([jaccard(expanded, probe) for probe in probes])
-
-
-def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Scores = None) -> np.ndarray:
-    """s* of every candidate of one query, (N,) float64.
-
-    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None: see `RnnParams`).
-    """
-    return parts(steps(np.vstack([query[None], candidates]), params), params, base).scores
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What the scores of one context, (N,) float64, are made of: lam * weights @ terms + (1 - lam) * mean of jaccard.
-
-    probes: P elements, the query (0) first; jaccard: (P, N), their similarity to the candidates. terms: (3, N), of
-    rank, run score and inner product, each in [0, 1]; weights: (3,), of sum 1. scale "none": the inner product alone.
-    """
-
-    probes: list[int]
-    terms: np.ndarray
-    weights: np.ndarray
-    jaccard: np.ndarray
-    scores: np.ndarray
-
-
-def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
-    """The parts of s* of the candidates of one context; base as in `rnn_similarity`."""
-    count = len(done.raw) - 1
-    if params.scale == "none":  # eq. 1
-        probes, weights, terms = [0], [1.0], [geometric(done, params)]
-    else:
-        scores = [float(value) for value in (done.raw[0, 1:] if base is None else base)]
-        order = sorted(range(count), key=lambda i: -scores[i]) if base is None else list(range(count))
-        probes = [0, *(i + 1 for i in order)][: params.probes]
-        ranks = {i: rank for rank, i in enumerate(order, 1)}
-        falling = unit([1 / (params.rank_constant + ranks[i]) for i in range(count)])
-        terms = [falling, unit(scores), geometric(done, params)]
-        weights = [params.rank_weight, params.run_weight, params.query_weight]
-    shares = np.array(weights) / total(weights)
-    known = sum((share * term for share, term in zip(shares, terms, strict=True)), start=np.zeros(count))
-    near = np.stack([jaccard(done.expanded, probe)[1:] for probe in probes])
-    for row, probe in enumerate(probes[1:], 1):
-        near[row, probe - 1] = 1.0  # itself, also where it has no neighbours
-    return Parts(probes, np.stack(terms), shares, near, mix(known, near.mean(axis=0), params.lam))
-
-
-def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The values mapped so that the lowest is 0 and the highest 1, (n,) float64; 0 where all are equal."""
-    low, high = float(min(values)), float(max(values))
-    return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
 
 
 def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
@@ -298,18 +248,6 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
         if above != 0 and abs(below) < abs(above) * 3e38:
             values[i] = below / above
     return values
-
-
-def geometric(done: Steps, params: RnnParams) -> np.ndarray:
-    """The geometric term per candidate, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
-    if params.scale == "none":
-        return done.sims[0, 1:]
-    return unit(done.raw[0, 1:])
-
-
-def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
-    """s* = lambda * what is known without neighbours + (1 - lambda) * Jaccard."""
-    return lam * geometric_term + (1.0 - lam) * jaccard_term
 
 
 def total(values: Iterable[float]) -> float:

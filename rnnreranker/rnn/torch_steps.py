@@ -27,7 +27,8 @@ class BatchSteps:
 
     raw: (B, M, M) float32 inner products; sims: (B, M, M), what weights are made of; expanded: (B, M, M), sums of the
     weight rows of the nearest; problem: (B,), NaN where the vectors are not finite or too large, the largest exponent
-    where an exponential weight would overflow, else 0.
+    where an exponential weight would overflow, else 0. closest: (B, M-1, M-1) bool, the candidates whose scores each
+    takes a share of; None where scores are not smoothed.
     """
 
     raw: Tensor
@@ -35,6 +36,7 @@ class BatchSteps:
     expanded: Tensor
     inside: Tensor
     problem: Tensor
+    closest: Tensor | None = None
 
 
 def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> BatchSteps:
@@ -68,7 +70,26 @@ def steps(vectors: Tensor, contexts: np.ndarray, params: RnnParams) -> BatchStep
     rows = weight_rows(sets, sims, params)
     if params.k_exp > 1:
         rows = expand(rows, listed(ranking, highest, tops), int(tops.max()))
-    return BatchSteps(raw, sims, rows, inside, problem)
+    closest = closest_candidates(ranking, contexts, params.smoothed_over) if params.smoothed_over else None
+    return BatchSteps(raw, sims, rows, inside, problem, closest)
+
+
+def closest_candidates(ranking: Tensor, contexts: np.ndarray, count: int) -> Tensor:
+    """(B, M-1, M-1) bool: whether candidate j is among the `count` nearest to i, itself and the query left out."""
+    itself = torch.eye(ranking.shape[1] - 1, dtype=torch.bool, device=ranking.device)
+    others = torch.where(itself, -torch.inf, ranking[:, 1:, 1:])
+    lengths = np.minimum(count, np.maximum(contexts - 2, 0))
+    return listed(others, torch.topk(others, max(int(lengths.max()), 1), dim=2).values, lengths)
+
+
+def smoothed(scores: Tensor, closest: Tensor, share: float) -> Tensor:
+    """(B, N): (1 - share) s* + share * mean of s* over the closest candidates; s* where there is none.
+
+    scores: (B, N), anything at padding.
+    """
+    count = closest.sum(dim=2)
+    lent = totals(torch.where(closest, scores[:, None, :], 0.0)) / count.clamp(min=1)
+    return torch.where(count > 0, (1.0 - share) * scores + share * lent, scores)
 
 
 def by_size(rule: Callable[[int, RnnParams], int], contexts: np.ndarray, params: RnnParams) -> np.ndarray:
@@ -243,7 +264,8 @@ def mixed(done: BatchSteps, base: np.ndarray | None, contexts: np.ndarray, param
         found = similarity(own, done.expanded)[:, 1:].scatter(1, probe, 1.0)
         near += torch.where(place < counts, found, 0.0)
     near /= (counts + 1).clamp(max=params.probes)
-    return params.lam * known + (1.0 - params.lam) * near
+    found = params.lam * known + (1.0 - params.lam) * near
+    return found if done.closest is None else smoothed(found, done.closest, params.smoothing)
 
 
 def unit(values: Tensor, real: Tensor) -> Tensor:

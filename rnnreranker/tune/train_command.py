@@ -14,7 +14,7 @@ from rnnreranker.errors import require
 from rnnreranker.labels import LabelParams
 from rnnreranker.method import names
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_RUN
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.settings import is_file_name, sections_of
 from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, training_settings
@@ -133,7 +133,7 @@ def training_parser() -> argparse.ArgumentParser:
     add_search_flags(search)
     vectors = RnnParams.preset("vectors")
     for title, kind, skip in (
-        ("similarity, held at a value (all others of these three are searched)", RnnParams, OF_THE_RUN),
+        ("similarity, held at a value (all others of these three are searched)", RnnParams, OF_THE_MIXTURE),
         ("labels, held at a value", LabelParams, frozenset()),
         ("training, held at a value", TrainParams, KEPT),
     ):
