@@ -186,10 +186,21 @@ def test_every_draw_of_the_default_space_is_a_setting() -> None:
 def test_draws_that_are_no_settings_are_drawn_again() -> None:
     """Three weights of 0 are no setting, though each may be 0."""
     weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
-    drawn = draw(Space(weights), 60, seed=0)
+    drawn = draw(Space({**weights, "lam": Between(0.0, 1.0)}), 60, seed=0)
     assert len(drawn) == 60
-    assert len(set(drawn)) == 7
+    assert len({(one.rank_weight, one.run_weight, one.query_weight) for one in drawn}) == 7
+    never = {**dict.fromkeys(weights, (0.0,)), "lam": Between(0.0, 1.0)}
     with pytest.raises(InputError, match=r"search space: 0 of 200 draws are settings \(rank_weight=0"):
+        draw(Space(never), 2, seed=0)
+
+
+def test_a_small_space_is_tried_whole() -> None:
+    weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
+    drawn = draw(Space(weights), 7, seed=0)
+    assert len(drawn) == len(set(drawn)) == 6  # without the default, and without three weights of 0
+    assert RnnParams() not in drawn
+    assert len(draw(Space(weights), 6, seed=0)) == 6  # eight and no more would be all
+    with pytest.raises(InputError, match=r"search space: none of its values are a setting together \(rank_weight=0"):
         draw(Space(dict.fromkeys(weights, (0.0,))), 2, seed=0)
 
 
@@ -391,8 +402,8 @@ def test_sweeps(made: QuerySet) -> None:
         (size, k) for size in (10, 20) for k in (3, 5, 7, 10, 15) if k < size
     }
     assert found["ablations"][0]["difference"] == 0
-    terms = ["no rank", "no run scores", "no inner products", "the query the only probe"]
-    assert [row["what"] for row in found["ablations"]][-4:] == terms
+    terms = ["no rank", "no run scores", "no inner products", "the query the only probe", "no smoothing"]
+    assert [row["what"] for row in found["ablations"]][-5:] == terms
     alone = RnnParams.preset("vectors")  # one term, one probe: nothing to leave out
     assert without_terms(alone) == without_terms(RnnParams(scale="none")) == {}
     with pytest.raises(InputError, match="sweep 'lamda': did you mean lambda"):

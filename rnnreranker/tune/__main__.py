@@ -7,6 +7,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
@@ -204,10 +205,11 @@ def _leave_one_out(args: argparse.Namespace, argv: Sequence[str]) -> int:
             for row in found.cells
         ],
     )
-    command.say(f"rule {found.rule}: over all cells the default has place {found.place} of {args.trials}")
-    report = {"measure": args.measure, "settings": args.trials, "seed": args.seed, **found.to_dict()}
+    command.say(f"rule {found.rule}: over all cells the default has place {found.place} of {len(found.settings)}")
+    report = {"measure": args.measure, "settings": len(found.settings), "seed": args.seed, **found.to_dict()}
     runs = {name: objective.contexts.about["run"] for name, objective in objectives.items()}
-    write_outcome(args, argv, "leave-one-out", report, begun, inputs=runs)
+    name = Path(args.space).stem if args.space else "leave-one-out"
+    write_outcome(args, argv, name, report, begun, inputs=runs)
     return 0
 
 

@@ -6,6 +6,8 @@ A cell is a collection under one first stage: what is chosen has to suit many fi
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,9 +112,9 @@ def leave_one_out(
 ) -> Search:
     """For each collection, the gain of the setting that the others choose, beside that of the default.
 
-    Settings are `settings` - 1 drawn at random from the space, and the default, all measured on every cell by their
-    mean gain over the run as retrieved. A collection is left out with all its cells; the rule chooses by the cells of
-    the others, among equals the first.
+    Settings are the default and `settings` - 1 drawn at random from the space, or all of a space that has no more; all
+    are measured on every cell by their mean gain over the run as retrieved. A collection is left out with all its
+    cells; the rule chooses by the cells of the others, among equals the first.
 
     Args:
         objectives: the cells by name: a collection under one first stage.
@@ -135,6 +137,7 @@ def leave_one_out(
     if settings < 1:
         raise InputError(f"{settings} settings: expected 1 or more")
     drawn = (space.fixed, *draw(space, settings - 1, seed))
+    settings = len(drawn)
     bases = {name: objective.base() for name, objective in objectives.items()}
 
     def gains_of(name: str, number: int) -> np.ndarray:
@@ -177,9 +180,14 @@ def leave_one_out(
 def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
     """Settings drawn at random, the same for the same seed; values that no setting may have together are drawn again.
 
+    Of a space of lists that holds no more than `count` settings besides the fixed one, all of them, in order.
+
     Raises:
         InputError: nearly all values of the space exclude one another.
     """
+    lists = [values for values in space.ranges.values() if isinstance(values, tuple)]
+    if len(lists) == len(space.ranges) and math.prod(map(len, lists)) <= count + 1:
+        return _every(space, lists)
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
@@ -196,6 +204,19 @@ def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
     if len(found) < count:
         raise InputError(f"search space: {len(found)} of {DRAWS * count} draws are settings ({reason})")
     return found
+
+
+def _every(space: Space, lists: list[tuple[Any, ...]]) -> list[RnnParams]:
+    """All settings of a space of lists but the fixed one."""
+    found = []
+    for values in itertools.product(*lists):
+        try:
+            found.append(dataclasses.replace(space.fixed, **dict(zip(space.ranges, values, strict=True))))
+        except InputError as error:
+            reason = error
+    if not found:
+        raise InputError(f"search space: none of its values are a setting together ({reason})")
+    return [one for one in found if one != space.fixed]
 
 
 def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:

@@ -57,6 +57,8 @@ def _searched() -> dict[str, Between | Choice]:
         "query_weight": (0.0, 0.5, 1.0, 2.0),
         "rank_constant": Between(1.0, 100.0, log=True),
         "probes": Between(1, 4),
+        "smoothing": Between(0.0, 0.5),
+        "smoothing_neighbours": Between(1, 12),
     }
 
 

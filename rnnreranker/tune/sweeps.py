@@ -92,6 +92,8 @@ def without_terms(params: RnnParams) -> dict[str, RnnParams]:
     changes: dict[str, dict[str, Any]] = {what: {name: 0.0} for what, name in present.items() if len(present) > 1}
     if params.probes > 1:
         changes["the query the only probe"] = {"probes": 1}
+    if params.smoothed_over:
+        changes["no smoothing"] = {"smoothing": 0.0}
     return {what: dataclasses.replace(params, **changed) for what, changed in changes.items()}
 
 
