@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from rnnreranker.regress.records import Figures, Row
 
 MEASURE, RECALL, DEEP = "nDCG@10", "R@100", "R@1000"
-DEFAULT, BEFORE = "rnn", "rnn-vectors"  # the default, and the one before it
+DEFAULT, BEFORE = "rnn", "rnn-mixture"  # the default, and the one before it
 GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
+GRAPH_BEFORE, ALONE_BEFORE = f"{GRAPH}-mixture", f"{ALONE}-mixture"  # the same, not smoothed
 TOKENS = "rnn-tokens"  # from the tokens of a late-interaction encoder
 GRAPH_32 = "rnn-graph-32"  # from one with 32 neighbours in the place of 16
 
@@ -57,7 +58,8 @@ class Layout(NamedTuple):
 
 _FIRST = {  # end of a condition's id → what it is
     DEFAULT: "rNN, the default",
-    BEFORE: "rNN, the default before (vectors alone)",
+    BEFORE: "rNN, the default before (not smoothed)",
+    "rnn-vectors": "rNN, vectors alone",
     "rnn-tas-b": "rNN, published for TAS-B, raw scores",
     "jaccard-plain": "the default, plain neighbours",
     "prf-rocchio": "vector PRF among the candidates",
@@ -82,7 +84,8 @@ _PRF = {  # of late interaction: what is changed of f_p 3, f_c 24, f_e 10, beta 
     "prf-5-centroids": "f_e 5",
 }
 _TOKENS = {TOKENS: "rNN from tokens", "late": "ordered by MaxSim"} | _PRF
-METHODS = _FIRST | _RIVALS | {GRAPH_32: "rNN from the graph, 32 neighbours"} | _TOKENS
+_NOT_SMOOTHED = {GRAPH_BEFORE: "rNN from the graph, not smoothed", ALONE_BEFORE: "the same, no query encoded"}
+METHODS = _FIRST | _RIVALS | _NOT_SMOOTHED | {GRAPH_32: "rNN from the graph, 32 neighbours"} | _TOKENS
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
     Collection("scifact", "scifact", "SciFact"),
@@ -118,6 +121,13 @@ LAYOUTS = {
         tuple(_FIRST),
     ),
     "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
+    "graph smoothing": Layout(
+        _COLLECTIONS,
+        _STAGES,
+        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
+        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
+        together=True,
+    ),
     "graph sizes": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, GRAPH_32), (DEFAULT, GRAPH, GRAPH_32), together=True),
     "graph rivals": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
