@@ -67,8 +67,8 @@ def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
     lent = np.array(
         [total(mixed[j - 1] for j in sorted(own)) / len(own) if own else mixed[i] for i, own in enumerate(nearest)]
     )
-    scores = (1.0 - params.smoothing) * mixed + params.smoothing * lent if params.smoothed_over else mixed
-    return Parts(probes, np.stack(terms), shares, near, mixed, nearest, lent, scores)
+    smoothed = (1.0 - params.smoothing) * mixed + params.smoothing * lent if params.smoothed_over else mixed
+    return Parts(probes, np.stack(terms), shares, near, mixed, nearest, lent, smoothed)
 
 
 def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
