@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -187,6 +188,12 @@ class Over:
     def gain(self) -> float:
         """Mean difference in nDCG@10."""
         return fmean(cell.difference for cell in self.cells)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The 95% interval of the mean difference: of independent cells, from the intervals of each."""
+        half = math.sqrt(sum((cell.high - cell.low) ** 2 for cell in self.cells)) / (2 * len(self.cells))
+        return self.gain - half, self.gain + half
 
     @property
     def recall_gain(self) -> float:

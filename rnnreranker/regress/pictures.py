@@ -56,7 +56,7 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
 
 INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
 MARKS = {  # method → colour, shape and name of its mark
-    BEFORE: ("#c9730f", "s", "the default before: the vectors alone"),
+    BEFORE: ("#c9730f", "s", "the default before: not smoothed"),
     DEFAULT: ("#2f81f7", "o", "the default"),
     GRAPH: ("#1a9c86", "^", "from the graph"),
     ALONE: ("#b65fcf", "v", "from the graph, no query encoded"),
