@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.diagnose.overlap import rank_biased_overlap
-from rnnreranker.rnn import RnnParams, fallback, mixing
+from rnnreranker.rnn import RnnParams, mixing
+from rnnreranker.rnn.smoothing import smooth
 from rnnreranker.runs.head import order_by_score
 
 KNOWN = ("rank", "run", "query")  # the terms that are known without neighbours
@@ -43,7 +44,8 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
     if share := params.smoothing if params.smoothed_over else 0.0:
         mixed = sum(found.values(), start=np.zeros(count))
         found = {name: (1 - share) * amounts for name, amounts in found.items()}
-        found["nearest"] = smoothed(mixed, products, params) - (1 - share) * mixed
+        lent = smooth(mixed[None], products, share, params.smoothing_neighbours)[0]
+        found["nearest"] = lent - (1 - share) * mixed
     weights = weights_of(params, len(jaccard))
     return {name: amounts for name, amounts in found.items() if weights[name]}
 
@@ -56,17 +58,6 @@ def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
     found |= {"jaccard": each, "first": each * (probes - 1)}
     share = params.smoothing if params.smoothed_over else 0.0
     return {name: (1 - share) * weight for name, weight in found.items()} | {"nearest": share}
-
-
-def smoothed(scores: np.ndarray, products: np.ndarray, params: RnnParams) -> np.ndarray:
-    """(n,) float64: the scores of n candidates, smoothed over the nearest of each; products as in `terms`."""
-    count = len(scores)
-    closest = np.full((1, count, max(min(params.smoothed_over, count - 1), 0)), count, dtype=np.int32)
-    if not closest.size:
-        return scores
-    order = np.argsort(-products, axis=1, kind="stable")
-    fallback.closest_candidates(order, np.full(count + 1, count + 1), closest[0])
-    return mixing.smoothed(scores[None], closest, params.smoothing)[0]
 
 
 def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[str, float | None]]:

@@ -14,7 +14,9 @@ from rnnreranker.labels.likeness import VectorLikeness
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.plain import with_plain_neighbours
+from rnnreranker.rnn.reference import inner_products
 from rnnreranker.rnn.similarity import jaccard_by
+from rnnreranker.rnn.smoothing import smooth
 
 if TYPE_CHECKING:
     from rnnreranker.neighbours import NeighbourGraph
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 OF_GRAPH = "graph-"  # before the names of those that a graph has, too
 LAMBDAS = (0.3, 0.5, 0.7)  # of joint similarity, in place of its own
 WEIGHTS = (0.0, 0.33, 0.67, 1.0)  # of the positive, in place of its own
+SMOOTHING = ((0.25, 5), (0.5, 5), (0.5, 10))  # share and nearest candidates, of joint similarity smoothed
 NEIGHBOURS = (8, 16)  # K, where the graph has more
 
 Scores = dict[str, np.ndarray]  # name → (R, n) float64
@@ -83,6 +86,9 @@ class Similarities:
             scores |= {f"joint, a {other:g}": both(near, alike, other, lam) for other in WEIGHTS if other != a}
             plain = jaccard_by(with_plain_neighbours, found.context, self.joint, probes.tolist())[0, :, 1:]
             scores["joint, plain neighbours"] = both(near, plain.astype(np.float64), a, lam)
+            products = inner_products(found.context[0], shift_free=True)
+            for share, count in SMOOTHING:
+                scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
         if self.graph is not None:
             scores |= self._of_graph(found, probes, self.graph)
         if self.beside is not None:
