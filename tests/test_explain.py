@@ -219,7 +219,7 @@ def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
         assert (near == 1.0) == (one.element == 1)
         assert one.mixed == pytest.approx(0.2 * (rank + run + geo + jac + near))
         others = np.delete(np.arange(len(docids)), place)
-        nearest = others[np.argsort(-(candidates[mixed][others] @ candidates[mixed][place]), kind="stable")][:5]
+        nearest = others[np.argsort(-(candidates[mixed][others] @ candidates[mixed][place]), kind="stable")][:15]
         assert [element - 1 for element in one.nearest] == nearest.tolist()
         assert lent == pytest.approx(np.mean([by_element[element] for element in one.nearest]))
         assert one.run_score == base[place]

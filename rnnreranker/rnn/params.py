@@ -83,7 +83,7 @@ class RnnParams(Params):
     smoothing: float = setting(
         0.25, "a: share of a score that is the mean score of the nearest candidates (0 = none)", at_least=0, at_most=1
     )
-    smoothing_neighbours: int = setting(5, "n: nearest candidates whose mean score that is", at_least=1)
+    smoothing_neighbours: int = setting(15, "n: nearest candidates whose mean score that is", at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

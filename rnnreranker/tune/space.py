@@ -58,7 +58,7 @@ def _searched() -> dict[str, Between | Choice]:
         "rank_constant": Between(1.0, 100.0, log=True),
         "probes": Between(1, 4),
         "smoothing": Between(0.0, 0.5),
-        "smoothing_neighbours": Between(1, 12),
+        "smoothing_neighbours": Between(1, 30),
     }
 
 
