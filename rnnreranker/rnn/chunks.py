@@ -16,6 +16,7 @@ from rnnreranker.process.torch_threads import one_torch_thread
 from rnnreranker.rnn import narrow, reference
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.smoothing import Closest
 from rnnreranker.rnn.when_compiled import Engines
 
 CHUNK_BYTES = 1 << 21  # Gram matrices handed to an engine at once, at most: what is done once for them is shared
@@ -36,7 +37,7 @@ class Engine(Protocol):
         probes: np.ndarray,
         out: np.ndarray,
         problem: np.ndarray,
-        closest: np.ndarray | None = None,
+        closest: Closest | None = None,
     ) -> None:
         """Fill the first entries of each row of `out`, and `closest` where it is given.
 
@@ -44,9 +45,8 @@ class Engine(Protocol):
         as lists are sorted by them. A context with m < 2 is left alone. probes: (C, R) int64, elements; out: (C, R, M)
         float64, their Jaccard similarity to every element; that of a probe < 0 or >= m is left alone. problem: (C,)
         float64, 0 on entry; NaN where the diagonal is not finite or too large, the largest exponent where an
-        exponential weight would overflow. closest: (C, N, n) int32, columns of the n candidates with the largest
-        similarity to each candidate, without itself and the query, of equal ones the earlier, in the order of the
-        columns; what there is none for is left alone.
+        exponential weight would overflow. closest: filled with the candidates that
+        have the largest similarity to each candidate, without itself and the query, of equal ones the earlier.
         """
 
 

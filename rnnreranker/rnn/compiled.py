@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 SOURCES = (  # everything that ends up in the machine code
     *("compiled.py", "expansion.py", "kernel.py", "neighbours.py", "selection.py"),
     *("graph_kernel.py", "graph_pairs.py", "graph_rows.py"),
-    "maxsim_kernel.py",
+    *("lending.py", "maxsim_kernel.py"),
 )
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.rnn.smoothing import Closest, closest_bits
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,7 +32,7 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
-    closest: np.ndarray | None = None,
+    closest: Closest | None = None,
     sets: Sets | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`. sets: in place of the reciprocal ones."""
@@ -56,27 +58,11 @@ def score_contexts(
                 problem[i] = largest
                 continue
         order = np.argsort(-sims, axis=1, kind="stable")
-        if closest is not None:
-            closest_candidates(order, np.full(m, m), closest[i])
+        if closest is not None and closest.count:
+            closest.bits[i, : m - 1, : (m + 63) // 64] = closest_bits(order, np.full(m, m), closest.count)
         shares = weights(make(order[:, : setting.lists[m]], m, setting), sims, (low, span), divisor, setting)
         nearest = np.arange(m)[:, None] if setting.nearest[m] == 1 else np.sort(order[:, : setting.nearest[m]], axis=1)
         jaccard(shares, nearest, probes[i], out[i, :, :m])
-
-
-def closest_candidates(order: np.ndarray, counts: np.ndarray, into: np.ndarray) -> None:
-    """Fill `into`, (N, n), with columns of the n nearest candidates of each, see `chunks.Engine`.
-
-    order: (m, m) elements by falling similarity to that of the row, of which the first `counts`, (m,), are known.
-    """
-    m, count = len(order), min(into.shape[1], len(order) - 2)
-    if count < 1:
-        return
-    numbers = np.arange(1, m)[:, None]
-    listed, known = order[1:], np.arange(m) < counts[1:, None]
-    among = (listed != numbers) & (listed != 0) & known
-    chosen = np.where(among & (among.cumsum(axis=1) <= count), listed, m)
-    chosen = np.sort(chosen, axis=1)[:, :count] - 1
-    np.copyto(into[: m - 1, :count], chosen, where=chosen < m - 1)
 
 
 def _range(sims: np.ndarray) -> tuple[float, float]:

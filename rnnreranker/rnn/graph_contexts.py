@@ -11,6 +11,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.rnn import refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.smoothing import Closest
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -46,7 +47,7 @@ class GraphEngine(Protocol):
         probes: np.ndarray,
         out: np.ndarray,
         problem: np.ndarray,
-        closest: np.ndarray | None = None,
+        closest: Closest | None = None,
     ) -> None:
         """Fill the first entries of each row of `out`, and `closest` where it is given.
 

@@ -14,11 +14,13 @@ from rnnreranker.rnn.compiled import checksum, compiled, int_of, kept, ones, ran
 from rnnreranker.rnn.expansion import clipped, jaccard, weighed
 from rnnreranker.rnn.graph_contexts import as_mapped
 from rnnreranker.rnn.graph_pairs import SPARE, both_ways, bounds, dealt, named, room, with_query
+from rnnreranker.rnn.lending import smooth_chunk
 from rnnreranker.rnn.neighbours import extended
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
     from rnnreranker.rnn.graph_contexts import GraphContexts
+    from rnnreranker.rnn.smoothing import Closest
 
 
 COUNTED = 64  # known pairs of an element that are put in order by counting those above each
@@ -30,10 +32,12 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
-    closest: np.ndarray | None = None,
+    closest: Closest | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
     query = np.empty((0, 0), dtype=np.float32) if contexts.query is None else contexts.query
+    if closest is not None:
+        closest.smooth = smooth_chunk
     _score_chunk(
         *as_mapped(contexts.edges, contexts.weights),
         np.ascontiguousarray(contexts.rows),
@@ -49,7 +53,8 @@ def score_contexts(
         probes,
         out,
         problem,
-        np.empty((len(contexts.sizes), 0, 0), dtype=np.int32) if closest is None else closest,
+        0 if closest is None else closest.count,
+        np.empty((len(contexts.sizes), 0, 0), dtype=np.uint64) if closest is None else closest.bits,
     )
 
 
@@ -90,19 +95,19 @@ def _mark(listed, lists_me, i, near, order, count):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _lists(starts, last, near, values, m, length, columns, top, closest):  # type: ignore[no-untyped-def]
+def _lists(starts, last, near, values, m, length, columns, top, lenders, closest):  # type: ignore[no-untyped-def]
     """Bits of the elements that have each other in their lists, of those in each other's short list, the `top` nearest.
 
     Lists hold known elements alone, the most similar first, after the element itself; of equal ones the earlier. The
-    nearest are in element order, and the element itself where it knows too few. closest: (N, n), filled with the
-    columns of the n known candidates nearest to each, see `GraphEngine`.
+    nearest are in element order, and the element itself where it knows too few. closest: bit rows, filled with
+    the known candidates nearest to each, `lenders` of them.
     """
     words, wide = (m + 63) // 64, columns >= 0
     listed, lists_me = np.zeros((m, words), dtype=np.uint64), np.zeros((m, words), dtype=np.uint64)
     short = np.zeros((m if wide else 0, words), dtype=np.uint64)
     shorts_me = np.zeros(short.shape, dtype=np.uint64)
     nearest = np.empty((m, top), dtype=np.uint32)
-    others = max(length, top, closest.shape[1] + 2 if closest.shape[1] else 0) - 1
+    others = max(length, top, lenders + 2 if lenders else 0) - 1
     keys, order = np.empty(others + 1, dtype=np.int64), np.empty(max(others, COUNTED) + SPARE, dtype=np.int64)
     ranks = np.empty(COUNTED + SPARE, dtype=np.int32)
     for i in range(m):
@@ -125,8 +130,8 @@ def _lists(starts, last, near, values, m, length, columns, top, closest):  # typ
                 nearest[i, place] = nearest[i, place - 1]
                 place -= 1
             nearest[i, place] = j
-        if i > 0 and closest.shape[1]:
-            _fill_closest(near, order, n, closest[i - 1])
+        if i > 0 and lenders:
+            _fill_closest(near, order, n, lenders, closest[i - 1])
     for i in range(m):
         for w in range(words):
             listed[i, w] &= lists_me[i, w]
@@ -136,18 +141,13 @@ def _lists(starts, last, near, values, m, length, columns, top, closest):  # typ
 
 
 @compiled()
-def _fill_closest(near, order, n, closest):  # type: ignore[no-untyped-def]
-    """Fill `closest` with the columns of the first elements of an order of n that are not the query, in their order."""
-    filled = 0
+def _fill_closest(near, order, n, lenders, closest):  # type: ignore[no-untyped-def]
+    """Set the bits of the first elements of an order of n that are not the query."""
     for e in range(n):
         j = np.int64(near[order[e]])
-        if j > 0 and filled < len(closest):
-            place = filled
-            while place > 0 and closest[place - 1] > j - 1:
-                closest[place] = closest[place - 1]
-                place -= 1
-            closest[place] = j - 1
-            filled += 1
+        if j > 0 and lenders > 0:
+            closest[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+            lenders -= 1
 
 
 @compiled()
@@ -213,6 +213,7 @@ def _filed_under(stamp: int) -> Any:
         probes,
         out,
         problem,
+        lenders,
         closest,
     ):
         k, widest = edges.shape[1], 1
@@ -239,7 +240,9 @@ def _filed_under(stamp: int) -> Any:
             divisor = np.ones(m)
             if normalize == 2:
                 _means(starts, last, values, m, low, high - low, divisor)
-            own, short, nearest = _lists(starts, last, near, values, m, lengths[c], columns[c], tops[c], closest[c])
+            own, short, nearest = _lists(
+                starts, last, near, values, m, lengths[c], columns[c], tops[c], lenders, closest[c]
+            )
             sets = extended(own, short, m, authors) if columns[c] >= 0 else own
             firsts, stops, members, shares = _members(sets, starts, last, near, values, m, low, high)
             if weight == 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.rnn import fallback
+from rnnreranker.rnn.smoothing import Closest, closest_bits
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
@@ -20,7 +21,7 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
-    closest: np.ndarray | None = None,
+    closest: Closest | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `graph_contexts.GraphEngine`."""
     edges, weights, rows, query, sizes = contexts
@@ -47,8 +48,8 @@ def score_contexts(
         known[np.diag_indices(m)] = np.inf
         order = np.argsort(-known, axis=1, kind="stable")
         counts, numbers = real.sum(axis=1), np.arange(m)[:, None]
-        if closest is not None:
-            fallback.closest_candidates(order, counts, closest[c])
+        if closest is not None and closest.count:
+            closest.bits[c, : m - 1, : (m + 63) // 64] = closest_bits(order, counts, closest.count)
         order = np.where(np.arange(m) < counts[:, None], order, numbers)  # an element fills its own list
         members = fallback.reciprocal_sets(order[:, : setting.lists[m]], m, setting)
         shares = fallback.weights(members, sims, (low, span), divisor, setting)

@@ -14,6 +14,7 @@ from rnnreranker.rnn import mixing, reference, refusals
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.graph_contexts import GraphContexts, GraphEngine, checked
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.smoothing import Closest
 from rnnreranker.rnn.when_compiled import Engines
 
 CHUNK = 1 << 13  # candidates that an engine is handed at once
@@ -67,7 +68,7 @@ def graph_similarity(
     def work_on(of: slice, part: GraphContexts, setting: EngineSetting, problem: np.ndarray) -> None:
         count, width = part.rows.shape
 
-        def jaccard(probes: np.ndarray, closest: np.ndarray | None = None) -> np.ndarray:
+        def jaccard(probes: np.ndarray, closest: Closest | None = None) -> np.ndarray:
             found = np.zeros((count, probes.shape[1], width + 1))
             run(part, setting, probes, found, problem, closest)
             return found

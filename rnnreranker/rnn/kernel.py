@@ -14,11 +14,13 @@ import numpy as np
 
 from rnnreranker.rnn.compiled import checksum, compiled, kept, ones
 from rnnreranker.rnn.expansion import clipped, jaccard, weighed
+from rnnreranker.rnn.lending import smooth_chunk
 from rnnreranker.rnn.neighbours import extended, neighbours, reciprocal
 from rnnreranker.rnn.selection import extremes
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engine_setting import EngineSetting
+    from rnnreranker.rnn.smoothing import Closest
 
 
 def score_contexts(
@@ -28,9 +30,11 @@ def score_contexts(
     probes: np.ndarray,
     out: np.ndarray,
     problem: np.ndarray,
-    closest: np.ndarray | None = None,
+    closest: Closest | None = None,
 ) -> None:
     """Fill `out` for a chunk of contexts; the contract is in `chunks.Engine`."""
+    if closest is not None:
+        closest.smooth = smooth_chunk
     _score_chunk(
         gram.reshape(-1),
         gram.shape[1],
@@ -46,7 +50,8 @@ def score_contexts(
         probes,
         out,
         problem,
-        np.empty((len(sizes), 0, 0), dtype=np.int32) if closest is None else closest,
+        0 if closest is None else closest.count,
+        np.empty((len(sizes), 0, 0), dtype=np.uint64) if closest is None else closest.bits,
     )
 
 
@@ -125,6 +130,7 @@ def _filed_under(stamp: int) -> Any:
         probes,
         out,
         problem,
+        lenders,
         closest,
     ):
         for c in range(len(sizes) if stamp >= 0 else 0):
@@ -146,7 +152,9 @@ def _filed_under(stamp: int) -> Any:
                     d = _divisor(sims[i], m, 0.0, 1.0, minmax, normalize)
                     for j in range(m):
                         sims[i, j] = np.float32(np.float64(sims[i, j]) / d)
-            listed, short, nearest, low, span = neighbours(sims, m, lengths[c], columns[c], tops[c], minmax, closest[c])
+            listed, short, nearest, low, span = neighbours(
+                sims, m, lengths[c], columns[c], tops[c], minmax, lenders, closest[c]
+            )
             if normalize and minmax:
                 for i in range(m):
                     divisor[i] = _divisor(sims[i], m, low, span, minmax, normalize)

@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnreranker.rnn.engine_setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
+from rnnreranker.rnn.smoothing import Closest
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.chunks import Engine
@@ -34,7 +35,7 @@ def similarities(
     """
     count, widest = len(sizes), int(sizes.max())
 
-    def jaccard(probes: np.ndarray, closest: np.ndarray | None = None) -> np.ndarray:
+    def jaccard(probes: np.ndarray, closest: Closest | None = None) -> np.ndarray:
         found = np.zeros((count, probes.shape[1], widest))
         run(gram, sizes, setting, probes, found, problem, closest)
         return found
@@ -56,7 +57,7 @@ def mixture(
     sizes: np.ndarray,
     base: np.ndarray | None,
     params: RnnParams,
-    jaccard: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    jaccard: Callable[[np.ndarray, Closest], np.ndarray],
 ) -> np.ndarray:
     """s* of scale "minmax", smoothed where `params` says so, (C, N) float64; anything at padding.
 
@@ -76,30 +77,10 @@ def mixture(
         probes[:, 1:] = order[:, : probes.shape[1] - 1] + 1
     if counts is not None:
         probes[np.arange(probes.shape[1]) > counts] = -1
-    closest = np.full((count, widest - 1, min(params.smoothed_over, max(widest - 2, 0))), widest - 1, dtype=np.int32)
+    closest = Closest.of(min(params.smoothed_over, max(widest - 2, 0)), count, widest)
     near = mean_over(probes, jaccard(probes, closest), counts)
     found = params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
-    return smoothed(found, closest, params.smoothing) if closest.size else found
-
-
-def smoothed(scores: np.ndarray, closest: np.ndarray, share: float) -> np.ndarray:
-    """(C, N) float64: (1 - share) s*(i) + share * mean of s* over the candidates closest to i; s* where there is none.
-
-    scores: (C, N) float64, s*; closest: (C, N, n) int32, n >= 1, columns of the nearest candidates, N behind the last.
-    """
-    count, width = scores.shape
-    padded = np.zeros((count, width + 1))
-    padded[:, :width] = scores
-    firsts = np.arange(0, padded.size, width + 1)[:, None]
-    lent, taken = np.zeros(scores.shape), np.empty(scores.shape)
-    for t in range(closest.shape[2]):
-        lent += padded.take(closest[:, :, t] + firsts, out=taken, mode="clip")  # clip: without a buffer
-    if (closest[:, :, -1] == width).any():
-        found = (closest < width).sum(axis=2)
-        lent = np.where(found, lent / np.maximum(found, 1), scores)
-    else:
-        lent /= closest.shape[2]
-    return (1.0 - share) * scores + share * lent
+    return closest.smooth(found, closest.bits, params.smoothing) if closest.count else found
 
 
 def by_products(products: np.ndarray, counts: np.ndarray | None) -> np.ndarray:

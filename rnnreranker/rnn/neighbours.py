@@ -25,11 +25,11 @@ STRIP = 4096  # similarities whose lowest and highest are looked for at once
 
 
 @compiled()
-def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[no-untyped-def]
+def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: ignore[no-untyped-def]
     """Bit rows of neighbour lists and of short ones, without rows where there are none, and the `top` nearest.
 
     The nearest are the first entries of the lists, in element order, or go beyond them; for top = 1 they are the
-    elements themselves. closest: (N, n), filled with the columns of the n candidates nearest to each, see `Engine`.
+    elements themselves. closest: bit rows, filled with the `lent` candidates nearest to each.
 
     With min-max also the lowest off-diagonal similarity and the distance to the highest, else 0 and 1.
 
@@ -43,7 +43,6 @@ def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[
     marks = np.empty(words, dtype=np.uint64)
     held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     standings = np.empty(RANKED, dtype=np.float32)
-    lent = closest.shape[1]
     longest = max(length, top, min(lent + 2, m) if lent else 0)
     columns = columns if columns < length else length
     whole = m <= RANKED
@@ -81,7 +80,7 @@ def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[
             inside, brief = highest(standings, n, length), highest(standings, n, columns if wide else 0)
             close = highest(standings, n, top)
             if lent and i:
-                _closest_ranked(standings, n, found, whole, i, closest[i - 1])
+                _closest_ranked(standings, n, found, whole, i, lent, closest[i - 1])
             if whole:
                 listed[i, 0], marks[0] = inside, close
                 if wide:
@@ -96,7 +95,7 @@ def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[
                 marks[w] = np.uint64(0)
             near_floor = set_highest(held, found, n, top, near_floor, marks)
             if lent and i:
-                close_floor = _closest_held(held, found, n, i, close_floor, closest[i - 1])
+                close_floor = _closest_held(held, found, n, i, close_floor, lent, closest[i - 1])
         if top == 1:
             nearest[i, 0] = i
         else:
@@ -106,39 +105,41 @@ def neighbours(sims, m, length, columns, top, minmax, closest):  # type: ignore[
 
 
 @compiled()
-def _closest_ranked(standings, n, found, whole, i, closest):  # type: ignore[no-untyped-def]
-    """Fill `closest` from n values in order: of all elements, where `whole`, or of those found."""
-    count, others = len(closest), np.uint64(0)  # the element itself and the query
+def _closest_ranked(standings, n, found, whole, i, count, closest):  # type: ignore[no-untyped-def]
+    """Set the bits of the `count` nearest of n values in order: of all elements, where `whole`, or of those found."""
+    others = np.uint64(0)  # the element itself and the query
     if whole:
         others = np.uint64(1) | np.uint64(1) << np.uint64(i)
     else:
         for e in range(n):
             others |= np.uint64((found[e] == 0) | (found[e] == i)) << np.uint64(e)
     bits = highest(standings, n, count + 1) & ~others  # the element itself is mostly among the highest, the query not
-    if np.int64(ones(bits)) != count:
-        bits = highest(standings, n, count + (2 if np.int64(ones(bits)) < count else 0)) & ~others
-    t = 0
-    while bits:
+    held = np.int64(ones(bits))
+    if held != count:
+        bits = highest(standings, n, count + (2 if held < count else 0)) & ~others
+    if whole:
+        closest[0] = bits
+    while bits and not whole:
         bit = bits & (~bits + np.uint64(1))
         bits ^= bit
-        e = ones(bit - np.uint64(1))
-        closest[t] = np.int64(e if whole else found[e]) - 1
-        t += 1
+        j = np.uint64(found[ones(bit - np.uint64(1))])
+        closest[j >> np.uint64(6)] |= np.uint64(1) << (j & np.uint64(63))
 
 
 @compiled()
-def _closest_held(held, found, n, i, hint, closest):  # type: ignore[no-untyped-def]
-    """Fill `closest` from the elements found and their values; a bound that is a hint for the next."""
-    count, size = len(closest), len(closest)
-    bound = hint
+def _closest_held(held, found, n, i, hint, count, closest):  # type: ignore[no-untyped-def]
+    """Set the bits of the `count` nearest of the elements found, by their values; a bound, a hint for the next."""
+    bound, size = hint, count
     while size <= count + 2:
         bound, stop = cut(held, n, size, bound)
-        t = 0
+        closest[:] = np.uint64(0)
+        inside = 0
         for e in range(n):
             if ((held[e] > bound) | ((held[e] == bound) & (e <= stop))) & (found[e] != 0) & (found[e] != i):
-                closest[t] = np.int64(found[e]) - 1
-                t += 1
-        if t == count:
+                j = np.uint64(found[e])
+                closest[j >> np.uint64(6)] |= np.uint64(1) << (j & np.uint64(63))
+                inside += 1
+        if inside == count:
             break
         size += 1
     return bound
