@@ -260,7 +260,7 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
     assert (PrfAverageParams().prf_depth, ZhongParams()) == (3, ZhongParams(20, 6, 0.3))
     assert PrfRocchioParams() == PrfRocchioParams(5, 0.4, 0.6, 0.1, 5, 0)
     assert {find("reranker", name).Params().context for name in ("rnn", *RIVALS)} == {RnnParams().context}
-    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "colbert-prf", "lexboost"}
+    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "colbert-prf", "lexboost", "mmr"}
     assert set(names("reranker")) == {"rnn", *others, *RIVALS}
 
 

@@ -17,6 +17,7 @@ from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison
+    from rnnreranker.evaluate.redundancy import Redundancy
     from rnnreranker.evaluate.reproducibility import Graded
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.runs import Run
@@ -32,6 +33,7 @@ EPILOG = """protocols (which grades count):
 examples:
   python -m rnnreranker.evaluate run.txt --qrels qrels.txt --measures "nDCG@10 RR@10 P(rel=2)@10"
   python -m rnnreranker.evaluate bm25.txt dense.txt rnn.txt --qrels qrels.txt --compare
+  python -m rnnreranker.evaluate bm25.txt mmr.txt --qrels qrels.txt --index my-index
   python -m rnnreranker.evaluate ours.txt --against published.txt --qrels qrels.txt
 """
 
@@ -59,11 +61,12 @@ def main(argv: Sequence[str]) -> int:
     scores = evaluate(runs, qrels, args.measures, args.protocol, args.common_topics, args.ties)
     comparisons = compare(scores, args.resamples, args.seed) if args.compare else []
     graded = _graded(args, runs, scores) if args.against else []
+    alike = _redundancy(args.index, runs) if args.index else {}
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             command.say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     if args.json:
-        write_json(args.json, as_json(scores, comparisons, graded, paths, args))
+        write_json(args.json, as_json(scores, comparisons, graded, paths, args, alike))
     if args.against:
         command.say(
             f"{scores.runs[0]} against {scores.runs[1]}; {len(scores.topics)} topics, protocol {scores.protocol}"
@@ -76,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
         print_comparisons(comparisons)
     else:
-        _print_scores(scores, args.per_query)
+        _print_scores(scores, args.per_query, alike)
     return 0
 
 
@@ -90,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
     parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
     parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")
+    parser.add_argument(
+        "--index", help="its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
+    )
     group = parser.add_argument_group("comparison")
     group.add_argument("--compare", action="store_true", help="every run against the first")
     group.add_argument("--resamples", type=int, default=10_000, help="of the bootstrap (default: 10000)")
@@ -115,6 +121,10 @@ def _check(args: argparse.Namespace) -> None:
         (halves, "--baseline and --against-baseline go together, with --against"),
         (args.resamples < 1, f"--resamples {args.resamples}: expected at least 1"),
         (args.seed < 0, f"--seed {args.seed}: expected 0 or more"),
+        (
+            args.index and (args.compare or args.against or args.per_query),
+            "give --index without --compare, --against and --per-query (--json has its figures per topic)",
+        ),
         (repeated, f"{', '.join(repeated)}: given more than once"),
     )
     parse_measures(args.measures)
@@ -140,15 +150,27 @@ def _cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def _print_scores(scores: Scores, per_query: bool) -> None:
+def _redundancy(name: str, runs: Mapping[str, Run]) -> dict[str, Redundancy]:
+    """Run → how alike its first documents are, by the vectors of an index."""
+    from rnnreranker.evaluate.redundancy import redundancy
+    from rnnreranker.search.indexes import open_index
+
+    vectors = open_index(name).vectors
+    return {run: redundancy(one, vectors) for run, one in runs.items()}
+
+
+def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundancy]) -> None:
+    from rnnreranker.evaluate.redundancy import NAMES
+
     rows: list[list[Any]] = []
     for r, run in enumerate(scores.runs):
         if per_query:
             for t, topic in enumerate(scores.topics):
                 rows.append([run, topic, *(f"{value:.4f}" for value in scores.values[r, t])])
         means = [f"{value:.4f}" for value in scores.means[r]]
+        means += [f"{value:.4f}" for value in alike[run].means().values()] if alike else []
         rows.append([run, "all", *means] if per_query else [run, *means])
-    print_table(["run", *(["topic"] if per_query else []), *scores.measures], rows)
+    print_table(["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())], rows)
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
@@ -172,6 +194,7 @@ def as_json(
     graded: Sequence[Graded],
     paths: Sequence[str],
     args: argparse.Namespace,
+    alike: Mapping[str, Redundancy],
 ) -> dict[str, Any]:
     """Everything that was measured and how, for JSON."""
     return {
@@ -188,6 +211,7 @@ def as_json(
                 "judged@10": float(scores.judged[r].mean()),
                 "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
                 "per_topic": {measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)},
+                **({"redundancy": alike[name].as_json()} if name in alike else {}),
             }
             for r, (name, path) in enumerate(zip(scores.runs, paths, strict=True))
         ],

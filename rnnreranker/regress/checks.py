@@ -102,12 +102,20 @@ class _Checker:
         if not self.found["conditions"] and not works:
             self.document.problem(("conditions",), "conditions: none here and none in the parts")
         check(self.document, self.found, works, self.data)
+        self._redundancy(values.get("redundancy", ""))
         problems = [problem for source in (self.document, *self.files[:-1]) for problem in source.in_order()]
         if problems:
             raise InputError("; ".join(problems))
         plain: dict[str, Any] = {key: tuple(map(str, values[key])) for key in _lists(Spec) if key in values}
         found: dict[str, Any] = {key: tuple(entry for entry, _, _ in kept) for key, kept in self.found.items()}
         return Spec(**{**values, **plain, **found, "works": tuple(works), "source": str(self.path)})
+
+    def _redundancy(self, name: str) -> None:
+        """Note an index of `redundancy` that is none, or has no vectors."""
+        parts = {entry.id: entry.parts for entry, _, _ in self.found["indexes"]}
+        if name and "dense" not in parts.get(name, ()):
+            wrong = f"index {name} has no part dense" if name in parts else f"{name}: no such index"
+            self.document.problem(("redundancy",), f"redundancy: {wrong}; expected an index of the spec with vectors")
 
     def _entries(self, key: str) -> None:
         """The good entries of a mapping id → entry, of the parts and of the file itself; ids stand once."""

@@ -159,7 +159,7 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], di
         try:
             runs = {name: Run.read(path) for name, path in there.items()}
             measured = Measured(plan.spec, query_set, runs, plan.spec.hits)
-            records += _records(plan, query_set, measured, there)
+            records += _records(plan, query_set, measured, there, _redundancy(plan, runs))
             wrong = measured.errors
         except RnnrerankerError as error:
             wrong = dict.fromkeys(there, error)
@@ -171,7 +171,30 @@ def _state_of(error: RnnrerankerError) -> State:
     return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
 
 
-def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping[str, Path]) -> list[Record]:
+def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
+    """Run → how alike its first documents are, where the spec names an index for it that a step of the plan reads."""
+    from rnnreranker.evaluate.redundancy import redundancy
+    from rnnreranker.search.indexes import open_index
+
+    if not plan.spec.redundancy:
+        return {}
+    name = index_name(plan.spec.index(plan.spec.redundancy), plan.folder)
+    if not any(step.value("--index") == name for step in plan.steps):
+        return {}
+    vectors = open_index(name).vectors
+    return {
+        run: {figure: round(value, PRECISION) for figure, value in redundancy(one, vectors).means().items()}
+        for run, one in runs.items()
+    }
+
+
+def _records(
+    plan: Plan,
+    query_set: QuerySet,
+    measured: Measured,
+    files: Mapping[str, Path],
+    alike: Mapping[str, Mapping[str, float]],
+) -> list[Record]:
     from rnnreranker.data.topics import load_topics
     from rnnreranker.record import made_here
 
@@ -194,6 +217,8 @@ def _records(plan: Plan, query_set: QuerySet, measured: Measured, files: Mapping
         chain = chain_of(path, steps)
         commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
         outcome = {**measured.outcome(name, single), **judged, "sha256": _digest(path)}
+        if name in alike:
+            outcome["redundancy"] = alike[name]
         if path in given:
             outcome["file"] = path.name
         if name in differences:

@@ -158,6 +158,7 @@ class Spec:
     by_topic: bool = True  # whether they are
     tolerance: float = 0.0005  # absolute, on every measure
     hits: int = 1000
+    redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
     notes: str = ""  # printed under the results
     parts: tuple[str, ...] = ()  # names in `parts/`, whose entries come first
     indexes: tuple[Index, ...] = ()

@@ -1,0 +1,194 @@
+"""Maximal marginal relevance: contexts worked out on paper, duplicates, both ends of lambda, scales, chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from array_vectors import ArrayVectors
+
+from rnnreranker import QueryVectors, RnnReranker, Run
+from rnnreranker.errors import InputError
+from rnnreranker.method import find, make_params
+from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.spec import specs_folder
+from rnnreranker.rerank import make_reranker
+from rnnreranker.rerank.mmr import MmrParams, falling, likeness, marginal
+
+# inner products: a.b 1, a.c .6, b.c .6, a.d 0, b.d 0, c.d .8
+FOUR = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.6, 0.8], "d": [0.0, 1.0]}
+
+
+def rerank(run: dict[str, float], vectors: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
+    """The run of one query after it; no query vector is asked for."""
+    source = ArrayVectors(np.array(list(vectors.values())), list(vectors))
+    return make_reranker("mmr", source, make_params("reranker", "mmr", values)).rerank(Run.from_dict({"q": run}))["q"]
+
+
+def order(found: list[tuple[str, float]]) -> list[str]:
+    return [docid for docid, _ in found]
+
+
+@pytest.fixture(scope="module")
+def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
+    rng = np.random.default_rng(12)
+    vectors, queries = rng.normal(size=(150, 12)), rng.normal(size=(4, 12)).astype(np.float32)
+    vectors[7] = vectors[3]  # a pair of equal documents
+    source = ArrayVectors(vectors, [f"d{number:03}" for number in range(150)])
+    entries = {}
+    for number, query in enumerate(queries):
+        scores = source.vectors @ query
+        best = np.argsort(-scores)[: 2 + 30 * number]
+        entries[f"q{number}"] = {source.docids[row]: float(scores[row]) for row in best}
+    return source, QueryVectors(tuple(entries), queries), Run.from_dict(entries)
+
+
+def test_the_next_one_is_relevant_and_unlike_those_taken() -> None:
+    """Carbonell and Goldstein, Section 2: argmax of lambda Sim1(D_i, Q) - (1 - lambda) max over S of Sim2(D_i, D_j)."""
+    # relevance 1, .9, .5, 0; similarities lie in [0, 1] already. lambda .5, times two:
+    # a 1; then b .9 - 1, c .5 - .6, d 0 - 0: d 0; then b -.1, c .5 - max(.6, .8) = -.3: b, and c -.3
+    run = {"a": 10.0, "b": 9.0, "c": 5.0, "d": 0.0}
+    found = rerank(run, FOUR, mmr_lambda=0.5)
+    assert order(found) == ["a", "d", "b", "c"]
+    assert [score for _, score in found] == pytest.approx([0.5, 0.0, -0.05, -0.15])
+    # lambda .7: a .7; then b .63 - .3, c .35 - .18, d 0: b .33; then c .35 - .18 = .17, d 0: c; d 0 - .3 * .8
+    found = rerank(run, FOUR, mmr_lambda=0.7)
+    assert order(found) == ["a", "b", "c", "d"]
+    assert [score for _, score in found] == pytest.approx([0.7, 0.33, 0.17, -0.24])
+
+
+def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_unlikeness() -> None:
+    run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # a before d: ties by docid
+    assert order(rerank(run, FOUR, mmr_lambda=1.0)) == ["a", "d", "c", "b"]
+    # all 0 at first: the run's first, a. Then b 1, c .6, d 0: d; then b 1, c .8: c
+    found = rerank({"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, FOUR, mmr_lambda=0.0)
+    assert order(found) == ["a", "d", "c", "b"]
+    assert [score for _, score in found] == pytest.approx([0.0, 0.0, -0.8, -1.0])
+
+
+def test_a_copy_of_the_best_falls_below_whatever_is_unlike_it() -> None:
+    vectors = {"a": [1.0, 0.0], "copy": [1.0, 0.0], "other": [0.0, 1.0]}
+    run = {"a": 1.0, "copy": 1.0, "other": 0.5}
+    assert order(rerank(run, vectors)) == ["a", "copy", "other"]  # 0 - 1/2 * 0 and 1/2 - 1/2 * 1: equal, the earlier
+    assert order(rerank(run, vectors, mmr_lambda=0.4)) == ["a", "other", "copy"]
+    assert order(rerank(run, vectors, mmr_lambda=0.6)) == ["a", "copy", "other"]
+
+
+def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_taking(tmp_path: Any) -> None:
+    # z and a score alike and differ from all in the same way: the run has z first, docids would have a first
+    vectors = {"z": [1.0, 0.0, 0.0], "m": [0.0, 1.0, 0.0], "a": [0.0, 0.0, 1.0], "b": [0.0, 0.0, 1.0]}
+    source = ArrayVectors(np.array(list(vectors.values())), list(vectors))
+    run = Run.from_dict({"q": {"z": 4.0, "m": 3.0, "b": 2.0, "a": 1.0}})
+    found = make_reranker("mmr", source, MmrParams(mmr_lambda=0.0)).rerank(run)
+    assert found.ranked("q") == ["z", "m", "b", "a"]  # 0, 0, 0, -1
+    scores = [score for _, score in found["q"]]
+    assert (np.diff(scores) < 0).all()
+    assert scores == pytest.approx([0.0, 0.0, 0.0, -1.0])
+    found.write(tmp_path / "run.txt")
+    assert Run.read(tmp_path / "run.txt").ranked("q") == ["z", "m", "b", "a"]
+
+
+def test_one_candidate_none_and_all_alike() -> None:
+    assert rerank({"a": 5.0}, FOUR) == [("a", 0.0)]  # a constant is no relevance
+    assert order(rerank({"a": 2.0, "b": 1.0}, FOUR)) == ["a", "b"]  # one pair: its similarity is no more than any
+    source = ArrayVectors(np.ones((3, 2)), ["a", "b", "c"])
+    assert make_reranker("mmr", source).rerank(Run.from_dict({})).to_dict() == {}
+    skipped = make_reranker("mmr", source, missing="skip").rerank(Run.from_dict({"q": {"gone": 1.0}}))
+    assert skipped.ranked("q") == ["gone"]
+    same = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 3.0, "a": 2.0, "b": 1.0}}))
+    assert same.ranked("q") == ["c", "a", "b"]
+    equal = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 1.0, "a": 1.0, "b": 1.0}}))
+    assert [score for _, score in equal["q"]] == pytest.approx([0.0, 0.0, 0.0])
+    assert equal.ranked("q") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.5, 0.7])
+def test_no_scale_counts(weight: float, collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    source, _, run = collection
+    expected = make_reranker("mmr", source, MmrParams(mmr_lambda=weight)).rerank(run)
+    larger = ArrayVectors(source.vectors * 37.5, source.docids)
+    moved = Run.from_dict({qid: {docid: 250.0 * score - 9000.0 for docid, score in run[qid]} for qid in run})
+    for vectors, other in ((larger, run), (source, moved), (larger, moved)):
+        found = make_reranker("mmr", vectors, MmrParams(mmr_lambda=weight)).rerank(other)
+        for qid in run:
+            assert found.ranked(qid) == expected.ranked(qid)
+            assert [score for _, score in found[qid]][:60] == pytest.approx(
+                [score for _, score in expected[qid]][:60], abs=1e-6
+            )
+    huge = ArrayVectors(source.vectors * np.float32(1e30), source.docids)
+    assert make_reranker("mmr", huge).rerank(run).ranked("q3") == make_reranker("mmr", source).rerank(run).ranked("q3")
+
+
+def test_it_is_the_greedy_choice_of_loops(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    rng = np.random.default_rng(3)
+    vectors, relevance = rng.normal(size=(40, 6)), np.sort(rng.random(40))[::-1]
+    alike = likeness(vectors.astype(np.float32))
+    for weight in (0.0, 0.25, 0.5, 0.8, 1.0):
+        chosen: list[int] = []
+        while len(chosen) < 40:
+            left = [i for i in range(40) if i not in chosen]
+            worth = [
+                weight * relevance[i] - (1 - weight) * max((alike[i, j] for j in chosen), default=0.0) for i in left
+            ]
+            chosen.append(left[worth.index(max(worth))])
+        taken, values = marginal(relevance, alike, weight)
+        assert taken.tolist() == chosen
+        assert (np.diff(values) <= 0).all()
+        assert (np.diff(falling(values)) < 0).all()
+        assert falling(values) == pytest.approx(values)
+
+
+def test_the_context_is_its_own_and_the_rest_stays_below(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    source, queries, run = collection
+    found = make_reranker("mmr", source, MmrParams(context=9)).rerank(run)
+    theirs = RnnReranker(source, make_params("reranker", "rnn", {"context": 9})).rerank(run, queries)
+    for qid in run:
+        assert set(found.ranked(qid)[:9]) == set(run.ranked(qid)[:9])
+        assert found.ranked(qid)[9:] == run.ranked(qid)[9:] == theirs.ranked(qid)[9:]
+
+
+def test_results_do_not_depend_on_batch_threads_and_order(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    source, _, run = collection
+    expected = make_reranker("mmr", source, threads=1).rerank(run)
+    mixed = np.random.default_rng(1).permutation(len(source.docids))
+    shuffled = ArrayVectors(source.vectors[mixed], [source.docids[row] for row in mixed])
+    turned = Run.from_dict({qid: dict(reversed(run[qid])) for qid in reversed(list(run))})
+    again = make_reranker("mmr", shuffled, threads=2).rerank(turned)
+    assert {qid: again[qid] for qid in run} == {qid: expected[qid] for qid in run}
+    alone = make_reranker("mmr", source).rerank(Run.from_dict({"q3": dict(run["q3"])}))
+    assert alone["q3"] == expected["q3"]
+
+
+def test_after_rnn_it_takes_the_scores_of_rnn(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    source, queries, run = collection
+    first = RnnReranker(source).rerank(run, queries)
+    found = make_reranker("mmr", source, MmrParams(mmr_lambda=1.0)).rerank(first)
+    assert {qid: found.ranked(qid) for qid in run} == {qid: first.ranked(qid) for qid in run}
+    found = make_reranker("mmr", source, MmrParams(mmr_lambda=0.3)).rerank(first)
+    assert all(found.ranked(qid)[0] == first.ranked(qid)[0] for qid in run)
+    assert found.ranked("q3") != first.ranked("q3")
+
+
+def test_bad_values_and_missing_vectors(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
+    source, _, _ = collection
+    with pytest.raises(InputError, match=r"mmr_lambda=1.5: expected a number in \[0, 1\]; context=0: expected an in"):
+        MmrParams(mmr_lambda=1.5, context=0)
+    with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: gone"):
+        make_reranker("mmr", source).rerank(Run.from_dict({"q": {"gone": 1.0, "d001": 0.5}}))
+    assert find("reranker", "mmr").needs == {"run scores", "vectors"}
+
+
+@pytest.mark.parametrize("spec", ["cranfield", "scifact", "nq-utd", "xquad-en", "dl19-dl20-sample", "pydoc"])
+def test_the_specs_have_it_over_four_first_stages_and_after_rnn(spec: str) -> None:
+    conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
+    found = {
+        entry.id: (entry.of, entry.base, entry.rerank[0].params)
+        for entry in conditions
+        if [use.name for use in entry.rerank] == ["mmr"]
+    }
+    assert found == {
+        **{f"{stage}-mmr-7": ((stage,), stage, {"mmr_lambda": 0.7}) for stage in ("bm25", "dense", "hybrid", "auto")},
+        **{f"{stage}-mmr-5": ((stage,), stage, {"mmr_lambda": 0.5}) for stage in ("dense", "auto")},
+        **{f"{stage}-rnn-mmr-7": ((f"{stage}-rnn",), stage, {"mmr_lambda": 0.7}) for stage in ("dense", "auto")},
+    }
