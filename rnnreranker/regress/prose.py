@@ -59,6 +59,8 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
     from rnnreranker.bench.summaries import at_size, cell, missed, slope
+    from rnnreranker.regress.diversity import METHODS as DIVERSITY
+    from rnnreranker.regress.diversity import Line, diversity
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
     from rnnreranker.regress.method_table import method_tables
     from rnnreranker.regress.study_table import (
@@ -80,10 +82,15 @@ def _names(figures: Figures) -> dict[str, Any]:
         """A table of methods over first stages."""
         return stage_table(figures, name)
 
+    def diversity_lines() -> list[Line]:
+        """What methods do to how alike the first ten are."""
+        return diversity(figures)
+
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
-    own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages]
+    own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
     own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
-    return {function.__name__: function for function in own} | {"study_kinds": KINDS, "stage_methods": METHODS}
+    titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY}
+    return {function.__name__: function for function in own} | titles
 
 
 def judged_twice() -> Agreement:
