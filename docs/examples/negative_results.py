@@ -10,6 +10,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -51,7 +52,7 @@ class Context:
     boost: np.ndarray
     near: np.ndarray
 
-    @property
+    @cached_property
     def products(self) -> np.ndarray:
         """(n + 1, n + 1) float64 inner products."""
         rows = self.vectors.astype(np.float64)
@@ -164,7 +165,7 @@ def with_products(similarity: np.ndarray) -> np.ndarray:
 
 def csls(one: Context) -> np.ndarray:
     """2 s_ij - r_i - r_j, r the mean over the nearest (Conneau et al., ICLR 2018)."""
-    products = one.products
+    products = one.products.copy()
     np.fill_diagonal(products, -np.inf)
     level = np.sort(products, axis=1)[:, -min(HUB, len(products) - 1) :].mean(axis=1)
     np.fill_diagonal(products, 0.0)
