@@ -140,8 +140,8 @@ LAYOUTS = {
     "tokens": Layout(
         _COLLECTIONS,
         (Stage("dense", "dense"), Stage("bm25", "BM25"), Stage("late", "late interaction")),
-        (DEFAULT, TOKENS, "late"),
-        (DEFAULT, TOKENS),
+        (BEFORE, TOKENS, "late"),
+        (BEFORE, TOKENS),
         together=True,
     ),
     "token feedback": Layout(
