@@ -148,7 +148,9 @@ LAYOUTS = {
         _COLLECTIONS, (Stage("late", "late interaction"),), ("prf", *_PRF), ("prf", *_PRF), together=True
     ),
     "runs": Layout(
-        _RUNS, (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")), (DEFAULT, BEFORE)
+        _RUNS,
+        (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")),
+        (DEFAULT, BEFORE, "rnn-vectors"),
     ),
 }
 
