@@ -147,7 +147,8 @@ def test_the_page_of_the_graph_has_sections_of_what_is_on_record(tmp_path: Path)
     partly = graph_page(tmp_path / "b", one)
     assert [name for name in HEADINGS if name in headings(partly)] == [HEADINGS[0], HEADINGS[1], HEADINGS[3]]
     assert "| 60 | 0.50 |" in partly
-    assert "| BM25 | .5000 | all vectors | +.0100 | 0 of 1 | 0 | 0 | +.010, Cranfield |" in partly
+    (line,) = [line for line in partly.splitlines() if line.startswith("| BM25 | .5000 | all vectors | +.0100 [")]
+    assert line.endswith("] | 0 of 1 | 0 | 0 | +.010, Cranfield |")
     assert "in the mean" not in partly
     rivals = graph_records(dict.fromkeys(LAYOUTS["graph rivals"].methods, 0.01) | {"lexboost": 0.03}, "graph rivals")
     whole = graph_page(tmp_path / "c", [costs, *rivals, *graph_records(GAINS)])

@@ -176,8 +176,8 @@ def test_flag_before_preset_before_default(collection: Collection, search: Calla
     preset.write_text("k: 4\nlam: 0.1\n")
     from_file = search(collection.dense("--preset", str(preset)))
     assert ranking(from_file) == reranked(collection, base, RnnParams(k=4, lam=0.1))
-    flag = search(collection.dense("--preset", str(preset), "--lam", "1.0"))
-    assert ranking(flag) == reranked(collection, base, RnnParams(k=4, lam=1.0))
+    flag = search(collection.dense("--preset", str(preset), "--lam", "1.0", "--smoothing", "0"))
+    assert ranking(flag) == reranked(collection, base, RnnParams(k=4, lam=1.0, smoothing=0.0))
     assert ranking(flag) == ranking(base)  # lambda 1 leaves the geometric similarity alone
     assert len({str(ranking(run)) for run in (published, from_file, flag)}) == 3
 
