@@ -196,8 +196,9 @@ def test_a_second_judge_agrees() -> None:
     assert agreed.kappa > 0.8
 
 
-# Documents differ between Python versions: on 3.13 reranking moves two answers from the top 5 to ranks 7 and 8.
-FOUND = {"none": 10, "rnn": 10 if sys.version_info[:2] == (3, 11) else 8}
+# Reranking moves one answer from the top 5 to rank 6 on Python 3.11. Documents differ between versions: on 3.13 it
+# moved two even before scores were smoothed.
+FOUND = {"none": 10, "rnn": 9 if sys.version_info[:2] == (3, 11) else 7}
 
 
 @pytest.mark.model
