@@ -21,16 +21,17 @@ def _filed_under(stamp: int) -> Any:
 
     def smooth(scores, bits, share, out):  # type: ignore[no-untyped-def]
         for c in range(len(scores) if stamp >= 0 else 0):
+            row = scores[c]
             for i in range(scores.shape[1]):
-                total, count = 0.0, 0
+                total, count = 0.0, np.uint64(0)
                 for w in range(bits.shape[2]):
-                    rest = bits[c, i, w]
+                    rest, before = bits[c, i, w], np.uint64(w << 6) - np.uint64(1)
+                    count += ones(rest)
                     while rest:
-                        bit = rest & (~rest + np.uint64(1))
-                        rest ^= bit
-                        total += scores[c, np.int64(np.uint64(w << 6) + ones(bit - np.uint64(1))) - 1]
-                        count += 1
-                out[c, i] = (1.0 - share) * scores[c, i] + share * (total / count) if count else scores[c, i]
+                        total += row[before + ones(~rest & (rest - np.uint64(1)))]
+                        rest &= rest - np.uint64(1)
+                held = np.float64(count)
+                out[c, i] = (1.0 - share) * row[i] + share * (total / held) if count else row[i]
 
     return kept(smooth)
 

@@ -107,16 +107,16 @@ def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: i
 @compiled()
 def _closest_ranked(standings, n, found, whole, i, count, closest):  # type: ignore[no-untyped-def]
     """Set the bits of the `count` nearest of n values in order: of all elements, where `whole`, or of those found."""
-    others = np.uint64(0)  # the element itself and the query
-    if whole:
-        others = np.uint64(1) | np.uint64(1) << np.uint64(i)
-    else:
+    own, asking, others = i, 0, np.uint64(1) | np.uint64(1) << np.uint64(i)  # the element itself and the query
+    if not whole:
+        own, asking, others = -1, -1, np.uint64(0)
         for e in range(n):
+            own, asking = e if found[e] == i else own, e if found[e] == 0 else asking
             others |= np.uint64((found[e] == 0) | (found[e] == i)) << np.uint64(e)
-    bits = highest(standings, n, count + 1) & ~others  # the element itself is mostly among the highest, the query not
-    held = np.int64(ones(bits))
-    if held != count:
-        bits = highest(standings, n, count + (2 if held < count else 0)) & ~others
+    first = standings[own] if own >= 0 else np.float32(-1)
+    second = standings[asking] if asking >= 0 else np.float32(-1)
+    size = count + (max(first, second) >= n - count)
+    bits = highest(standings, n, size + (min(first, second) >= n - size)) & ~others
     if whole:
         closest[0] = bits
     while bits and not whole:
