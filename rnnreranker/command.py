@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from rnnreranker.errors import (
 from rnnreranker.method import defaults_of, fields_of, find, make_params, methods, names
 from rnnreranker.process import interrupts, phases
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
+from rnnreranker.typed_numbers import READERS
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -39,7 +41,7 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 
     Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    _quiet_others()
     try:
         try:
             interrupts.begin()
@@ -51,6 +53,18 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     if interrupts.received:  # some library has kept the signal to itself
         return interrupts.finish()
     return interrupts.leave(code)
+
+
+def _quiet_others() -> None:
+    """Warnings and progress bars of other libraries are for a terminal: no pipe or log file gets them."""
+    on_terminal = sys.stderr.isatty()
+    level = logging.WARNING if on_terminal else logging.ERROR
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    if not on_terminal:
+        os.environ.setdefault("TQDM_DISABLE", "1")  # read by tqdm, in processes that we start too
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+            os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
@@ -108,6 +122,17 @@ def put(result: object) -> None:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the flags in one line, as every other error of a command."""
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; an unknown flag gets the nearest ones."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
+            known = [option for action in self._actions for option in action.option_strings]
+            hints = (nearest(flag, known) for flag in flags)
+            hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return parsed
+
     def error(self, message: str) -> typing.NoReturn:
         message = " ".join(message.removeprefix("argument ").split())
         self.exit(BAD_INPUT, f"error: {shown(message)}; {self.prog} --help lists the flags\n")
@@ -155,7 +180,7 @@ def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
 
 def positive(text: str) -> int:
     """The value of a flag that takes a whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
     return int(text)
 
@@ -298,10 +323,11 @@ def _reader(hint: Any) -> Any:
     """What turns a flag's text into a value of the type; an optional number also takes `none`."""
     members = [member for member in typing.get_args(hint) if member is not type(None)]
     if not members:
-        return hint
+        return READERS.get(hint, hint)
+    read_one = READERS.get(members[0], members[0])
 
     def read(text: str) -> Any:
-        return text if text == "none" else members[0](text)
+        return text if text == "none" else read_one(text)
 
     read.__name__ = f"{members[0].__name__} or none"  # argparse names it in its message
     return read

@@ -71,7 +71,7 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
             lock = open(path, "w")  # noqa: SIM115  closed below
         except OSError as error:
             raise InputError(
-                f"{output}: cannot be written ({error.strerror or error}); choose a folder that exists and is yours"
+                f"{output}: cannot be written ({error.strerror or error}); choose another folder"
             ) from None
         with lock:
             waited = hold(lock.fileno(), busy) or waited

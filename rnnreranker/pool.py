@@ -9,6 +9,7 @@ from pathlib import Path
 from rnnreranker import command
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.errors import InputError
+from rnnreranker.typed_numbers import whole
 
 EPILOG = """examples:
   python -m rnnreranker.pool bm25.txt dense.txt rnn.txt --topics queries.tsv --documents docs.jsonl --output sheet.tsv
@@ -34,9 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     make = parser.add_argument_group("making a sheet")
     make.add_argument("--topics", help="file (qid<TAB>text[<TAB>narrative]), ir_datasets id, or `pydoc`")
     add_documents_flags(make, ".jsonl or .tsv file, ir_datasets id, or `pydoc`")
-    make.add_argument("--depth", type=int, default=10, help="ranks taken of every run (default: 10)")
-    make.add_argument("--seed", type=int, default=0, help="of the shuffle (default: 0)")
-    make.add_argument("--per-sheet", type=int, metavar="N", help="N topics a sheet: FILE-1.tsv, FILE-2.tsv, ...")
+    make.add_argument("--depth", type=whole, default=10, help="ranks taken of every run (default: 10)")
+    make.add_argument("--seed", type=whole, default=0, help="of the shuffle (default: 0)")
+    make.add_argument("--per-sheet", type=whole, metavar="N", help="N topics a sheet: FILE-1.tsv, FILE-2.tsv, ...")
     read = parser.add_argument_group("reading sheets")
     read.add_argument("--read", nargs="+", metavar="SHEET", help="filled-in sheets to turn into qrels")
     read.add_argument(

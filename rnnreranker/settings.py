@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from rnnreranker.errors import InputError, nearest
+from rnnreranker.typed_numbers import number
 
 
 def setting(
@@ -228,7 +229,7 @@ def plain(value: Any, hint: Any) -> Any:
         return None
     if member(hint) is float:
         try:
-            return float(value)
+            return number(value)
         except ValueError:
             return value
     return value

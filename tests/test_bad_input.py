@@ -44,6 +44,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     faiss.write_index(flat, str(tmp_path / "faiss" / "index"))
     (tmp_path / "faiss" / "docid").write_text((tmp_path / "docs.ids").read_text())
     (tmp_path / "out").mkdir()
+    (tmp_path / "secret").write_text("root\n")
+    (tmp_path / "zipped.tsv").write_bytes(gzip.compress(b"q0\tfirst\n"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "ir_datasets"))
     return tmp_path
@@ -126,6 +128,15 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"retriever": "dense+dense"}, r"--retriever: dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse: joins several retrievers, not --retriever dense"),
         ({"retriever": "hybrid", "weights": "1,2,3"}, "--weights 1,2,3: 3 for 2 runs; expected one for each"),
+        ({"run": "run.txt", "output": "run.txt"}, "--output run.txt: is the file of --run, the first stage's run"),
+        ({"run": "run.txt", "retriever": "dense"}, "--retriever dense: not with --run, whose candidates are there"),
+        ({"hits": "1_0"}, "--hits: 1_0: expected an integer >= 1"),
+        ({"hits": "\u0661\u0660"}, "--hits: \u0661\u0660: expected an integer >= 1"),
+        ({"k": "1_0"}, "--k: invalid int .*value: '1_0'"),
+        ({"lam": "0_1"}, "--lam: invalid float .*value: '0_1'"),
+        ({"index": "secret"}, "secret: a file that is no index; expected a folder, or a .npy matrix"),
+        ({"topics": "zipped.tsv"}, "zipped.tsv: is gzip, but its name does not end in .gz; rename it to zipped.tsv.gz"),
+        ({"retreiver": "dense"}, r"unrecognized arguments: --retreiver dense; did you mean --retriever "),
         ({"output": "missing/run.txt"}, r"missing/run.txt: cannot be written \(No such file or directory\)"),
         ({"output": "out"}, "out: is a folder, expected the name of a file to write"),
         ({"retriever": "bm25"}, "docs.npy: no BM25 index in it; make it again with --bm25"),
@@ -278,12 +289,13 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     ("content", "expected"),
     [
         (b"5\n", "bad.jsonl:1: a JSON int; expected an object"),
+        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: _id and id differ; expected one key with the docid"),
         (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
         (b'{"id": "a", "text": ["x"]}\n', "bad.jsonl:1: docid, text or title is not a string"),
         (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not a JSON object on one line"),
         (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', "bad.jsonl:2: not UTF-8 text"),
     ],
-    ids=["number", "list", "text", "cut", "bytes"],
+    ids=["two ids", "number", "list", "text", "cut", "bytes"],
 )
 def test_lines_of_documents(files: Path, content: bytes, expected: str) -> None:
     (files / "bad.jsonl").write_bytes(content)

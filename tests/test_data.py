@@ -89,6 +89,9 @@ def test_qrels_of_trec_and_beir(tmp_path: Path, lines: str) -> None:
     [
         ("q 0 a 1\nq 0 a 2\n", ":2: a is judged for query q a second time (first on line 1)"),
         ("q 0 a high\n", ":1: grade 'high'; expected a whole number"),
+        ("q 0 a 1e3\n", ":1: grade '1e3'; expected a whole number"),
+        ("q 0 a 1_0\n", ":1: grade '1_0'; expected a whole number"),
+        ("q 0 a \u0661\n", ":1: grade '\u0661'; expected a whole number"),
         ("q 0 a 1.5\n", ":1: grade '1.5'; expected a whole number"),
         ("q a\n", ":1: 2 columns; expected `qid 0 docid grade`"),
         ("\n", "no judgements"),

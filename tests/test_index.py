@@ -371,6 +371,7 @@ def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -
     ("flags", "message"),
     [
         (["--parts", "dense,imapct"], "imapct: no such part of an index; did you mean impact?"),
+        (["--parts", "bm25s"], "bm25s: no such part of an index; the part for it is terms: --parts terms"),
         (["--parts", "dens"], "dens: no such part of an index; did you mean dense"),
         (["--parts", ""], ": no such part of an index; known: bm25, dense"),
         (["--parts", "bm25", "--no-dense"], "--no-dense beside --parts"),

@@ -23,7 +23,20 @@ PACKAGE = ROOT / "rnnreranker"
 
 # Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
 ROOMS = [
-    *("errors", "process", "files", "settings", "method", "command", "locks", "record", "tables", "pages", "java"),
+    *(
+        "errors",
+        "process",
+        "files",
+        "typed_numbers",
+        "settings",
+        "method",
+        "command",
+        "locks",
+        "record",
+        "tables",
+        "pages",
+        "java",
+    ),
     *(
         "rnn",
         "runs",

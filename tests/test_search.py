@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,7 +186,9 @@ def test_flag_before_preset_before_default(collection: Collection, search: Calla
 def test_the_tag_says_what_was_run(collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     tags = []
-    for flags in ([], ["--rerank", "none"], ["--run", str(out)], ["--tag", "mine"]):
+    first = tmp_path / "first.txt"
+    assert main([*collection.dense("--rerank", "none"), "--output", str(first)]) == 0
+    for flags in ([], ["--rerank", "none"], ["--run", str(first)], ["--tag", "mine"]):
         assert main([*collection.dense(*flags), "--output", str(out)]) == 0
         tags.append(out.read_text().split("\n")[0].split()[-1])
     assert tags == ["dense.rnn", "dense.none", "run.rnn", "mine"]
@@ -320,6 +323,60 @@ def test_judgements_give_before_after_and_difference(
     assert table["RR@10"]["difference"] == f"{expected - 1:+.4f}"
     lost = sum(place > 1 for place in places)
     assert table["RR@10"]["win/tie/loss"] == f"0/{len(QIDS) - lost}/{lost}"
+
+
+def test_topics_that_were_not_searched_are_left_out_of_the_evaluation(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.tsv").write_text(f"{QIDS[0]}\t{THEMES[0]}\n")
+    (tmp_path / "one.txt").write_text(
+        "".join(
+            f"{line}\n"
+            for line in Path(collection.file("qrels.txt")).read_text().splitlines()
+            if line.startswith(f"{QIDS[0]} ")
+        )
+    )
+    tables = []
+    for qrels in (str(tmp_path / "one.txt"), collection.file("qrels.txt")):
+        flags = collection.dense("--qrels", qrels)
+        flags[flags.index("--topics") + 1] = str(tmp_path / "one.tsv")
+        assert main(flags) == 0
+        printed = capsys.readouterr()
+        tables.append(printed.out)
+    assert tables[0] == tables[1]
+    assert "4 judged topics of 5 not searched and left out; measures are of the other 1\n" in printed.err
+
+
+def test_a_run_without_a_judged_document_is_said_to_be(
+    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.txt").write_text(f"{QIDS[0]} 0 elsewhere 1\n")
+    assert main(collection.dense("--qrels", str(tmp_path / "other.txt"), "--rerank", "none")) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"dense: no judged docid is in the run, .* \(its first docid: d\d\d; judged: elsewhere\)", said)
+
+
+def test_a_run_and_query_vectors_need_no_topics(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert main([*collection.dense("--rerank", "none"), "--output", str(tmp_path / "first.txt")]) == 0
+    with_topics = search(collection.dense("--run", str(tmp_path / "first.txt")))
+    flags = collection.dense("--run", str(tmp_path / "first.txt"))
+    at = flags.index("--topics")
+    alone = [*flags[:at], *flags[at + 2 :]]
+    assert ranking(search(alone)) == ranking(with_topics)
+    at = alone.index("--encoded-queries")
+    with pytest.raises(
+        InputError, match=r"--run without --topics: rnn needs the texts of the queries; give --topics, or"
+    ):
+        search([*alone[:at], *alone[at + 2 :]])
+
+
+def test_a_run_on_stdout(collection: Collection, search: Callable[..., Run], capfdbinary: Any, tmp_path: Path) -> None:
+    search(collection.dense())
+    capfdbinary.readouterr()
+    assert main([*collection.dense(), "--output", "-"]) == 0
+    assert capfdbinary.readouterr().out == (tmp_path / "out.txt").read_bytes()
 
 
 def test_judgements_without_reranking_give_values_alone(

@@ -8,7 +8,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.runs.words import columns_of, shown_word
 
 LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits
-_GRADE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_GRADE = re.compile(r"[+-]?[0-9]{1,12}(\.0*)?")
 
 
 def parse_qrels(text: str, source: str) -> list[tuple[str, str, int]]:

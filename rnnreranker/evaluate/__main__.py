@@ -14,6 +14,7 @@ from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
 from rnnreranker.files import check_writable, write_json
 from rnnreranker.tables import print_table
+from rnnreranker.typed_numbers import whole
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison
@@ -45,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.evaluate import compare, evaluate
+    from rnnreranker.evaluate.unjudged import say_unjudged
     from rnnreranker.runs import Run
 
     qrels = load_qrels(args.qrels)
@@ -65,6 +67,7 @@ def main(argv: Sequence[str]) -> int:
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             command.say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
+    say_unjudged(runs, qrels)
     if args.json:
         write_json(args.json, as_json(scores, comparisons, graded, paths, args, alike))
     if args.against:
@@ -98,8 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     group = parser.add_argument_group("comparison")
     group.add_argument("--compare", action="store_true", help="every run against the first")
-    group.add_argument("--resamples", type=int, default=10_000, help="of the bootstrap (default: 10000)")
-    group.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    group.add_argument("--resamples", type=whole, default=10_000, help="of the bootstrap (default: 10000)")
+    group.add_argument("--seed", type=whole, default=0, help="of the bootstrap (default: 0)")
     again = parser.add_argument_group("reproduction of a published run (RUN is ours)")
     again.add_argument("--against", metavar="RUN", help="theirs: grades of order and topic scores")
     again.add_argument("--baseline", metavar="RUN", help="of ours, for effects")

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +15,8 @@ from typing import IO, Any
 from rnnreranker.errors import InputError, no_space
 from rnnreranker.files.leftovers import temporary
 from rnnreranker.process import interrupts
+
+STDOUT = "-"
 
 
 def cache_home() -> Path:
@@ -30,11 +33,17 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` only when the block ends without an error.
 
     The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes). A
-    link stays a link: the file it points to is replaced. Devices and pipes, as /dev/stdout, are written to as they are.
+    link stays a link: the file it points to is replaced. Devices and pipes, as /dev/stdout, are written to as they are;
+    `-` is stdout.
 
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
+    if os.fspath(path) == STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     path = _behind_links(Path(path))
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
@@ -76,7 +85,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    for path in [_behind_links(Path(given)) for given in paths if given]:
+    for path in [_behind_links(Path(given)) for given in paths if given and os.fspath(given) != STDOUT]:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, expected the name of a file to write")
         if _is_device(path):
@@ -167,5 +176,5 @@ def _is_device(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
-    remedy = "make room or choose another disk" if no_space(error) else "choose a folder that exists and is yours"
+    remedy = "make room or choose another disk" if no_space(error) else "choose a folder that exists and can be written"
     return InputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from rnnreranker.errors import InputError
+
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
 
 
 def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
@@ -39,6 +42,8 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
             try:
+                if path.suffix != ".gz" and isinstance(stream, io.BufferedReader) and stream.peek(2)[:2] == GZIP:
+                    raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
                 yield stream  # type: ignore[misc]
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 place = at() or f": after {stream.tell()} bytes of what it holds"

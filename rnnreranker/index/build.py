@@ -198,7 +198,7 @@ def check_replaceable(output: Path) -> None:
         raise InputError(f"{output}: is a file, expected the name of a folder for the index")
     above = next(folder for folder in output.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise InputError(f"{output}: cannot be written ({above} is no folder of yours); choose one that is")
+        raise InputError(f"{output}: cannot be written (no permission to write in {above}); choose another folder")
 
 
 @contextmanager

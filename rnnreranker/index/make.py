@@ -10,13 +10,14 @@ from typing import Any
 
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
 from rnnreranker.impacts.params import ImpactParams
 from rnnreranker.index.bm25 import ENGLISH, Bm25IndexParams
 from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
 from rnnreranker.index.part import Part
+from rnnreranker.index.part_names import part_for
 from rnnreranker.process.phases import phase
 from rnnreranker.terms.params import TermParams
 from rnnreranker.tokens.params import TokenParams
@@ -61,7 +62,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if unknown := [part for part in self.parts if part not in (*PARTS, *SEARCHERS)]:
-            raise InputError(f"{', '.join(unknown)}: no such part of an index; {nearest(unknown[0], PARTS)}")
+            raise InputError(f"{', '.join(unknown)}: no such part of an index; {part_for(unknown[0], PARTS)}")
         if not self.parts:
             raise InputError(f"no parts of an index to make; expected some of {', '.join(PARTS)}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rnnreranker import command
 from rnnreranker.errors import InputError
 from rnnreranker.tables import print_table
+from rnnreranker.typed_numbers import number
 
 if TYPE_CHECKING:
     from rnnreranker.labels.distribution import Distribution
@@ -30,7 +31,7 @@ def scores_parser() -> argparse.ArgumentParser:
         "--distances", action="store_true", help="(1 - score) / 2, of scores that are cosines, in place of them"
     )
     parser.add_argument(
-        "--range", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="of scores (default: 0 1)"
+        "--range", nargs=2, type=number, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="of scores (default: 0 1)"
     )
     parser.add_argument("--bins", type=command.positive, default=10, help="equal parts of it (default: 10)")
     parser.add_argument("--plots", metavar="DIR", help="picture of the shares by range")

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.data.fields import asked_fields
-from rnnreranker.errors import InputError, refuse
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.feedback.base import check_feedback
-from rnnreranker.files import check_writable
-from rnnreranker.method import find, methods
+from rnnreranker.errors import InputError
+from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.process import phases
 from rnnreranker.process.phases import phase
-from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search import flags, sources
-from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
+from rnnreranker.search import flags
+from rnnreranker.search.check import check, explain_output
 from rnnreranker.search.to_documents import best_passages, candidates_of
-from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
     import pandas
@@ -50,10 +43,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     phases.spent.clear()
     args = _parser().parse_args(argv)
-    params = _check(args)
+    params = check(args)
     topics = _topics(args)
-    qrels = _qrels(args, topics)
     given = _given_run(args, topics)
+    if topics is None:
+        assert given is not None
+        topics = dict.fromkeys(given, "")
+    qrels = _qrels(args, topics)
     if args.explain is not None:
         from rnnreranker.search.explain import check_query
 
@@ -118,7 +114,7 @@ def _show(
 
         reranker: Any = work.rerankers[0]
         explain(
-            _explain_output(args),
+            explain_output(args),
             work.index,
             stages[-2],
             stages[-1],
@@ -152,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_passages(parser.add_argument_group("passages to documents (after everything else)"))
 
     out = parser.add_argument_group("output")
-    out.add_argument("--output", help="run file to write (.gz compresses)")
+    out.add_argument("--output", help="run file to write (.gz compresses; -: stdout)")
     out.add_argument("--output-format", choices=("trec", "msmarco"), default="trec")
     out.add_argument("--tag", help="run tag (default: retriever.reranker, or run.reranker)")
     out.add_argument("--show", type=command.positive, default=10, help="results shown for --query (default: 10)")
@@ -168,93 +164,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(args: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of the chosen rerankers by name; refuses what can be seen to fail, before any work."""
-    query, silent = args.query, args.topics and not args.output and not args.qrels and args.explain is None
-    auto = args.retriever == flags.AUTO
-    retrievers = candidates() if auto and not args.run else [] if auto else flags.retriever_names(args.retriever)
-    passages = flags.passage_params(args)
-    joins = command.given(args, FuseParams) if len(retrievers) < 2 else {}
-    source = "--run" if not retrievers else f"--retriever {args.retriever}"
-    refuse(
-        ((args.topics is None) == (query is None), "give either --topics (many queries) or --query (one query's text)"),
-        (query is not None and not query.strip(), "--query is empty: expected the text of a query"),
-        (query and query.encode(errors="ignore").decode() != query, "--query is not UTF-8 text"),
-        (query and args.qrels, "--qrels judges topics: give --topics in place of --query"),
-        (silent, "--topics needs --output RUN (where to write) or --qrels (what to evaluate with)"),
-        (
-            args.explain_output is not None and args.explain is None,
-            "--explain-output needs --explain QID (which query)",
-        ),
-        (
-            args.tag is not None and args.tag.split() != [args.tag],
-            f"--tag {args.tag!r}: expected a word without white space",
-        ),
-        (args.explain is not None and passages, "--explain shows passages: not with --aggregate"),
-        (args.prf and args.run, "--prf searches again: not with --run, whose candidates are there already"),
-        (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
-        *((True, problem) for problem in [*_check_rerankers(args), *sources.problems(args)]),
-    )
-    if len(retrievers) > 1:
-        flags.fuse_params(args, 0 if auto else len(retrievers), FUSION if auto else None)
-    if args.prf and not auto:
-        check_feedback(args.prf, retrievers)
-    command.method_params(args, "feedback", flags.feedback_names(args))
-    command.method_params(args, "retriever", retrievers)
-    command.method_params(args, "expander", [args.expand] if args.expand else [])
-    params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
-    if args.device is not None:
-        from rnnreranker.rnn.torch import usable_device
-
-        usable_device(args.device)
-    check_writable(args.output, args.explain and _explain_output(args))
-    if args.qrels:
-        parse_measures(args.measures)
-    return params
-
-
-def _check_rerankers(args: argparse.Namespace) -> list[str]:
-    """What is wrong with the choice of rerankers; `args.rerank` becomes their names, empty for none."""
-    problems = []
-    args.rerank_by_default = not asks_for_reranking(args)
-    chosen = args.rerank or ["rnn"]
-    if flags.NO_RERANKING in chosen and len(chosen) > 1:
-        problems.append(
-            f"--rerank none beside {', '.join(name for name in chosen if name != flags.NO_RERANKING)}; "
-            "leave none out, or give it alone"
-        )
-    if any(one == other for one, other in itertools.pairwise(chosen)):
-        problems.append("--rerank: the same reranker twice in a row would change nothing; give it once")
-    shown = " ".join(f"--rerank {name}" for name in chosen)
-    args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
-    if args.explain is not None and args.rerank != ["rnn"]:
-        problems.append(f"--explain shows what rnn does: not with {shown}")
-    asked_fields(args)
-    if args.documents and not any("texts" in find("reranker", name).needs for name in args.rerank):
-        takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
-        problems.append(f"--documents gives texts to {takers}: not with {shown}")
-    if args.device is not None and not any(find("reranker", name).takes_device for name in args.rerank):
-        takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
-        problems.append(f"--device says where {takers} compute: not with {shown}")
-    return problems
-
-
-def _explain_output(args: argparse.Namespace) -> Path:
-    from rnnreranker.explain import file_name
-
-    return Path(args.explain_output or file_name(args.explain)).expanduser()
-
-
-def _topics(args: argparse.Namespace) -> dict[str, str]:
+def _topics(args: argparse.Namespace) -> dict[str, str] | None:
+    """The topics; None where neither they nor a query is given, as those of a run may do."""
     if args.query:
         return {"query": args.query}
+    if args.topics is None:
+        return None
     from rnnreranker.data.topics import load_topics
 
     return load_topics(args.topics)
 
 
 def _qrels(args: argparse.Namespace, topics: dict[str, str]) -> pandas.DataFrame | None:
-    """The judgements of --qrels, which judge at least one of the topics; None without --qrels."""
+    """The judgements of --qrels of the topics that are searched, at least one of them; None without --qrels."""
     if not args.qrels:
         return None
     from rnnreranker.data.qrels import load_qrels
@@ -266,11 +188,16 @@ def _qrels(args: argparse.Namespace, topics: dict[str, str]) -> pandas.DataFrame
             f"{args.qrels}: judges none of the {len(topics)} topics (topics: {', '.join(list(topics)[:3])}; judged: "
             f"{', '.join(judged[:3])}); give the judgements of these topics"
         )
-    return qrels
+    if others := len(set(judged) - set(topics)):
+        command.say(
+            f"{args.qrels}: {command.counted(others, 'judged topic')} of {len(judged)} not searched and left out; "
+            f"measures are of the other {len(judged) - others}"
+        )
+    return qrels[qrels["query_id"].isin(set(topics))].reset_index(drop=True)
 
 
-def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
-    """The run of --run, cut at --hits, whose queries are all among the topics; None without --run."""
+def _given_run(args: argparse.Namespace, topics: dict[str, str] | None) -> Run | None:
+    """The run of --run, cut at --hits, whose queries are all among the topics, if any are; None without --run."""
     if not args.run:
         return None
     from rnnreranker.runs import Run
@@ -278,7 +205,7 @@ def _given_run(args: argparse.Namespace, topics: dict[str, str]) -> Run | None:
 
     run = read_first_stage(args.run) if args.rerank else Run.read(args.run)
     run = run.head(candidates_of(args))
-    lost = [qid for qid in run if qid not in topics]
+    lost = [qid for qid in run if topics is not None and qid not in topics]
     if lost:
         raise InputError(
             f"{args.run}: {len(lost)} of its {len(run)} queries are not in {args.topics or '--query'} "

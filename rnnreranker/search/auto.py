@@ -11,7 +11,7 @@ from rnnreranker.method import Inputs, find, make_params, names
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.indexes import Index
 from rnnreranker.search.inputs import check_query_vectors
-from rnnreranker.search.sources import VECTORS, needs_of
+from rnnreranker.search.sources import GRAPH, VECTORS, needs_of
 from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list
     """The retrievers, the rerankers, and a line: what is used, what is left out and why; "" of a lone part, used whole.
 
     A retriever takes part where the index has what it needs and this machine can search it. The default reranker is
-    left out where the index has no vectors, or the queries cannot have them, and no flag asks for reranking.
+    left out where no flag asks for reranking and the index has no vectors, or the queries cannot have them, and no
+    graph stands in for them; `args.source` says which of the two it is.
 
     Raises:
         InputError: an index with no part to search, flags of fusion for an index with one.
@@ -66,8 +67,12 @@ def choose(args: argparse.Namespace, index: Index, inputs: Inputs) -> tuple[list
     said += [f"without {name}: {reason}" for name, reason in lost.items()]
     rerankers = list(args.rerank)
     if args.rerank_by_default and (lacking := _lacking(args, index, rerankers)):
-        said.append(f"not reranked: {' and '.join(rerankers)} needs {lacking}")
-        rerankers = []
+        args.source = GRAPH
+        if _lacking(args, index, rerankers):
+            args.source, rerankers = VECTORS, []
+            said.append(f"not reranked: {' and '.join(args.rerank)} needs {lacking}")
+        else:
+            said.append("reranked from the graph of the index, as --from neighbours does")
     return used, rerankers, "; ".join(said) if len(used) > 1 or len(said) > 1 else ""
 
 

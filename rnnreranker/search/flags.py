@@ -43,7 +43,7 @@ def add_retrieval(group: Any) -> None:
     """The flags of retrievers, of their fusion and of all their parameters."""
     known = f"{', '.join(names('retriever'))}, or several joined by + and fused; hybrid is {'+'.join(HYBRID)}"
     text = f"{known}; auto: every part of the index that can be searched here, fused by minmax (default: auto)"
-    group.add_argument("--retriever", type=_retriever, default="auto", metavar="NAME", help=text)
+    group.add_argument("--retriever", type=_retriever, metavar="NAME", help=text)
     group.add_argument("--bm25-index", help="a Lucene index that is not inside --index")
     group.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
     command.add_method_flags(group, "retriever")

@@ -230,6 +230,10 @@ def _on_disk(name: str) -> Index:
     if path.is_file():
         if path.name.removesuffix(".gz").endswith(DOCUMENTS):
             raise InputError(f"{looks_like_documents} --documents {name}")
+        if path.suffix != ".npy" and path.name != "index":
+            raise InputError(
+                f"{name}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it"
+            )
         return Index(name, dense=path)
     if any(path.glob("segments_*")):
         return Index(name, bm25=path)

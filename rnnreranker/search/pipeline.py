@@ -111,6 +111,8 @@ def open_pipeline(
     for kind, own in found:
         if lacking := sorted(need for need in own - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
+    if args.topics is None and args.query is None:
+        _check_without_topics(args, found)
     for need in sorted({"vectors", "neighbours", "texts"} & needs):
         getattr(inputs, need)  # opened now
     ways = feedback_names(args)
@@ -144,6 +146,16 @@ def open_pipeline(
     named = ".".join(["+".join(retrieving) if auto else args.retriever, *ways])
     depth, passages = candidates_of(args), passage_params(args)
     return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, depth, passages, args.hits)
+
+
+def _check_without_topics(args: argparse.Namespace, methods: list[tuple[Any, frozenset[str]]]) -> None:
+    """Refuse methods that read the texts of queries, where a run alone says which queries there are."""
+    reads = {"topics", "query tokens"} | (set() if args.encoded_queries else {"query vectors"})
+    if takers := [kind.name for kind, needs in methods if needs & reads]:
+        raise InputError(
+            f"--run without --topics: {' and '.join(takers)} needs the texts of the queries; give --topics, or "
+            "--encoded-queries FILE.npy with its ids in FILE.ids"
+        )
 
 
 def _methods(

@@ -76,8 +76,10 @@ def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: 
     """
     from rnnreranker.evaluate import compare, evaluate
     from rnnreranker.evaluate.__main__ import print_comparisons
+    from rnnreranker.evaluate.unjudged import say_unjudged
 
     scores = evaluate(runs, qrels, measures, protocol)
+    say_unjudged(runs, qrels)
     (first, *others) = scores.runs
     if not others:
         print_table(["run", *scores.measures], [[first, *(f"{value:.4f}" for value in scores.means[0])]])

@@ -18,6 +18,7 @@ from rnnreranker.study.arms import BASE, LEARNT, SMOOTHING
 from rnnreranker.study.text_arms import MODELS
 from rnnreranker.tables import interval, print_table
 from rnnreranker.train.params import TrainParams, settings_for
+from rnnreranker.typed_numbers import number
 
 ARMS = {"labels": "query", "losses": "query", "candidates": "query", **MODELS}  # what is compared → the model trained
 DEFAULTS: dict[str, Any] = {"epochs": 4.0, "candidates": 100, "batch_size": 16}  # of query encoders
@@ -224,7 +225,7 @@ def _parser() -> argparse.ArgumentParser:
         help="that a task trains on or holds out for validation, drawn by the seed (default: all)",
     )
     parser.add_argument(
-        "--learning-rates", type=float, nargs="+", metavar="RATE", help="choose one a fold, on validation queries"
+        "--learning-rates", type=number, nargs="+", metavar="RATE", help="choose one a fold, on validation queries"
     )
     parser.add_argument(
         "--other-side",
@@ -254,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
         "--losses", nargs="+", choices=names("loss"), metavar="LOSS", help="--arms pair-losses (default: all that fit)"
     )
     parser.add_argument(
-        "--factors", type=float, nargs="+", default=[0.1, 1, 10], metavar="F", help="--arms regularisation: of lambda"
+        "--factors", type=number, nargs="+", default=[0.1, 1, 10], metavar="F", help="--arms regularisation: of lambda"
     )
     parser.add_argument(
         "--late-arms",
@@ -277,7 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--teacher-temperature",
-        type=float,
+        type=number,
         default=0.25,
         metavar="T",
         help="--arms late: what a teacher's scores are divided by, of a student of --similarity l2, which is the "

@@ -24,6 +24,7 @@ from rnnreranker.tune.flags import (
     say_if_few,
     write_outcome,
 )
+from rnnreranker.typed_numbers import whole
 
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
@@ -123,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_encoder(parser)
 
     search = parser.add_argument_group("search")
-    search.add_argument("--trials", type=int, default=200, help="of every study; 0 = sweeps alone (default: 200)")
+    search.add_argument("--trials", type=whole, default=200, help="of every study; 0 = sweeps alone (default: 200)")
     search.add_argument("--space", metavar="FILE.yaml", help="ranges to search in place of the default ones")
     add_search_flags(search)
     held_still = parser.add_argument_group("parameters held at a value (all others are searched)")

@@ -11,6 +11,7 @@ from rnnreranker.errors import InputError, refuse, require
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.files import check_writable
 from rnnreranker.tables import interval, print_table
+from rnnreranker.typed_numbers import whole
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
@@ -28,7 +29,7 @@ def add_test_flags(group: Any, instead: str, measure: str) -> None:
 
 def add_search_flags(group: Any) -> None:
     """The flags of a search besides its number of trials."""
-    group.add_argument("--seed", type=int, default=0, help="of the sampler (default: 0)")
+    group.add_argument("--seed", type=whole, default=0, help="of the sampler (default: 0)")
     group.add_argument("--storage", metavar="FILE", help="keep the trials here, and go on from them after a kill")
     group.add_argument("--preset", help="parameters to start from and to compare with (default: the default ones)")
 

@@ -28,6 +28,7 @@ from rnnreranker.tune.flags import (
     write_outcome,
 )
 from rnnreranker.tune.joint_space import Joint, JointSpace
+from rnnreranker.typed_numbers import number
 
 if TYPE_CHECKING:
     from rnnreranker.tune.heldout import HeldOut
@@ -124,8 +125,8 @@ def training_parser() -> argparse.ArgumentParser:
         "--method", choices=names("labeler"), default="evidence", help="of the labels (default: evidence)"
     )
     held = parser.add_argument_group("held out")
-    held.add_argument("--validation-share", type=float, default=0.25, help="of the queries (default: 0.25)")
-    held.add_argument("--test-share", type=float, default=0.25, help="of the queries (default: 0.25)")
+    held.add_argument("--validation-share", type=number, default=0.25, help="of the queries (default: 0.25)")
+    held.add_argument("--test-share", type=number, default=0.25, help="of the queries (default: 0.25)")
     add_test_flags(held, "a share", "of the test: retrieval over the whole index")
     held.add_argument("--final-seeds", type=command.positive, default=3, help="trainings for the test (default: 3)")
     search = parser.add_argument_group("search")
