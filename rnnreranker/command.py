@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import logging
 import os
 import re
 import sys
 import typing
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -25,6 +23,7 @@ from rnnreranker.errors import (
 )
 from rnnreranker.method import defaults_of, fields_of, find, make_params, methods, names
 from rnnreranker.process import interrupts, phases
+from rnnreranker.process.quiet import quiet_others
 from rnnreranker.settings import Params, flag, hints_of, member, typed_name, words_of
 from rnnreranker.typed_numbers import READERS
 
@@ -41,7 +40,7 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 
     Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
     """
-    _quiet_others()
+    quiet_others()
     try:
         try:
             interrupts.begin()
@@ -53,18 +52,6 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
     if interrupts.received:  # some library has kept the signal to itself
         return interrupts.finish()
     return interrupts.leave(code)
-
-
-def _quiet_others() -> None:
-    """Warnings and progress bars of other libraries are for a terminal: no pipe or log file gets them."""
-    on_terminal = sys.stderr.isatty()
-    level = logging.WARNING if on_terminal else logging.ERROR
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    if not on_terminal:
-        os.environ.setdefault("TQDM_DISABLE", "1")  # read by tqdm, in processes that we start too
-        if not sys.warnoptions:
-            warnings.simplefilter("ignore")
-            os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
