@@ -23,6 +23,7 @@ from rnnreranker.java import start_java
 from rnnreranker.record import read_records
 from rnnreranker.retrieve.impact import ImpactSearchParams
 from rnnreranker.runs import Run
+from tests.test_checksums import without_checksums
 from tests.test_impacts import WORDS, made_up, make_masked_model, run_index, run_search, written
 
 pytest.importorskip("sentence_transformers")
@@ -95,6 +96,7 @@ def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
     assert run_index(*of_index(world, index, "--lucene")) == 0
     assert run_index(*of_index(world, index, "--lucene")) == 0
     assert "already complete" in capsys.readouterr().err
+    without_checksums(index)
     about = index / anserini.PART / anserini.ABOUT
     about.write_text(about.read_text().replace(opened(index).fingerprint, "0" * 16))
     with pytest.raises(InputError, match="is of other impacts than those of"):

@@ -19,6 +19,7 @@ import pytest
 
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files.checksums import DESCRIPTION
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build, make
 from rnnreranker.index.build import add_parts, build_index, describe
@@ -120,6 +121,9 @@ def test_texts_that_are_not_there(tmp_path: Path) -> None:
         texts_of(tmp_path, ["d1"])
     build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "corpus" / "documents.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="has 3 bytes, but was written with"):
+        texts_of(tmp_path / "out", ["d1"])
+    (tmp_path / "out" / DESCRIPTION).unlink()
     with pytest.raises(InputError, match="no document at byte"):
         texts_of(tmp_path / "out", ["d7"])
 

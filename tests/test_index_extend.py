@@ -78,9 +78,10 @@ def documents(path: Path, rows: range) -> str:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """All files but the description, of which what says where the documents come from is left out."""
+    """All files; of the description not where the documents come from, nor what the files of Lucene are."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "rnnreranker.json"]
     described = {name: value for name, value in describe(folder).items() if name not in ("documents", "inputs")}
+    described["files"].pop("bm25", None)
     found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     return found | {"rnnreranker.json": json.dumps(described).encode()}
 

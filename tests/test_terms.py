@@ -29,6 +29,7 @@ from rnnreranker.search.indexes import open_index
 from rnnreranker.terms import term_source
 from rnnreranker.terms.analysis import Analyser
 from rnnreranker.terms.params import TermParams
+from tests.test_checksums import without_checksums
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
 NEEDS_BM25S = "bm25s is not installed: pip install 'rnnreranker[terms]'"
@@ -300,6 +301,7 @@ def test_packages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_damaged_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = indexed(tmp_path, made_up())
+    without_checksums(path)
     with monkeypatch.context() as patch:
         patch.setattr(term_source.Analyser, "__init__", lambda self, params: setattr(self, "fingerprint", "other"))
         with pytest.raises(InputError, match=r"its words are those of another version of what reads them"):

@@ -27,6 +27,7 @@ from rnnreranker.tokens.query_tokens import query_tokens
 from rnnreranker.tokens.token_files import FOLDER, write_tokens
 from rnnreranker.tokens.token_neighbours import TokenNeighbours
 from rnnreranker.tokens.token_source import TokenSource
+from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder
 
@@ -272,6 +273,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--token-search", "ivf-pq"))
+    without_checksums(index)
     (index / FOLDER / FILE).write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"neighbours.faiss: cannot be read as a Faiss index"):
         run_search(*of_search(world, index, run))
@@ -287,6 +289,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
 )
 def test_files_that_are_cut_short_are_refused(world: Path, tmp_path: Path, name: str, said: str) -> None:
     index = Path(shutil.copytree(world / "index", tmp_path / "index"))
+    without_checksums(index)
     file = index / FOLDER / name
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(InputError, match=said):

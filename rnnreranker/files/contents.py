@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,13 +47,9 @@ def file_digest(path: Path) -> str:
         stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         if known := _known(remembered, stamp):
             return known
-        slow = phase(f"digest of {path.name}") if stat.st_size >= LARGE else contextlib.nullcontext()
-        with open(path, "rb") as stream, slow:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; it was there or should be: get it again") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise _unreadable(path, error) from None
+    digest = content_digest(path)
     if time.time_ns() - max(stamp[1:]) > SETTLED:
         try:
             remembered.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +57,27 @@ def file_digest(path: Path) -> str:
         except (OSError, InputError):
             return digest  # a cache folder that cannot be written costs time, not correctness
     return digest
+
+
+def content_digest(path: Path) -> str:
+    """The SHA-256 of a file, which is read from end to end.
+
+    Raises:
+        InputError: as `file_digest`.
+    """
+    try:
+        with open(path, "rb") as stream:
+            large = os.fstat(stream.fileno()).st_size >= LARGE
+            with phase(f"digest of {path.name}") if large else contextlib.nullcontext():
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file; it was there or should be: get it again")
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
 
 
 def files_digest(files: Iterable[Path], folder: Path) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.files.checksums import check_files
 from rnnreranker.files.json_files import read_json
 from rnnreranker.impacts.exact_impacts import Hits, in_order
 from rnnreranker.java import start_java
@@ -87,6 +88,7 @@ def open_anserini(source: ImpactSource) -> list[str]:
     folder = source.index / PART
     if not any(folder.glob("segments_*")):
         raise InputError(f"{source.index}: no impact index of Lucene in this index; {HOW}")
+    check_files(source.index, PART)
     about = read_json(folder / ABOUT, repair=HOW)
     tokens = about.get("tokens") if isinstance(about, dict) else None
     if not isinstance(tokens, list) or len(tokens) != source.vocabulary or not all(map(_is_text, tokens)):

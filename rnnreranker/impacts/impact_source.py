@@ -12,6 +12,7 @@ import numpy as np
 from rnnreranker.command import cores
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
+from rnnreranker.files.checksums import check_files
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, places_of
 from rnnreranker.impacts.query_impacts import QueryImpacts, divided
@@ -43,6 +44,7 @@ class ImpactSource:
     """
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        check_files(index, "impact")
         self.index = index
         self._folder = index / FOLDER
         self._offsets, self._terms, self._weights = map_impacts(self._folder)

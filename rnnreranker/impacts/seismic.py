@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError, require
+from rnnreranker.files.checksums import check_files
 from rnnreranker.files.json_files import read_json
 from rnnreranker.impacts.exact_impacts import Hits, in_order
 from rnnreranker.java import library_output
@@ -60,6 +61,7 @@ def check_seismic(source: ImpactSource) -> None:
     folder = source.index / PART
     if not (folder / INDEX).is_file():
         raise InputError(f"{source.index}: no index of Seismic in this index; {HOW}")
+    check_files(source.index, PART)
     about = read_json(folder / ABOUT, repair=HOW)
     if not isinstance(about, dict) or about.get("impacts") != source.fingerprint:
         raise InputError(f"{folder}: is of other impacts than those of {source.index}; {HOW}")

@@ -47,12 +47,21 @@ Parts that are there are not made again. An interrupted build goes on when the s
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc-32 --from-index indexes/pydoc \\
       --parts dense,neighbours --neighbours 32
   python -m rnnreranker.index --output a-faiss-folder-of-pyserini --parts neighbours
-  python -m rnnreranker.index --add more.jsonl --output indexes/mine"""
+  python -m rnnreranker.index --add more.jsonl --output indexes/mine
+  python -m rnnreranker.index --check indexes/mine"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = _parser().parse_args(argv)
+    if args.check is not None:
+        from rnnreranker.index.check import check_index
+
+        _check_typed(args, ("check",), "beside --check, which makes nothing; leave out the one or the other")
+        command.put(check_index(Path(args.check).expanduser()))
+        return 0
+    if args.output is None:
+        raise InputError("give --output, the folder for the index, or --check, one to look whole at")
     output = Path(args.output).expanduser()
     started = time.perf_counter()
     if args.add is not None:
@@ -148,7 +157,7 @@ def _usual() -> list[str]:
 
 def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> None:
     """Refuse every flag but those that are free."""
-    usual = vars(_parser().parse_args(["--output", args.output]))
+    usual = vars(_parser().parse_args([]))
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
     if typed:
         raise InputError(f"{' and '.join(map(flag, typed))} {why}")
@@ -183,7 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     add_documents_flags(parser, text, metavar="NAME|FILE")
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--add", metavar="NAME|FILE", help=text)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the index")
+    parser.add_argument("--output", metavar="DIR", help="folder for the index")
+    text = "make nothing: read every file of this index, and say whether they are those that were written"
+    parser.add_argument("--check", metavar="DIR", help=text)
     text = "take vectors, weights and tokens from this index of the same documents in place of encoding them again"
     parser.add_argument("--from-index", metavar="DIR", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")

@@ -25,12 +25,13 @@ from rnnreranker.command import progress, say
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, put_folder, write_json
+from rnnreranker.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files, noted_files
 from rnnreranker.files.json_files import read_json
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
 from rnnreranker.locks import hold, is_at
+from rnnreranker.process import interrupts
 
-DESCRIPTION = "rnnreranker.json"
 BLOCK = 1024  # documents that pass through together
 
 
@@ -75,16 +76,18 @@ def build_index(
     check_replaceable(output)
     for part in parts:
         part.check()
-    with partial_folder(output) as (partial, waited):
-        described = describe(output) if waited and inputs else {}
+    with partial_folder(output) as work:
+        partial, result = work.partial, work.result
+        described = describe(output) if work.waited and inputs else {}
         if described and described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
-            shutil.rmtree(partial)  # another process has just made the same
+            work.done = True  # another process has just made the same
             return Built(output, described["count"], described["count"])
-        result = _new_result(partial)
         for part in parts:
             part.start(partial, threads)
         count, content = _stream(documents, result, parts)
         made: dict[str, Any] = {}
+        texts = {name for name in names_in(result) if name.startswith(FOLDER)}
+        files = {DOCIDS: note_files(result, names_in(result) - texts), TEXTS: note_files(result, texts)}
         described = {
             "schema": 2,
             "documents": name,
@@ -94,12 +97,15 @@ def build_index(
             "fingerprint": fingerprint(content, *(mark for part in parts for mark in part.marks)),
             "inputs": inputs or {},
             "versions": _versions(parts),
+            "files": files,
         }
         for part in parts:  # a part may be made from those before it
             made[part.name] = part.write(result, result / FOLDER, count)
+            files[part.name] = note_files(result, names_in(result).difference(*files.values()))
             write_json(result / DESCRIPTION, described)
-        put_folder(result, output)
-        shutil.rmtree(partial)
+        with interrupts.put_off():
+            put_folder(result, output)
+            work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
 
 
@@ -119,15 +125,19 @@ def add_parts(
     """
     for part in parts:
         part.check()
-    with partial_folder(output) as (partial, _):
-        described, result, count = describe(output), _new_result(partial), 0
+    with partial_folder(output) as work:
+        described, result, count = describe(output), work.result, 0
         for part in parts:
-            part.start(partial, threads)
+            part.start(work.partial, threads)
         for block in _blocks(progress(documents_of(output), unit="documents", what="index")):
             count += len(block)
             for part in parts:
                 part.add(block)
-        made = {part.name: part.write(result, output / FOLDER, count) for part in parts}
+        made: dict[str, Any] = {}
+        files: dict[str, Any] = {}
+        for part in parts:
+            made[part.name] = part.write(result, output / FOLDER, count)
+            files[part.name] = note_files(result, names_in(result).difference(*files.values()))
         before = describe(output)
         replaced = {part.name for part in parts}
         others = {
@@ -135,31 +145,26 @@ def add_parts(
             for name, part in before["parts"].items()
             if name not in replaced and part.get("of") not in replaced
         }
+        kept = {name: group for name, group in before["files"].items() if name in (DOCIDS, TEXTS, *others)}
         if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
-            write_json(output / DESCRIPTION, {**before, "parts": others})
+            write_json(output / DESCRIPTION, {**before, "parts": others, "files": kept})
         for one in list(result.iterdir()):
             (put_folder if one.is_dir() else os.replace)(one, output / one.name)
-        described["parts"] = others | made
+        described |= {"parts": others | made, "files": kept | files}
         marks = [mark for part in parts for mark in part.marks]
         described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
         described["versions"] |= _versions(parts)
-        write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
-        shutil.rmtree(partial)
+        with interrupts.put_off():
+            write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
+            work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
-
-
-def _new_result(partial: Path) -> Path:
-    """An empty folder for what is being made."""
-    result = partial / "result"
-    shutil.rmtree(result, ignore_errors=True)
-    result.mkdir()
-    return result
 
 
 def describe(index: Path) -> dict[str, Any]:
     """What `rnnreranker.json` in an index folder says; empty when there is none.
 
-    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1.
+    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1; `files` is
+    empty where they are not noted.
 
     Raises:
         InputError: a file that is not a JSON object, or one of another schema or form.
@@ -181,7 +186,7 @@ def describe(index: Path) -> dict[str, Any]:
         isinstance(one, dict) for one in parts.values()
     ):
         raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
-    return found
+    return {**found, "files": noted_files(found, path)}
 
 
 def check_replaceable(output: Path) -> None:
@@ -201,9 +206,25 @@ def check_replaceable(output: Path) -> None:
         raise InputError(f"{output}: cannot be written (no permission to write in {above}); choose another folder")
 
 
+@dataclass
+class Work:
+    """Work on an index in progress.
+
+    Attributes:
+        partial: the folder of all that is kept until the end; result: an empty one in it, for what is being made.
+        waited: for another process.
+        done: the index is whole, and nothing of the work is needed any more.
+    """
+
+    partial: Path
+    result: Path
+    waited: bool = False
+    done: bool = False
+
+
 @contextmanager
-def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
-    """`<output>.partial`, held by this process alone (another that wants it waits), and whether it had to wait."""
+def partial_folder(output: Path) -> Iterator[Work]:
+    """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
     partial = output.with_name(output.name + ".partial")
     waiting = f"{partial}: another process is building this index; waiting for it"
     waited = False
@@ -219,13 +240,17 @@ def partial_folder(output: Path) -> Iterator[tuple[Path, bool]]:
             waited = hold(lock.fileno(), lambda: say(waiting)) or waited
             if not is_at(lock.fileno(), partial / "lock"):  # who held it has finished and removed the folder
                 continue
+            work = Work(partial, partial / "result", waited)
             try:
-                yield partial, waited
-            except BaseException:
-                shutil.rmtree(partial / "result", ignore_errors=True)
-                if not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
+                shutil.rmtree(work.result, ignore_errors=True)
+                work.result.mkdir()
+                yield work
+            finally:
+                shutil.rmtree(work.result, ignore_errors=True)
+                if work.done or not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
+                    interrupts.unfinished.add(partial)
                     shutil.rmtree(partial, ignore_errors=True)
-                raise
+                    interrupts.unfinished.discard(partial)
             return
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint
+from rnnreranker.files.checksums import check_files
 from rnnreranker.impacts import ImpactSource
 from rnnreranker.index.build import BLOCK, Built, add_parts, describe
 from rnnreranker.index.graph_params import GRAPHS, GraphParams
@@ -143,6 +144,7 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
         impacts = ImpactSource(index, describe(index).get("parts", {}).get("impact", {}))
         folder, vocabulary, docids = index / "impacts", impacts.vocabulary, impacts.docids
         return WordNeighbours(folder, docids, vocabulary, of, impacts.fingerprint, index / "docid")
+    check_files(index, "bm25")
     mark, docids = source_mark(index, of), read_ids(index / "docid").names
     words = work.with_name(f"words-{mark}")
     write_bm25_words(index / "bm25", docids, words)

@@ -20,6 +20,7 @@ import numpy as np
 
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
+from rnnreranker.files.checksums import TEXTS, check_files
 from rnnreranker.files.json_files import parse_record
 from rnnreranker.vectors.npy_files import map_array
 
@@ -70,6 +71,7 @@ class Texts(Mapping[str, str]):
 
     def __init__(self, index: str | os.PathLike[str]) -> None:
         folder = Path(index).expanduser() / FOLDER
+        check_files(folder.parent, TEXTS)
         try:
             if not (folder / "offsets.npy").exists():
                 raise FileNotFoundError(errno.ENOENT, "", str(folder / "offsets.npy"))
@@ -115,6 +117,7 @@ def documents_of(index: Path) -> Iterator[Document]:
     Raises:
         InputError: an index without texts, or with a line that is no document.
     """
+    check_files(index, TEXTS)
     try:
         stream = open(index / FOLDER / "documents.jsonl", "rb")  # noqa: SIM115  closed below
     except OSError as error:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
+from rnnreranker.files.checksums import check_files
 from rnnreranker.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
 from rnnreranker.vectors.flex import docnos_of
 from rnnreranker.vectors.ids import Ids, read_ids
@@ -134,6 +135,8 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
     folder = path / PART if (path / PART).is_dir() else path
     if not (folder / META).is_file():
         raise InputError(f"{path}: no graph of neighbours in it (no {META}); make one with index --parts neighbours")
+    if folder.name == PART:
+        check_files(folder.parent, PART)
     count, k, origin = read_description(folder)
     edges, weights = map_graph(folder, count, k)
     ids, docids = _docids(folder)

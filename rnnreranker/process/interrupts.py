@@ -27,7 +27,8 @@ STEP = "RNNRERANKER_STEP"  # set in the environment: the command is a step of an
 
 received = 0  # the number of the signal
 unfinished: set[Path] = set()  # temporary files and folders that whoever ends the process removes
-_installed = _working = False
+_installed = _working = _waiting = False
+_main = 0  # the thread that takes the signals
 _ending = _thread.allocate_lock()
 _stderr = 2  # a file descriptor of this module's own, where the other one may be turned elsewhere for a while
 
@@ -40,11 +41,11 @@ def install_for(package: str) -> None:
 
 
 def _install() -> None:
-    global _installed, _stderr
+    global _installed, _main, _stderr
     for number in SIGNALS:
         if _signal.getsignal(number) is not _signal.SIG_IGN:  # as nohup asks
             _signal.signal(number, _handle)
-    _installed = True
+    _installed, _main = True, _thread.get_ident()
     import shutil  # noqa: F401  while there is time: `_finish` has none
     import threading
 
@@ -94,6 +95,23 @@ def at_once() -> Iterator[None]:
         _working = before
 
 
+@contextlib.contextmanager
+def put_off() -> Iterator[None]:
+    """A signal in the block raises KeyboardInterrupt at its end: for what must not be told apart, and is done at once.
+
+    A name that a result takes, and the note that it has taken it. PATIENCE is not put off.
+    """
+    global _waiting
+    before, waited = received, _waiting
+    _waiting = _installed and (waited or _thread.get_ident() == _main)
+    try:
+        yield
+    finally:
+        _waiting = waited
+    if received and not before and not waited:
+        raise KeyboardInterrupt
+
+
 def finish() -> int:
     """The exit code of an interrupted command, of which its line has been said; of a process of its own, no return."""
     number = received or _signal.SIGINT
@@ -133,7 +151,8 @@ def _handle(number: int, frame: FrameType | None) -> None:
     import threading
 
     threading.excepthook = lambda _: None
-    raise KeyboardInterrupt
+    if not _waiting:
+        raise KeyboardInterrupt
 
 
 def _watch(pipe: int) -> None:

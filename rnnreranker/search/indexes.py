@@ -19,6 +19,7 @@ from rnnreranker.encode.model_folder import QUERY_GRAPH
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home
+from rnnreranker.files.checksums import check_files
 from rnnreranker.java import prebuilt_index_names, start_java
 from rnnreranker.process.phases import phase
 from rnnreranker.settings import hints_of
@@ -89,6 +90,8 @@ class Index:
             raise InputError(
                 f"{self.name}: no BM25 index in it; make it again with --bm25, or give --bm25-index FOLDER"
             )
+        if self.bm25.name == "bm25":
+            check_files(self.bm25.parent, "bm25")
         if not any(self.bm25.glob("segments_*")):
             raise InputError(f"{self.bm25}: no Lucene index in this folder (no file segments_*); make it again")
         return self.bm25

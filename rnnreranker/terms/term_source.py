@@ -13,6 +13,7 @@ import numpy as np
 from rnnreranker.command import cores, counted, say
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint, read_text
+from rnnreranker.files.checksums import check_files
 from rnnreranker.impacts.exact_impacts import best_impacts
 from rnnreranker.impacts.impact_files import (
     OFFSETS,
@@ -48,6 +49,7 @@ class TermSource:
     """
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        check_files(index, "terms")
         self.index = index
         self._folder = index / FOLDER
         self._offsets, self._terms, self._counts = map_impacts(self._folder)

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
+from rnnreranker.files.checksums import check_files
 from rnnreranker.tokens.token_files import FOLDER, OFFSETS, map_tokens
 from rnnreranker.vectors.ids import ids_of_documents
 
@@ -32,6 +33,7 @@ class StoredTokens:
     """
 
     def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        check_files(index, "tokens")
         self.folder = index / FOLDER
         self.vectors, self.offsets, self.ids = map_tokens(self.folder)
         self.dimension = int(self.vectors.shape[1])

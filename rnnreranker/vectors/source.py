@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.files.checksums import check_files
 
 
 class VectorSource(Protocol):
@@ -114,6 +115,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         if path.name == "index":
             return FaissFolder(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
+    check_files(path, "dense")
     if (path / "index").is_file():
         return FaissFolder(path)
     ids = path / "ids" if (path / "ids").is_file() else path / "docid"

@@ -1,0 +1,206 @@
+"""Checksums of an index: what opening it notices, what --check reads, what an index without them does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnreranker.data.document import Document
+from rnnreranker.encode.params import EncoderParams
+from rnnreranker.errors import InputError
+from rnnreranker.files import checksums, contents
+from rnnreranker.files.checksums import DESCRIPTION, check_files
+from rnnreranker.index.__main__ import main
+from rnnreranker.index.build import add_parts, build_index, describe
+from rnnreranker.index.counted_words import TermsPart
+from rnnreranker.index.dense import DensePart
+from rnnreranker.index.neighbours import NeighboursPart
+from rnnreranker.index.texts import texts_of
+from rnnreranker.neighbours import open_neighbours
+from rnnreranker.search.indexes import open_index
+from rnnreranker.terms.params import TermParams
+from rnnreranker.vectors import open_vectors
+
+
+class Letters:
+    """Counts letters; stands for an encoder."""
+
+    name, fingerprint, dimension, model = "letters", "letters-1", 4, None
+    options = settings = EncoderParams().to_dict()
+
+    def encode(self, texts: list[str], **_: object) -> np.ndarray:
+        return np.array([[1 + text.count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)
+
+
+def without_checksums(index: Path) -> None:
+    """Make an index one of before there were checksums."""
+    described = json.loads((index / DESCRIPTION).read_text())
+    del described["files"]
+    (index / DESCRIPTION).write_text(json.dumps(described))
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
+    parts = [DensePart(Letters()), TermsPart(TermParams()), NeighboursPart()]  # type: ignore[arg-type]
+    return build_index(texts, tmp_path / "index", parts).path
+
+
+OPENED: dict[str, Callable[[Path], object]] = {
+    "docid": open_vectors,
+    "index": open_vectors,
+    "corpus/documents.jsonl": lambda index: texts_of(index, ["d1"]),
+    "corpus/offsets.npy": lambda index: texts_of(index, ["d1"]),
+    "neighbours/edges.u32.np": open_neighbours,
+    "neighbours/weights.f16.np": lambda index: open_index(str(index)).graph,
+    "terms/terms.npy": lambda index: open_index(str(index)).term_source,
+    "terms/weights.npy": lambda index: open_index(str(index)).term_source,
+}
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_a_bit_that_flips_is_noticed_by_whoever_opens_the_file(
+    index: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    OPENED[name](index)
+    assert main(["--check", str(index)]) == 0
+    flipped(index / name)
+    said = rf"{name}: its bytes are not those that were written; copy the index again, or make it again"
+    with pytest.raises(InputError, match=said):
+        OPENED[name](index)
+    with pytest.raises(InputError, match=said):
+        main(["--check", str(index)])
+    (index / name).write_bytes(b"short")
+    with pytest.raises(InputError, match=rf"{name}: has 5 bytes, but was written with \d+; copy the index again"):
+        OPENED[name](index)
+    (index / name).unlink()
+    for opened in (OPENED[name], lambda index: main(["--check", str(index)])):
+        with pytest.raises(InputError, match=rf"{name}: (cannot be read \(No such file|no such file)"):
+            opened(index)
+
+
+def test_what_keeps_its_size_and_time_is_noticed_by_check_alone(index: Path) -> None:
+    before = (index / "docid").stat()
+    lines = (index / "docid").read_text().split()
+    (index / "docid").write_text("".join(f"{docid}\n" for docid in [lines[1], lines[0], *lines[2:]]))
+    with pytest.raises(InputError, match="docid: its bytes are not those that were written"):
+        open_vectors(index)
+    os.utime(index / "docid", ns=(before.st_atime_ns, before.st_mtime_ns))
+    open_vectors(index)
+    with pytest.raises(InputError, match=r"docid: its bytes are not those that were written; copy the index again"):
+        main(["--check", str(index)])
+
+
+def test_a_copy_is_read_whole_once(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def seen(path: Path) -> str:
+        read.append(path.name)
+        return real(path)
+
+    real = contents.content_digest
+    monkeypatch.setattr(contents, "content_digest", seen)
+    monkeypatch.setattr(contents, "SETTLED", -1)
+    check_files(index, "dense")
+    check_files(Path(shutil.copytree(index, tmp_path / "with times")), "dense")
+    assert read == []
+    copy = Path(shutil.copytree(index, tmp_path / "copy", copy_function=shutil.copyfile))
+    for _ in range(2):
+        check_files(copy, "dense")
+        assert read == ["docid", "index"]
+    flipped(copy / "index")
+    with pytest.raises(InputError, match="copy/index: its bytes are not"):
+        check_files(copy, "dense")
+
+
+def test_of_the_same_documents_the_description_has_the_same_bytes(index: Path, tmp_path: Path) -> None:
+    texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
+    again = build_index(texts, tmp_path / "again", [DensePart(Letters())]).path  # type: ignore[arg-type]
+    assert set(describe(again)["files"]) == {"docids", "texts", "dense"}
+    for part in (TermsPart(TermParams()), NeighboursPart()):
+        add_parts(again, [part])
+    noted = describe(index)["files"]
+    assert describe(again)["files"] == noted
+    assert set(noted) == {"docids", "texts", "dense", "terms", "neighbours"}
+    named = {name for group in noted.values() for name in group}
+    assert named == {str(path.relative_to(index)) for path in index.rglob("*") if path.is_file()} - {DESCRIPTION}
+
+
+def test_an_index_of_before_is_opened_and_check_says_so(
+    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--check", str(index)]) == 0
+    assert "files (0.0 MB) are those that were written\n" in capsys.readouterr().out
+    (index / "terms" / "more.npy").write_bytes(b"")
+    assert main(["--check", str(index)]) == 0
+    assert "not described: terms/more.npy\n" in capsys.readouterr().out
+    without_checksums(index)
+    for opened in OPENED.values():
+        opened(index)
+    assert main(["--check", str(index)]) == 0
+    said = capsys.readouterr().out
+    assert said == (
+        f"{index}: made before files of an index had checksums; nothing to compare with: make the index again with "
+        "--overwrite to have them\n"
+    )
+    add_parts(index, [TermsPart(TermParams())])
+    assert main(["--check", str(index)]) == 0
+    assert "; no checksums of docids, texts, dense, neighbours, made before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [],
+        {"dense": []},
+        {"dense": {"index": {"bytes": 1}}},
+        {"dense": {"index": {"bytes": True, "sha256": "0" * 64}}},
+        {"dense": {"index": {"bytes": 1, "sha256": "0" * 63 + "g"}}},
+        *({"dense": {name: {"bytes": 1, "sha256": "0" * 64}}} for name in ("../x", "/dev/zero", "a//b", "", ".")),
+    ],
+)
+def test_other_notes_are_refused(index: Path, files: object) -> None:
+    described = json.loads((index / DESCRIPTION).read_text())
+    (index / DESCRIPTION).write_text(json.dumps(described | {"files": files}))
+    for opened in (open_vectors, lambda index: main(["--check", str(index)])):
+        with pytest.raises(InputError, match=r"rnnreranker.json: files are not noted as this version does"):
+            opened(index)
+
+
+def test_what_check_refuses(index: Path, tmp_path: Path) -> None:
+    for argv, said in (
+        (["--check", tmp_path / "none"], "none: no such folder; expected an index made by"),
+        (["--check", tmp_path], r"no rnnreranker.json in it, so nothing says what its files should be"),
+        (["--check", index, "--output", "x", "--bm25"], r"--output and --bm25 beside --check, which makes nothing"),
+        ([], "give --output, the folder for the index, or --check"),
+    ):
+        with pytest.raises(InputError, match=said):
+            main([str(word) for word in argv])
+    (index / "docid").unlink()
+    os.mkfifo(index / "docid")
+    with pytest.raises(InputError, match="docid: is no file, but one was written with the index"):
+        main(["--check", str(index)])
+
+
+def test_a_file_system_without_such_times_costs_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(checksums.os, "utime", refuse)
+    built = build_index([Document("a", "abc")], tmp_path / "index", [DensePart(Letters())])  # type: ignore[arg-type]
+    open_vectors(built.path)
+    flipped(built.path / "index")
+    with pytest.raises(InputError, match="index: its bytes are not those that were written"):
+        open_vectors(built.path)
