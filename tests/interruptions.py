@@ -27,9 +27,12 @@ ROOT = Path(__file__).resolve().parent.parent
 AT_MOST = 1.0  # seconds from a signal to the end of all processes
 MANY = "--topics many.tsv --qrels many.qrels"
 RUN = f"--run many.txt {MANY} --index pydoc"
+TO_ITS_END = "index, to its end"  # of few documents: interrupted until it has ended
+SIXTY = ("index", "labels", "train", "tune")  # with as many signals as the search has, over as many seconds
 COMMANDS = {  # each takes longer than the moments at which it is interrupted
     "search": "search --index pydoc --topics many.tsv --retriever bm25+dense --output run.txt",
     "index": "index --documents pydoc --parts dense,bm25 --output index",
+    "index, to its end": "index --documents few.tsv --parts dense,neighbours --output index",
     "labels": f"labels {RUN} --output other.parquet --backend loky --jobs 2",
     "train": "train --labels labels.parquet --index pydoc --topics pydoc/train --encoder minilm --epochs 100 "
     "--output encoder",
@@ -71,7 +74,8 @@ class End:
             return "Python's traceback"
         if (self.code, self.said.splitlines()[-1:]) != (128 + self.signal, [interrupts.SAID]):
             return "another end"
-        if self.said.count(interrupts.SAID) > 1 or any(".tmp" in name or name.startswith(".") for name in self.left):
+        unfinished = any(".tmp" in name or name.startswith(".") or f"{name}.partial" in self.left for name in self.left)
+        if self.said.count(interrupts.SAID) > 1 or unfinished:
             return "said twice or half-written"
         return "late" if max(self.seconds, self.last) > AT_MOST else "as promised"
 
@@ -140,7 +144,21 @@ def place() -> Iterator[Path]:
             (folder / name).write_text("".join(f"{qid}{copy} {rest}\n" for copy in copies for qid, rest in rows))
         labels = "labels --run first.txt --qrels pydoc/train --topics pydoc/train --index pydoc --output labels.parquet"
         subprocess.run(python(labels), cwd=folder, env=fresh(), check=True, capture_output=True)
+        texts = (f"d{number}\t{text.split(chr(9))[1]}" for number, text in enumerate(topics[:40]))
+        (folder / "few.tsv").write_text("".join(texts))
         yield folder
+
+
+def seconds_of(name: str, folder: Path) -> float:
+    """How long a command takes when nothing interrupts it; what it makes is removed."""
+    import shutil
+
+    begun, kept = time.perf_counter(), {path.name for path in folder.iterdir()}
+    subprocess.run(python(COMMANDS[name]), cwd=folder, env=fresh(), check=True, capture_output=True)
+    for path in folder.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return time.perf_counter() - begun
 
 
 def ends(name: str, moments: Iterable[float], numbers: Sequence[int], folder: Path) -> list[End]:
@@ -156,7 +174,7 @@ def ends(name: str, moments: Iterable[float], numbers: Sequence[int], folder: Pa
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         one = found[-1]
         print(f"{name} {one.moment:.3f} s {one.signal}: {one.kind}, {one.seconds:.2f} {one.last:.2f} s", flush=True)
-        if one.kind not in ("as promised", "before Python"):
+        if one.kind not in ("as promised", "before Python", "ended before"):
             print(f"    {one.code} {one.left} {one.said[-600:]}", flush=True)
     return found
 
@@ -191,6 +209,13 @@ def main() -> int:
                 outcome["search, SIGTERM"] = summary(
                     ends("search", (0.3 + count * 6 / 20 for count in range(20)), (signal.SIGTERM,), folder)
                 )
+            elif name == TO_ITS_END:
+                takes = seconds_of(name, folder)
+                moments = (takes * (0.5 + 0.55 * count / 59) for count in range(60))
+                found = ends(name, moments, (signal.SIGINT, signal.SIGTERM), folder)
+            elif name in SIXTY:
+                moments = (0.2 + count * 6 / 59 for count in range(60))
+                found = ends(name, moments, (signal.SIGINT, signal.SIGTERM), folder)
             else:
                 signals = (signal.SIGINT, signal.SIGTERM)
                 found = ends(name, (0.2 + count * 0.9 for count in range(12)), signals, folder)
@@ -204,7 +229,11 @@ def main() -> int:
         outcome = {"load": round(load, 2), "at_most": AT_MOST, "commands": outcome}
         made = made_here("reliability", "", "interruptions", outcome, commands=[command], seconds=seconds)
         add_records(Path(args.record), [made])
+    for name, one in outcome.get("commands", outcome).items():
+        print(name, one["kinds"], one["median"], one["most"])
     good = {"as promised", "before Python"}
+    if TO_ITS_END in outcome.get("commands", outcome):
+        good.add("ended before")
     return int(any(set(one["kinds"]) - good for one in outcome.get("commands", outcome).values()))
 
 

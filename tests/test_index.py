@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.dense import DensePart
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import texts_of
+from rnnreranker.process import interrupts
 from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
 
@@ -242,6 +244,40 @@ def test_documents_are_streamed(tmp_path: Path) -> None:
             yield document
 
     build_index(stream(), tmp_path / "out", [DensePart(encoder)])
+
+
+@pytest.mark.parametrize("adding", [False, True])
+def test_a_signal_at_the_very_end_leaves_no_work_behind(
+    adding: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index has its name; what it was made from is needed no more, whether it is being removed or not yet."""
+    if adding:
+        build_index(documents(), tmp_path / "out", [LengthsPart()])
+    last = "write_json" if adding else "put_folder"
+    real = getattr(build, last)
+
+    def interrupted(one: Any, other: Any) -> None:
+        real(one, other)
+        if one in (tmp_path / "out" / "rnnreranker.json", tmp_path / "out.partial" / "result"):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)  # till Python takes it
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(build, last, interrupted)
+    monkeypatch.setattr(interrupts, "_main", threading.get_ident())
+    for name, value in (("_installed", True), ("_working", True), ("received", 0)):
+        monkeypatch.setattr(interrupts, name, value)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    signal.signal(signal.SIGINT, interrupts._handle)
+    try:
+        made = [DensePart(LetterEncoder())]
+        with pytest.raises(KeyboardInterrupt):
+            add_parts(tmp_path / "out", made) if adding else build_index(documents(), tmp_path / "out", made)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert os.listdir(tmp_path) == ["out"]
+    assert "dense" in describe(tmp_path / "out")["parts"]
 
 
 def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:

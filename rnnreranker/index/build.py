@@ -27,6 +27,7 @@ from rnnreranker.errors import InputError
 from rnnreranker.files import fingerprint, put_folder, write_json
 from rnnreranker.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files, noted_files
 from rnnreranker.files.json_files import read_json
+from rnnreranker.files.leftovers import temporary
 from rnnreranker.index.part import Part
 from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
 from rnnreranker.locks import hold, is_at
@@ -193,7 +194,7 @@ def check_replaceable(output: Path) -> None:
     """Look that what stands at `output` is an index or nothing, so that replacing it loses nothing else.
 
     Raises:
-        InputError: a file, or a folder with other things.
+        InputError: a file, a folder with other things, or one that cannot be made.
     """
     if output.is_dir():
         is_index = (output / DESCRIPTION).is_file() or ((output / "index").is_file() and (output / "docid").is_file())
@@ -202,8 +203,14 @@ def check_replaceable(output: Path) -> None:
     elif output.exists():
         raise InputError(f"{output}: is a file, expected the name of a folder for the index")
     above = next(folder for folder in output.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise InputError(f"{output}: cannot be written (no permission to write in {above}); choose another folder")
+    try:
+        with temporary(above / output.name, Path.mkdir):  # to ask for permission is not enough, as of /proc
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{output}: cannot be written ({above}: {error.strerror or error}); choose another by "
+            "--output, or by RNNRERANKER_HOME where it is the cache folder"
+        ) from None
 
 
 @dataclass

@@ -260,13 +260,15 @@ def _on_disk(name: str) -> Index:
 
 def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
-    from rnnreranker.index.build import describe
+    from rnnreranker.index.build import check_replaceable, describe
     from rnnreranker.index.make import Recipe, make_index
     from rnnreranker.index.possible import obstacles, said
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     there = describe(path).get("parts", {})
     named = {PART_OF[need] for need in needs if need in PART_OF}
+    if not there or not named <= set(there):
+        check_replaceable(path)  # before libraries are imported, to see what can be made
     lost = {} if named or there else obstacles(Recipe(name, BUILT_IN_PARTS))
     usual = [] if there else [part for part in BUILT_IN_PARTS if part not in lost]
     wanted = ["dense", *sorted(named - {"dense"})] if named else usual
