@@ -1,6 +1,6 @@
 """Commands that a signal reaches at many moments: exit code, what they say, seconds to their end, what they leave.
 
-`python -m tests.interruptions --record FILE.json` in the checkout tries all of them, in a quarter of an hour, and puts
+`python -m tests.interruptions --record FILE.json` in the checkout tries all of them, in an hour, and puts
 what it found on record; `--only search` one alone.
 """
 
@@ -227,7 +227,10 @@ def main() -> int:
         only = "".join(f" --only {shlex.quote(name)}" for name in args.only or [])
         command = {"command": f"python -m tests.interruptions{only}", "seconds": seconds}
         outcome = {"load": round(load, 2), "at_most": AT_MOST, "commands": outcome}
-        made = made_here("reliability", "", "interruptions", outcome, commands=[command], seconds=seconds)
+        of = (
+            f" of {', '.join(args.only)}" if args.only and "search" not in args.only else ""
+        )  # a record beside the other
+        made = made_here("reliability", "", f"interruptions{of}", outcome, commands=[command], seconds=seconds)
         add_records(Path(args.record), [made])
     for name, one in outcome.get("commands", outcome).items():
         print(name, one["kinds"], one["median"], one["most"])
