@@ -26,9 +26,9 @@ Groups = Mapping[str, Mapping[str, Mapping[str, Any]]]  # group → name of a fi
 
 
 def names_in(folder: Path) -> set[str]:
-    """The files in a folder and below, by their names in it, but for the description of an index."""
-    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return {name for name in files if name != DESCRIPTION}
+    """The files in a folder and below, by their names in it, but for the description of an index and Lucene's lock."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
+    return {path.as_posix() for path in files if str(path) != DESCRIPTION}
 
 
 def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:

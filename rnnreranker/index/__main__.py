@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = _parser().parse_args(argv)
     if args.check is not None:
-        from rnnreranker.index.check import check_index
+        from rnnreranker.index.as_written import check_index
 
         _check_typed(args, ("check",), "beside --check, which makes nothing; leave out the one or the other")
         command.put(check_index(Path(args.check).expanduser()))

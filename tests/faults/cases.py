@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import json
 import os
 import re
 import select
@@ -226,11 +227,22 @@ def _become(of: Command, words: list[str], folder: Path, said: Path, to: socket.
 def listed(folder: Path) -> dict[str, bytes | None]:
     """Everything in a folder and below by name: the bytes of files, None of folders and of files whose bytes vary.
 
-    Lucene writes the time and random numbers into its files.
+    Lucene writes the time and random numbers into its files, so that the checksums of them vary too.
     """
     paths = sorted(folder.rglob("*"))
     vary = {path for path in paths if "bm25" in path.parts or not path.is_file()}
-    return {str(path.relative_to(folder)): None if path in vary else path.read_bytes() for path in paths}
+    found = {str(path.relative_to(folder)): None if path in vary else path.read_bytes() for path in paths}
+    return {
+        name: _without_lucene(content) if content and name.endswith(DESCRIPTION) else content
+        for name, content in found.items()
+    }
+
+
+def _without_lucene(content: bytes) -> bytes:
+    described = json.loads(content)
+    if isinstance(described.get("files"), dict):
+        described["files"].pop("bm25", None)
+    return json.dumps(described, indent=2).encode()
 
 
 def _under(found: dict[str, bytes | None], name: str) -> dict[str, bytes | None]:

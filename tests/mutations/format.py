@@ -27,7 +27,7 @@ class Format:
     Attributes:
         name: a row of the table.
         make: writes valid files into an empty folder.
-        targets: files of the folder, one of which is damaged in a case.
+        targets: files of the folder, or patterns of their names, one of which is damaged in a case.
         read: what our reader finds in the folder, as plain values and arrays.
         slow: the same by an independent reading; any error means that it finds nothing.
         weight: the share of cases; those that take long have a small one.
@@ -64,7 +64,7 @@ def run_case(format: Format, seed: int, number: int) -> Outcome:
         folder = Path(place) / "files"
         shutil.copytree(_valid(format), folder)
         if number:
-            target = folder / rng.choice(format.targets)
+            target = rng.choice(sorted(folder.glob(rng.choice(format.targets))))
             if format.own and rng.random() < 0.5:
                 rng.choice(format.own)(rng, target)
             else:
