@@ -83,11 +83,12 @@ def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndar
         column = column.dictionary_encode()
     names = column.dictionary.to_numpy(zero_copy_only=False)
     codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    highest = np.maximum.accumulate(codes)
+    if len(codes) and codes[0] == 0 and highest[-1] == len(names) - 1 and (np.diff(highest) <= 1).all():
+        return names, codes  # numbered as they appear
     first = np.full(len(names), len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places the last assignment stays: the first entry
     order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
-    if np.array_equal(order, np.arange(len(names))):
-        return names, codes
     places = np.empty(len(names), dtype=np.int32)
     places[order] = np.arange(len(order))
     return names[order], places[codes]
@@ -135,19 +136,34 @@ def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarr
 
 def _order(queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
     """The entries by query, descending score, ascending docid; None where they stand so already."""
-    import pyarrow
-    import pyarrow.compute
-
     step = np.diff(queries)
     within = step == 0
     falls = np.diff(scores)
-    if (step >= 0).all() and (falls[within] < 0).all():
-        return None  # no ties: docids need no comparison
-    ranks = np.empty(len(docids), dtype=np.int32)
-    in_order = pyarrow.compute.sort_indices(pyarrow.array(docids, type=pyarrow.string()))  # bytes: code point order
-    ranks[in_order.to_numpy()] = np.arange(len(docids))
-    ranks = ranks[rows]
+    if (step < 0).any() or (falls[within] > 0).any():
+        return np.lexsort((_in_order(docids)[rows], -scores, queries))
     tied = within & (falls == 0)
-    if (step >= 0).all() and (falls[within] <= 0).all() and (np.diff(ranks)[tied] > 0).all():
+    if not tied.any():
+        return None  # docids need no comparison
+    among = np.zeros(len(rows), dtype=bool)  # the entries of tied stretches
+    among[1:] = tied
+    among[:-1] |= tied
+    entries = np.flatnonzero(among)
+    stretches = np.cumsum(np.concatenate([[True], ~tied]))[entries]
+    known, codes = np.unique(rows[entries], return_inverse=True)
+    order = np.lexsort((_in_order(docids[known])[codes], stretches))
+    if np.array_equal(order, np.arange(len(order))):
         return None
-    return np.lexsort((ranks, -scores, queries))
+    found = np.arange(len(rows))
+    found[entries] = entries[order]
+    return found
+
+
+def _in_order(names: np.ndarray) -> np.ndarray:
+    """(V,) int32: the place of each of V distinct names among them in ascending order of code points."""
+    import pyarrow
+    import pyarrow.compute
+
+    places = np.empty(len(names), dtype=np.int32)
+    in_order = pyarrow.compute.sort_indices(pyarrow.array(names, type=pyarrow.string()))  # bytes: code point order
+    places[in_order.to_numpy()] = np.arange(len(names))
+    return places

@@ -53,29 +53,32 @@ def _expected(found: str) -> str:
 
 
 def _read_clean(content: bytes, format: str) -> Columns | None:
-    """The columns of a file with one separator throughout and nothing wrong in it; None for any other."""
+    """The columns of a file with one separator throughout and nothing wrong in it; None for any other.
+
+    Two separators in a row, or one at an end of a line, give a line another number of columns or an empty column: Arrow
+    refuses the one and `_from_table` the other.
+    """
     import pyarrow
     import pyarrow.csv
 
     separator = b"\t" if b"\t" in content[:4096] else b" "
     other = b" " if separator == b"\t" else b"\t"
-    unclean = [other, separator * 2, separator + b"\n", separator + b"\r", b"\n" + separator, b"\v", b"\f", b"\0"]
-    if format == "msmarco":
-        unclean += [separator + b"0x", separator + b"0X"]  # Arrow would read a number in base 16
+    if any(mark in content for mark in (other, b"\v", b"\f", b"\0")):  # single bytes: quickly looked for
+        return None
     if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
         return None
-    if content.startswith(separator) or content.endswith(separator) or any(mark in content for mark in unclean):
-        return None
+    if any(x in content and separator + b"0" + x in content for x in (b"x", b"X")):
+        return None  # Arrow would read a rank in base 16
     number, kind = ("score", pyarrow.float64()) if format == "trec" else ("rank", pyarrow.int64())
-    ids = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    kinds = dict.fromkeys(COLUMNS[format], words) | {"docid": pyarrow.string(), "rank": pyarrow.int64(), number: kind}
     try:
         table = pyarrow.csv.read_csv(
             pyarrow.BufferReader(content),
             read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=16 * 2**20),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={"qid": ids, "docid": ids, number: kind},
-                include_columns=["qid", "docid", number],
+                column_types=kinds,
                 null_values=[],
             ),
         )
@@ -92,7 +95,9 @@ def _from_table(table: pyarrow.Table, number: str) -> Columns | None:
         return None
     qids, queries = dictionary_of(table.column("qid"))
     docids, rows = dictionary_of(table.column("docid"))
-    if not (are_words(qids) and are_words(docids)):
+    others = [table.column(name) for name in ("Q0", "tag") if name in table.column_names]
+    of_no_use = (name for column in others for chunk in column.chunks for name in chunk.dictionary.to_pylist())
+    if not all(are_words(names) and all(names) for names in (qids, docids, set(of_no_use))):
         return None
     try:
         return from_codes(tuple(qids), queries, docids, rows, values if number == "score" else 1 / values)
