@@ -192,17 +192,12 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
 
 def _by_depth(measures: Sequence[ir_measures.Measure]) -> list[tuple[int | None, list[ir_measures.Measure]]]:
     """Measures with the rank below which nothing counts for them (None = all of a run does): shallow ones are quick."""
-    shallow = [
-        measure
-        for measure in measures
-        if measure.params.get("cutoff", DEEP) < DEEP and not measure.params.get("judged_only")
-    ]
-    names = set(map(name_of, shallow))
-    deep = [measure for measure in measures if name_of(measure) not in names]
-    found: list[tuple[int | None, list[ir_measures.Measure]]] = [(None, deep)] if deep else []
-    if shallow:
-        found.append((max(measure.params["cutoff"] for measure in shallow), shallow))
-    return found
+    by_depth: dict[int | None, list[ir_measures.Measure]] = {}
+    for measure in measures:
+        cutoff = measure.params.get("cutoff", DEEP)
+        whole = cutoff >= DEEP or measure.params.get("judged_only")
+        by_depth.setdefault(None if whole else cutoff, []).append(measure)
+    return list(by_depth.items())
 
 
 def _measure(

@@ -44,10 +44,12 @@ def cut(run: Run, depth: int) -> Run:
 
 def scored(run: Run, topics: Iterable[str], ties: str) -> dict[str, dict[str, float]]:
     """{topic: {docid: score}} of the topics with entries, with scores that make ir-measures see the order of `ties`."""
-    if ties == "trec_eval":
-        found = {topic: dict(run[topic]) for topic in topics if topic in run}
-    else:  # they count down, so that no tool finds a tie
-        deepest = int(np.diff(run.offsets).max(initial=0))
-        countdown = np.arange(deepest, 0, -1, dtype=np.float64).tolist()
-        found = {topic: dict(zip(run.ranked(topic), countdown, strict=False)) for topic in topics if topic in run}
-    return {topic: entries for topic, entries in found.items() if entries}
+    scores = run.scores if ties == "trec_eval" else -run.ranks.astype(np.float64)  # ranks: no tool finds a tie
+    bounds = dict(zip(run.qids, zip(run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True), strict=True))
+    entries = {}
+    for topic in topics:
+        first, last = bounds.get(topic, (0, 0))
+        if first < last:
+            docids = run.docids[run.rows[first:last]].tolist()
+            entries[topic] = dict(zip(docids, scores[first:last].tolist(), strict=True))
+    return entries
