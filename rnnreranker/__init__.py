@@ -14,9 +14,11 @@ from rnnreranker.process import memory  # noqa: E402
 memory.check_for(__name__)
 
 import importlib  # noqa: E402
+import os  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 __version__ = "0.1.0"
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or ONNX Runtime keeps an id in the temporary folder, and reports
 
 if TYPE_CHECKING:
     from rnnreranker.adapters import RnnSearcher

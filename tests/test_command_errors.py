@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,3 +149,11 @@ def test_no_space_is_not_seen_where_it_is_not() -> None:
     assert no_space(ValueError("written in full")) == ""
     with pytest.raises(OSError, match=r"\d+ requested and \d+ written"), open("/dev/full", "wb") as stream:
         np.zeros(100_000).tofile(stream)
+
+
+def test_onnx_runtime_keeps_no_id_and_reports_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    code = "import rnnreranker, onnxruntime"
+    subprocess.run([sys.executable, "-c", code], env={**environment, "TMPDIR": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []
