@@ -203,7 +203,7 @@ def test_index_and_diagnose_say_how_sparse_texts_are(
     assert found["document_words"] == described["words_a_document"]
     products = np.mean([(query & document).sum() for query in queries for document in documents])
     assert found["flops"] == pytest.approx(products, abs=1e-4)
-    assert re.search(rf"FLOPS\s+{found['flops']:.3f}\s", capsys.readouterr().out)
+    assert re.search(rf"words in common \(FLOPS\)\s+{found['flops']:.3f}\s", capsys.readouterr().out)
 
 
 def make_splade_doc(folder: Path) -> Path:

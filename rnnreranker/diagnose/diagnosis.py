@@ -13,7 +13,6 @@ from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
 from rnnreranker.diagnose.overlap import PERSISTENCE, rank_biased_overlap
 from rnnreranker.diagnose.spreads import rounded, spread
 from rnnreranker.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
-from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.errors import InputError
 from rnnreranker.process.phases import phase
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
@@ -52,7 +51,7 @@ def diagnose(
     sample: int = QUERIES,
     graph: NeighbourGraph | None = None,
 ) -> dict[str, Any]:
-    """Everything measured and the verdict, as plain values for JSON (docs/diagnose.md explains each).
+    """Everything measured, as plain values for JSON (docs/diagnose.md explains each); `verdict` judges it.
 
     Args:
         run: Q queries; those with at least two candidates with vectors are looked at.
@@ -103,7 +102,6 @@ def diagnose(
         "queries": {"run": total, "sampled": len(run), "measured": len(state.found)},
         "params": params.to_dict(),
         **measured,
-        "verdict": verdict(measured, params),
     }
 
 

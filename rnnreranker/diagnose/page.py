@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.diagnose.report import rows
+from rnnreranker.diagnose.verdict import verdict
 from rnnreranker.pages import render, write_page
 
 WIDTH, HEIGHT = 240, 80  # of a histogram, in units of its drawing
@@ -24,27 +25,28 @@ class Bar:
 
 
 def write_diagnosis(path: Path, found: dict[str, Any]) -> None:
-    """Write the page of a diagnosis, as `measure.diagnose` gives it with `run` and `index` added."""
+    """Write the page of a diagnosis, as `diagnose` gives it with `run` and `index` added."""
     write_page(path, diagnosis(found))
 
 
 def diagnosis(found: dict[str, Any]) -> str:
     """The HTML of the page."""
     shown = [
-        ("Query's set", "reciprocal neighbours", found["sets"]["query"]),
-        ("Candidates' sets", "reciprocal neighbours", found["sets"]["candidates"]),
-        ("Hub skewness", "per query", found["hubness"]["skewness"]),
-        ("Range of similarities", "per query", found["scale"]["spread"]),
+        ("Neighbours of the query", "per query", found["sets"]["query"]),
+        ("Neighbours of a candidate", "per candidate", found["sets"]["candidates"]),
+        ("How uneven neighbours are", "per query", found["hubness"]["skewness"]),
+        ("Spread of similarities", "per query", found["scale"]["spread"]),
     ]
     if found["overlap"] is not None:
-        shown.append(("RBO before and after", "per query", found["overlap"]["rbo"]))
+        shown.append(("Agreement before and after", "per query", found["overlap"]["rbo"]))
     if (graph := found.get("graph")) is not None:
-        shown.append(("In-degree in the graph", "documents", graph["in_degree"]))
+        shown.append(("Named by others", "documents of the graph", graph["in_degree"]))
     histograms = [(name, what, spread, bars(spread)) for name, what, spread in shown]
     return render(
         "diagnose",
         "page.html.j2",
         found=found,
+        verdict=verdict(found),
         rows=rows(found),
         histograms=histograms,
         params=found["params"],

@@ -59,9 +59,12 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
 def _names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
     from rnnreranker.bench.summaries import at_size, cell, missed, slope
+    from rnnreranker.diagnose.learnt_limit import leave_one_out
+    from rnnreranker.diagnose.verdict import LIKELY, verdict
     from rnnreranker.regress.diversity import METHODS as DIVERSITY
     from rnnreranker.regress.diversity import Line, diversity
     from rnnreranker.regress.first_stages import METHODS, Table, stage_table
+    from rnnreranker.regress.forecasts import Forecast, cases, forecasts
     from rnnreranker.regress.method_table import method_tables
     from rnnreranker.regress.study_table import (
         KINDS,
@@ -82,14 +85,19 @@ def _names(figures: Figures) -> dict[str, Any]:
         """A table of methods over first stages."""
         return stage_table(figures, name)
 
+    def forecasts_on_record() -> list[Forecast]:
+        """Diagnoses and what followed."""
+        return forecasts(figures)
+
     def diversity_lines() -> list[Line]:
         """What methods do to how alike the first ten are."""
         return diversity(figures)
 
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
     own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
+    own += [forecasts_on_record, cases, leave_one_out, verdict]
     own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
-    titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY}
+    titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
     return {function.__name__: function for function in own} | titles
 
 
