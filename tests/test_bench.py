@@ -16,12 +16,14 @@ from rnnreranker.bench import collection_size, corpus, fresh_process, gpu, graph
 from rnnreranker.bench.__main__ import main
 from rnnreranker.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.bench.file_to_file import file_to_file
+from rnnreranker.bench.page_cache import drop
 from rnnreranker.bench.parts import GPU, PARTS
 from rnnreranker.bench.sizes import ENCODERS, FULL, Sizes
 from rnnreranker.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
 from rnnreranker.bench.synthetic import contexts, documents
 from rnnreranker.encode.encoder import has_bfloat16
 from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.java import find_java
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference, reference_scores
 
@@ -50,7 +52,7 @@ CELLS = {
     "probes": ["N", "d", "tau", "one_us", "ten_us", *RATIO, *JUDGED],
     "expanding": ["method", "documents", "N", "d", "K", "query_us", "after"],
     "compile": ["cache", "times", "import_s", "call_s", "processor_s", "unwaited_s", *JUDGED],
-    "question": ["vectors", "documents", "torch_s", "search_s", *RATIO, *JUDGED],
+    "question": ["retriever", "question", "files", "documents", "torch_s", "search_s", *RATIO, *JUDGED],
     "memory": ["N", "d", "tau", "threads", "before_MB", "most_MB", "worker_MB", *JUDGED],
     "files": [
         "queries",
@@ -133,6 +135,15 @@ def installed(kind: str, name: str) -> bool:
         return False
 
 
+def has_java() -> bool:
+    """Whether BM25 can be made and searched here."""
+    try:
+        find_java()
+    except UnavailableError:
+        return False
+    return importlib.util.find_spec("pyserini") is not None
+
+
 ROWS = {
     "kernel": 24,
     "scale": 4,
@@ -140,7 +151,6 @@ ROWS = {
     "expanding": 5,
     "probes": 1,
     "compile": 2,
-    "question": 3,
     "memory": 4,
     "files": 2,
     "slope": 4,
@@ -155,11 +165,21 @@ ROWS = {
     "gather": 2,
     "pairs": int(importlib.util.find_spec("sentence_transformers") is not None),
 }
+ROWS |= {"question": 7 + 3 * installed("sparse-encoder", "splade-tiny") + 2 * has_java()}
 ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
 ROWS |= {"collection": 6 + bool(importlib.util.find_spec("distributed")) + 2 * installed(*ENCODERS[-1])}
 ROWS |= {"index-encoding": installed(*ENCODERS[-1]) * (1 + has_bfloat16())}
 ROWS |= {"narrow": 6 * (importlib.util.find_spec("torch") is not None)}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
+
+
+def test_files_are_dropped_from_the_page_cache_and_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "file").write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "nothing").symlink_to(tmp_path / "gone")
+    assert 0 <= drop([tmp_path]) <= 1
+    assert drop([tmp_path / "gone"]) == 0
+    assert (tmp_path / "in" / "file").read_bytes() == bytes(range(256)) * 4096
 
 
 @pytest.fixture(scope="module")

@@ -261,10 +261,7 @@ def test_bm25_searches_again_as_pyserini_does(lucene: Path, name: str) -> None:
 def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start_java()
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise TypeError("RM3 is not supported for indexes without document vectors.")
-
-    monkeypatch.setattr("pyserini.search.lucene.LuceneSearcher.set_rm3", refuse)
+    monkeypatch.setattr("rnnreranker.lucene_search.LuceneSearcher.keeps_documents", False)
     inputs = Inputs(words=lucene, topics={"q1": "wing"})
     with pytest.raises(InputError, match="bm25: keeps no document vectors, which prf rm3 reads; make the index with"):
         find("retriever", "bm25")(inputs, feedback=feedback("rm3")).retrieve(4)

@@ -118,9 +118,8 @@ def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeyp
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.ones((1, 2000)))), 5, 1)
     with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use --impact-search exact"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.full((1, 2000), 0.5))), 5, 1)
-    hit = type("Hit", (), {"docid": "a", "score": 2.0**25})
     with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller --impact-factor"):
-        anserini._of_query(source, [hit], 1.0)
+        anserini._of_query(source, [("a", 2.0**25)], 1.0)
 
 
 def test_words_that_lucene_would_cut_become_numbers() -> None:

@@ -36,6 +36,7 @@ ROOMS = [
         "tables",
         "pages",
         "java",
+        "lucene_search",
     ),
     *(
         "rnn",

@@ -108,9 +108,11 @@ PARTS = {
     ),
     "question": Part(
         "One question",
-        "Elapsed seconds of `search --query` over an index of vectors of pydoc's first documents in fresh processes, "
-        "everything being on disk, in turn with `import torch`. The vector of the query is kept from before, made by "
-        "the graph that the index has of its encoder, or by the model itself (`--encoder`).",
+        "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
+        "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "
+        "fuses the three. A question is new, or was asked before: then its encoding is `kept`; `by the model`: with "
+        "`--encoder`. Files are warm, or dropped from the page cache before each process: those of Python, of the "
+        "packages and of the index; what running processes have mapped stays there.",
         "one_question.one_question",
         lambda sizes: (sizes.encoded, min(sizes.pairs, 5)),
     ),

@@ -78,11 +78,7 @@ class Feedback:
         raise NotImplementedError
 
     def set_words(self, searcher: Any) -> None:
-        """Tell a LuceneSearcher of Pyserini to search twice, by its own classes.
-
-        Raises:
-            TypeError: an index without document vectors, as Pyserini says it.
-        """
+        """Tell a LuceneSearcher, of `rnnreranker.lucene_search` or Pyserini, to search twice, by Anserini's classes."""
         raise NotImplementedError
 
 

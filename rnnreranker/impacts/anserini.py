@@ -18,7 +18,7 @@ from rnnreranker.files.checksums import check_files
 from rnnreranker.files.json_files import read_json
 from rnnreranker.impacts.exact_impacts import Hits, in_order
 from rnnreranker.java import start_java
-from rnnreranker.process.phases import phase
+from rnnreranker.lucene_search import IMPACTS, LuceneSearcher, Ranked
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -119,43 +119,31 @@ def search_anserini(source: ImpactSource, queries: QueryImpacts, hits: int, thre
     if (most := int(np.diff(numbers.indptr).max(initial=0))) > CLAUSES:
         raise InputError(f"a query has {most} words; Lucene takes {CLAUSES}: use --impact-search exact")
     start_java()
-    with phase("importing pyserini", "imports"):
-        from pyserini.search.lucene import LuceneImpactSearcher
-
-    names = [str(number) for number in range(numbers.shape[0])]
+    asked = {str(number): _words(numbers[number], tokens) for number in range(numbers.shape[0])}
     try:
-        searcher = LuceneImpactSearcher(str(source.index / PART), _Encoded(numbers, tokens), min_idf=-1)
-        found = searcher.batch_search(names, names, k=hits, threads=threads)
-    except Exception as error:  # Java's exceptions share no Python base
-        reason = str(error).splitlines()[0]
-        raise UnavailableError(
-            f"{source.index / PART}: cannot be searched as a Lucene index ({reason}); {HOW}"
-        ) from None
+        searcher = LuceneSearcher(source.index / PART, IMPACTS)
+        ranked = list(searcher.search(asked, hits, threads))
+    except UnavailableError as error:
+        raise UnavailableError(f"{error}; {HOW}") from None
     searcher.close()
-    return [_of_query(source, found.get(name, ()), source.unit(queries)) for name in names]
+    return [_of_query(source, own, source.unit(queries)) for own in ranked]
 
 
-def _of_query(source: ImpactSource, found: Any, unit: float) -> Hits:
+def _words(query: csr_matrix, tokens: Sequence[str]) -> dict[str, int]:
+    """The weights of a query's tokens."""
+    pairs = zip(query.indices.tolist(), query.data.tolist(), strict=True)
+    return {tokens[term]: int(weight) for term, weight in pairs if weight}
+
+
+def _of_query(source: ImpactSource, ranked: Ranked, unit: float) -> Hits:
     """Scores, divided by a unit, and rows in the order of the exact search."""
-    scores = np.rint(np.array([float(hit.score) for hit in found]))  # Anserini sets ties apart in the last digits
+    scores = np.rint(np.array([score for _, score in ranked]))  # Anserini sets ties apart in the last digits
     if scores.max(initial=0) > EXACT:
         raise InputError(
             f"a score of {scores.max():.0f} is beyond {EXACT}, up to which Lucene's 32-bit floats are exact; "
             "use --impact-search exact, or make the index with a smaller --impact-factor"
         )
-    rows = source.rows([hit.docid for hit in found])
+    rows = source.rows([docid for docid, _ in ranked])
     if (rows < 0).any():
         raise InputError(f"{source.index / PART}: has documents that {source.index} does not have; {HOW}")
     return in_order(scores / unit, rows, source.places)
-
-
-class _Encoded:
-    """What LuceneImpactSearcher asks for the weights of a query's tokens: of its number, as text."""
-
-    def __init__(self, queries: csr_matrix, tokens: Sequence[str]) -> None:
-        self._queries, self._tokens = queries, tokens
-
-    def encode(self, number: str) -> dict[str, int]:
-        own = self._queries[int(number)]
-        pairs = zip(own.indices.tolist(), own.data.tolist(), strict=True)
-        return {self._tokens[term]: int(weight) for term, weight in pairs if weight}

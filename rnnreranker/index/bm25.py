@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from rnnreranker.errors import InputError, UnavailableError, no_space
 from rnnreranker.files import folder_written_whole
 from rnnreranker.index.part import Part
-from rnnreranker.java import library_output, start_java
+from rnnreranker.java import library_output, start_java, whole_logging
 from rnnreranker.process.phases import phase
 from rnnreranker.settings import Params, setting
 
@@ -99,7 +99,7 @@ def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str],
         arguments = [*own, "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
         arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
         failure = ""
-        with library_output() as lines:
+        with library_output() as lines, whole_logging():
             try:
                 jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
             except Exception as error:  # pyjnius has one class for all of Java's

@@ -1,17 +1,17 @@
-"""BM25 by Pyserini's LuceneSearcher."""
+"""BM25 by Lucene, as Pyserini's LuceneSearcher has it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rnnreranker import settings
 from rnnreranker.command import cores
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.errors import InputError
 from rnnreranker.files.json_files import read_json
 from rnnreranker.java import start_java
-from rnnreranker.process.phases import phase
+from rnnreranker.lucene_search import LuceneSearcher
 from rnnreranker.retrieve.base import Retriever
 from rnnreranker.settings import setting
 
@@ -69,22 +69,14 @@ class Bm25Retriever(Retriever):
         from rnnreranker.runs import Run
 
         index, topics = self.inputs.words, self.inputs.topics
-        start_java()
-        with phase("importing pyserini", "imports"):
-            from pyserini.search.lucene import LuceneSearcher
-
-        try:
-            searcher = LuceneSearcher(str(index))
-        except Exception as error:  # Java's exceptions share no Python base
-            reason = str(error).splitlines()[0]
-            raise UnavailableError(f"{index}: cannot be opened as a Lucene index ({reason})") from None
+        searcher = LuceneSearcher(index)
         searcher.set_bm25(self.params.k1, self.params.b)
         if (language := self._language()) != "en":
             searcher.set_language(language)
         searched = hits if self.feedback is None else max(hits, self._search_again(searcher))
-        found = searcher.batch_search(list(topics.values()), list(topics), k=searched, threads=self.threads or cores())
+        ranked = searcher.search(topics, searched, self.threads or cores())
+        run = Run.from_dict({qid: dict(own) for qid, own in zip(topics, ranked, strict=True)})
         searcher.close()
-        run = Run.from_dict({qid: {hit.docid: float(hit.score) for hit in found.get(qid, ())} for qid in topics})
         return run if searched == hits else run.head(hits)
 
     def _language(self) -> str:
@@ -99,14 +91,13 @@ class Bm25Retriever(Retriever):
         except (KeyError, TypeError, AttributeError):  # one of an earlier version
             return "en"
 
-    def _search_again(self, searcher: Any) -> int:
+    def _search_again(self, searcher: LuceneSearcher) -> int:
         """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
         assert self.feedback is not None
-        try:
-            self.feedback.set_words(searcher)
-        except TypeError:
+        if not searcher.keeps_documents:
             raise InputError(
                 f"{self.inputs.words}: keeps no document vectors, which prf {self.feedback.name} reads; "
                 "make the index with python -m rnnreranker.index --parts bm25, or by Anserini with -storeDocvectors"
-            ) from None
+            )
+        self.feedback.set_words(searcher)
         return self.feedback.depth("words")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.errors import InputError
+from rnnreranker.runs.arrow import as_numpy, strings
 
 if TYPE_CHECKING:
     import pyarrow
@@ -61,16 +62,12 @@ def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np
     Raises:
         InputError: a name that is no string.
     """
-    import pyarrow
-
-    try:
-        column = pyarrow.array(names, type=pyarrow.string())
-    except (pyarrow.ArrowException, TypeError):
-        column = None
-    if column is None or column.null_count:
-        wrong = next(name for name in names if not isinstance(name, str))
-        raise InputError(f"{what}: {wrong!r} is of type {type(wrong).__name__}; expected strings")
-    return dictionary_of(column)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{what}: {name!r} is of type {type(name).__name__}; expected strings")
+    codes: dict[str, int] = {}
+    rows = np.fromiter((codes.setdefault(name, len(codes)) for name in names), dtype=np.int32, count=len(names))
+    return np.array(list(codes), dtype=object), rows
 
 
 def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,10 +157,9 @@ def _order(queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np
 
 def _in_order(names: np.ndarray) -> np.ndarray:
     """(V,) int32: the place of each of V distinct names among them in ascending order of code points."""
-    import pyarrow
     import pyarrow.compute
 
     places = np.empty(len(names), dtype=np.int32)
-    in_order = pyarrow.compute.sort_indices(pyarrow.array(names, type=pyarrow.string()))  # bytes: code point order
-    places[in_order.to_numpy()] = np.arange(len(names))
+    in_order = pyarrow.compute.sort_indices(strings(names))  # bytes: code point order
+    places[as_numpy(in_order)] = np.arange(len(names))
     return places

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.process.phases import phase
+from rnnreranker.runs.arrow import as_numpy, numbers, strings, truths
 from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run
 from rnnreranker.settings import Params, choices, hints_of, setting
@@ -120,16 +121,19 @@ def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[np.ndarray, p
     import pyarrow.compute
 
     places = {qid: place for place, qid in enumerate(qids)}
-    docids, names = runs[0].docids, pyarrow.array(runs[0].docids, type=pyarrow.string())
+    docids, names = runs[0].docids, strings(runs[0].docids)
     rows = [runs[0].rows]
     for run in runs[1:]:
-        own = pyarrow.array(run.docids, type=pyarrow.string())
+        own = strings(run.docids)
         found = pyarrow.compute.index_in(own, value_set=names)
-        new = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
-        known = found.fill_null(0).to_numpy(zero_copy_only=False).copy()
+        new = np.flatnonzero(truths(found.is_null()))
+        known = as_numpy(found).copy()
         known[new] = np.arange(len(names), len(names) + len(new))
         rows.append(known[run.rows])
-        docids, names = np.concatenate([docids, run.docids[new]]), pyarrow.concat_arrays([names, own.take(new)])
+        docids, names = (
+            np.concatenate([docids, run.docids[new]]),
+            pyarrow.concat_arrays([names, own.take(numbers(new))]),
+        )
     queries = [np.array([places[qid] for qid in run.qids], dtype=np.int64)[run.queries] for run in runs]
     return docids, names, np.concatenate(queries) * len(docids) + np.concatenate(rows)
 

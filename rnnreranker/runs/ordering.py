@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.runs.arrow import as_numpy, numbers, truths
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -19,7 +21,6 @@ def best_first(
         queries: (n,) int64, below `count`; scores: (n,) float32, finite.
         names: V distinct docids; rows: (n,) entry → row of names.
     """
-    import pyarrow
     import pyarrow.compute
 
     bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
@@ -29,14 +30,14 @@ def best_first(
     same = np.diff(keys[order]) == 0
     before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
-    one, two = (names.take(pyarrow.array(rows[order[places]])) for places in (first, first + 1))
-    swapped = first[pyarrow.compute.greater(one, two).to_numpy(zero_copy_only=False)]  # by bytes, as strcmp
+    one, two = (names.take(numbers(rows[order[places]])) for places in (first, first + 1))
+    swapped = first[truths(pyarrow.compute.greater(one, two))]  # by bytes, as strcmp
     order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
     tied = (before | after)[: len(order)]
     tied[first] = tied[first + 1] = False
     among = order[tied]
-    column = names.take(pyarrow.array(rows[among]))
-    by_docid = among[pyarrow.compute.sort_indices(column).to_numpy()]
+    column = names.take(numbers(rows[among]))
+    by_docid = among[as_numpy(pyarrow.compute.sort_indices(column))]
     order[tied] = by_docid[np.argsort(keys[by_docid], kind="stable")]
     return order
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError, nearest
 from rnnreranker.process.phases import phase
+from rnnreranker.runs.arrow import strings
 from rnnreranker.runs.columns import encode
 from rnnreranker.runs.ordering import ascending, best_first
 from rnnreranker.runs.run import Run
@@ -71,7 +72,6 @@ def to_documents(
     >>> to_documents(run, ["a", "b", "a"], "firstp", order=np.array([1, 0, 0]))["q"]
     [('b', 2.0), ('a', 1.5)]
     """
-    import pyarrow
 
     if aggregate not in AGGREGATES:
         raise InputError(f"aggregate {aggregate}: no such way; {nearest(str(aggregate), AGGREGATES)}")
@@ -99,7 +99,7 @@ def to_documents(
     if not np.isfinite(single).all():
         raise InputError(f"{aggregate}: a document's score is beyond float32 (3.4e38), which evaluation tools use")
     queries, rows = np.divmod(pairs[first], span)
-    placed = best_first(queries, single, pyarrow.array(names, type=pyarrow.string()), rows, len(run.qids))
+    placed = best_first(queries, single, strings(names), rows, len(run.qids))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(run.qids)))]).astype(np.int64)
     made = Run(run.qids, offsets, names, rows[placed].astype(np.int32), single[placed].astype(np.float64))
     return made if hits is None else made.head(hits)

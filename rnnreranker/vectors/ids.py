@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import read_text
+from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.words import check_id
 
 
@@ -32,12 +33,11 @@ class Ids:
     @cached_property
     def places(self) -> np.ndarray:
         """(n,) int64: the place of each row among the ids in their order, for ties."""
-        import pyarrow
         import pyarrow.compute
 
         places = np.empty(len(self.names), dtype=np.int64)
-        in_order = pyarrow.compute.sort_indices(pyarrow.array(self.names, type=pyarrow.string()))
-        places[in_order.to_numpy()] = np.arange(len(places))
+        in_order = pyarrow.compute.sort_indices(strings(self.names))
+        places[as_numpy(in_order)] = np.arange(len(places))
         return places
 
     def check(self) -> None:

@@ -1,0 +1,58 @@
+"""Arrow's arrays out of Python's and NumPy's, and back, without pandas.
+
+`pyarrow.array` and `to_numpy` import pandas where it is installed, which takes longer than a question does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def strings(names: Iterable[str]) -> pyarrow.Array:
+    """An array of strings.
+
+    >>> strings(["a", "é"]).to_pylist()
+    ['a', 'é']
+    """
+    import pyarrow
+
+    builder = pyarrow.lib.StringBuilder()
+    builder.append_values(names)
+    return builder.finish()
+
+
+def numbers(values: np.ndarray) -> pyarrow.Array:
+    """An array of whole numbers, which shares the memory of a NumPy array.
+
+    >>> numbers(np.array([3, 1])).to_pylist()
+    [3, 1]
+    """
+    import pyarrow
+
+    kind = getattr(pyarrow, str(values.dtype))()
+    return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.ascontiguousarray(values))])
+
+
+def as_numpy(array: pyarrow.Array) -> np.ndarray:
+    """The whole numbers of an array, read-only; anything where it has a null.
+
+    >>> as_numpy(numbers(np.array([3, 1], dtype=np.int32))[1:])
+    array([1], dtype=int32)
+    """
+    values = np.frombuffer(array.buffers()[1] or b"", dtype=str(array.type))
+    return values[array.offset : array.offset + len(array)]
+
+
+def truths(array: pyarrow.Array) -> np.ndarray:
+    """The truth values of an array without nulls.
+
+    >>> truths(strings(["a", "b"]).is_null()).tolist()
+    [False, False]
+    """
+    return as_numpy(array.cast("uint8")).astype(bool)
