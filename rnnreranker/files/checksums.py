@@ -36,11 +36,11 @@ def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     noted = {}
     for name in sorted(names):
         digest = content_digest(folder / name)
-        found = (folder / name).stat()
-        noted[name] = {"bytes": found.st_size, "sha256": digest}
-        before_now = (found.st_mtime_ns // 10**9 - 1) * 10**9
+        status = (folder / name).stat()
+        noted[name] = {"bytes": status.st_size, "sha256": digest}
+        before_now = (status.st_mtime_ns // 10**9 - 1) * 10**9
         with contextlib.suppress(OSError):  # a file system that keeps no such times costs a reading
-            os.utime(folder / name, ns=(found.st_atime_ns, before_now + _fraction(digest)))
+            os.utime(folder / name, ns=(status.st_atime_ns, before_now + _fraction(digest)))
     return noted
 
 
@@ -56,10 +56,10 @@ def check_files(index: Path, *groups: str) -> None:
     """
     path = index / DESCRIPTION
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return
-    noted = _noted(path, found.st_mtime_ns, found.st_size, found.st_ino)
+    noted = _noted(path, status.st_mtime_ns, status.st_size, status.st_ino)
     for group in (DOCIDS, *groups):
         for name, of_file in noted.get(group, {}).items():
             if reason := _unlike(index / name, of_file["bytes"], of_file["sha256"]):
@@ -117,12 +117,12 @@ def _unlike(path: Path, size: int, digest: str) -> str:
 
 def _other_size(path: Path, size: int) -> str:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         return f"cannot be read ({error.strerror or error}), but was written with the index"
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "is no file, but one was written with the index"
-    return "" if found.st_size == size else f"has {found.st_size} bytes, but was written with {size}"
+    return "" if status.st_size == size else f"has {status.st_size} bytes, but was written with {size}"
 
 
 def _fraction(digest: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,4 +164,6 @@ def _entry(name: str, entry: Any) -> Between | Choice:
         numbers = [entry["low"], entry["high"]]
         if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers):
             return Between(numbers[0], numbers[1], bool(entry.get("log", False)))
-    raise InputError(f"{name}: {entry!r}; expected {{low: …, high: …}} (and log: true), or a list of values")
+    raise InputError(
+        f"{name}: {reprlib.repr(entry)}; expected {{low: …, high: …}} (and log: true), or a list of values"
+    )

@@ -68,10 +68,10 @@ def _make(folder: Path) -> None:
 def _read(folder: Path) -> Any:
     index = open_index(str(folder))
     rows = np.arange(len(DOCUMENTS))
-    found = [(one.docid, one.text) for one in documents_of(folder)]
-    texts = texts_of(folder, [docid for docid, _ in found])
+    read = [(one.docid, one.text) for one in documents_of(folder)]
+    texts = texts_of(folder, [docid for docid, _ in read])
     edges = index.graph.neighbours(rows).tolist()
-    return [index.vectors.fetch(rows), edges, index.term_source.counts.toarray().tolist(), found, texts]
+    return [index.vectors.fetch(rows), edges, index.term_source.counts.toarray().tolist(), read, texts]
 
 
 def _slow(folder: Path) -> Any:
@@ -82,8 +82,8 @@ def _slow(folder: Path) -> Any:
     texts = [re.findall("[a-z]+", one.text) for one in DOCUMENTS]
     words = sorted({word for text in texts for word in text})
     counts = [[float(text.count(word)) for word in words] for text in texts]
-    found = [(one.docid, one.text) for one in DOCUMENTS]
-    return [vectors, [[other for _, other in row] for row in others], counts, found, dict(found)]
+    listed = [(one.docid, one.text) for one in DOCUMENTS]
+    return [vectors, [[other for _, other in row] for row in others], counts, listed, dict(listed)]
 
 
 def _words(text: str) -> list[str]:
@@ -94,8 +94,8 @@ def _words(text: str) -> list[str]:
 def _check(folder: Path) -> int:
     """How many files `--check` says are those that were written."""
     said = check_index(folder)
-    found = re.search(r": (\d+) files \(", said)
-    return int(found[1]) if found else 0
+    number = re.search(r": (\d+) files \(", said)
+    return int(number[1]) if number else 0
 
 
 def _slow_check(folder: Path) -> int:
@@ -131,8 +131,8 @@ def _searched(folder: Path) -> list[tuple[str, float]]:
     argv = ["--index", str(folder), "--topics", str(topics), "--retriever", "bm25", "--rerank", "none"]
     with contextlib.redirect_stderr(io.StringIO()):  # its lines on what it does
         assert search([*argv, "--hits", "10", "--output", str(run)]) == 0
-    found = [line.split() for line in run.read_text().splitlines()]
-    return [(words[2], round(float(words[4]), 4)) for words in found]
+    rows = [line.split() for line in run.read_text().splitlines()]
+    return [(words[2], round(float(words[4]), 4)) for words in rows]
 
 
 def _searched_at_all(folder: Path) -> bool:
