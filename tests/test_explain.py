@@ -15,6 +15,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors,
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.explain import Neighbourhood, file_name, neighbourhood
+from rnnreranker.explain.badges import DIGIT, SIGN, SIZE
 from rnnreranker.explain.page import LISTED, account, explanation, membership, summands
 from rnnreranker.explain.picture import Picture, picture, spread
 from rnnreranker.index.texts import CorpusWriter
@@ -160,6 +161,33 @@ def test_nodes_are_spread_until_they_do_not_overlap() -> None:
     x, y = radii * np.cos(angles), radii * np.sin(angles)
     apart = np.hypot(x[:, None] - x, y[:, None] - y)[np.triu_indices(10, 1)]
     assert apart.min() > 36
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_move_is_written_where_it_covers_nothing(seed: int) -> None:
+    """In the drawing of 60 candidates, where one in three covered another node or its move at its upper right."""
+    nodes = drawn(neighbourhood(*chance(60, seed), RnnParams())).nodes
+    moved = [node for node in nodes if node.badge is not None]
+    assert len(moved) == sum(node.candidate.moved != 0 for node in nodes) > 40
+    boxes = []
+    for node in moved:
+        wide = SIGN + DIGIT * (len(node.move) - 1)
+        left, bottom = node.x + node.badge.x - (0 if node.badge.right else wide), node.y + node.badge.y
+        boxes.append((node, left, bottom - SIZE * 0.8, left + wide, bottom))
+    covered = [
+        (node.move, other.candidate.docid)
+        for node, left, top, right, bottom in boxes
+        for other in nodes
+        if other is not node
+        and math.hypot(max(left - other.x, other.x - right, 0), max(top - other.y, other.y - bottom, 0)) < 15
+    ]
+    twice = [
+        (one[0].move, other[0].move)
+        for place, one in enumerate(boxes)
+        for other in boxes[:place]
+        if one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
+    ]
+    assert (covered, twice) == ([], [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -91,7 +91,9 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
         "TAS-B": Twin("dense", {"RR@10": 0.5, "nDCG@10": 0.4}, {}, "", "", ""),
         "R. TAS-B": Twin("dense-rnn", {"RR@10": 0.75}, {}, "", "", ""),
     }
-    found = TwinSet("small", "own", "A small one", "MiniLM", ["RR@10"], twins, {"RR@10": Agreement(1, 0)})
+    found = TwinSet(
+        "small", "own", "A small one", ["MiniLM", "a small SPLADE"], ["RR@10"], twins, {"RR@10": Agreement(1, 0)}
+    )
     page = matrix_page(
         [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],
         twins={("000", "1"): [found]},
@@ -100,13 +102,13 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
     rows = Rows(page).rows
     assert [text for _, text in rows[0]] == ["row", "dev", "≈ twinsmall"]
     assert rows[1] == [("measure", "RR@10"), ("measure twin", "RR@10")]
-    assert rows[2] == [("published", "published"), ("measured", "measured"), ("twin kind", "MiniLM")]
+    assert rows[2] == [("published", "published"), ("measured", "measured"), ("twin kind", "MiniLM and a small SPLADE")]
     assert [row[0][1] for row in rows[3:]] == ["TAS-B", "R. TAS-B", "BM25", rows[6][0][1]]
     assert [row[-1] for row in rows[3:]] == [("twin", ".5000"), ("twin", ".7500"), ("twin", ""), rows[6][-1]]
     assert rows[6][-1] == ("twin", "1 of 1 pairτ 1.00")
     assert "What is to be known." in page
     assert "<i>dense-rnn</i>" in page
-    assert "another model (MiniLM) on another, small collection" in page
+    assert "The models are MiniLM and a small SPLADE; each column names its own." in page
     assert 'twin-mark">' not in matrix_page([cell()])
 
 

@@ -165,7 +165,7 @@ class TestTwins:
         here, there = twins(folder)
         assert (here.measures, here.model, here.title, there.title) == (
             ["RR@10", "nDCG@10"],
-            "minilm",
+            "MiniLM",
             "Small",
             "There",
         )
@@ -218,11 +218,14 @@ class TestTwins:
             assert ("CODER(RB) hparam." in found.twins) == ("CODER, hparam" in arms)
         assert {found.id for found in matrix.twins["000", "1"]} == {found.id for found in matrix.twins["001", "3"]}
         for found in matrix.twins["000", "1"]:
-            assert found.model == "minilm"
+            assert found.model == "MiniLM"
             assert found.twins["TAS-B"].name == "dense"
-        assert {found.model for found in matrix.twins["003", "2"]} == {"splade-tiny, minilm"}
+        assert {found.model for found in matrix.twins["003", "2"]} == {"a small SPLADE and MiniLM"}
         english, *chinese = matrix.twins["004", "2"]
-        assert (english.model, {found.model for found in chinese}) == ("splade-tiny", {"small, from nothing"})
+        assert (english.model, {found.model for found in chinese}) == (
+            "a small SPLADE",
+            {"a model trained from nothing"},
+        )
         (table,) = (table for paper in matrix.papers if paper.name == "paper-004" for table in paper.tables[1:2])
         measured = {
             row["arm"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rnnreranker.explain.badges import Arrow, Badge, Box, badges
 from rnnreranker.explain.neighbourhood import Candidate, Neighbourhood
 
 QUERY_WIDTHS = (1.5, 9.0)  # pixels of the query's thinnest and thickest link
@@ -19,6 +20,8 @@ PROBE_WIDTHS = (1.2, 6.0)  # of a candidate that is a probe
 WIDTHS = (0.6, 4.0)  # of the links among candidates
 INNER = 5.0  # node radii from the centre to the first rank
 NAME_SIZE = 12.5  # pixels of a docid's letters
+AROUND = 4.0  # pixels between a node and the ring around it
+CENTRE = 1.9  # node radii of the query's disc
 RINGS = (1, 5, 10, 20, 40, 60, 80)  # ranks that are marked
 ROUNDS = 300  # of pushing apart nodes that overlap
 
@@ -28,7 +31,8 @@ class Node:
     """A candidate at (x, y) pixels from the centre; `direction` is up, down or same.
 
     name: written `name_y` pixels below the node's centre where there is room for it, else empty. arrow: from (x, y) to
-    (x, y), None where it stayed or the arrow would lie inside the node.
+    (x, y), None where it stayed or the arrow would lie inside the node. badge: where its move is written, None where it
+    stayed.
     """
 
     candidate: Candidate
@@ -37,7 +41,8 @@ class Node:
     direction: str
     name: str
     name_y: float
-    arrow: tuple[float, float, float, float] | None
+    arrow: Arrow | None
+    badge: Badge | None
 
     @property
     def move(self) -> str:
@@ -119,12 +124,18 @@ def picture(
     angles = spread(directions(found, [candidate.element for candidate in drawn]), radii, gaps)
     spots = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
     texts = [shortened(candidate.docid, name_length) for candidate in drawn[:named]]
-    sides = _name_sides(texts, spots, node_radius)
+    rays = list(zip(drawn, radii.tolist(), angles.tolist(), strict=True))
+    arrows = [_arrow(at, radius(candidate.before), angle, node_radius) for candidate, at, angle in rays]
+    rims = [node_radius + AROUND * any(candidate.sets) for candidate in drawn]
+    moves = [move_label(candidate.moved) if candidate.moved else "" for candidate in drawn]
+    written, boxes = badges(moves, spots, rims, arrows, CENTRE * node_radius)
+    sides = _name_sides(texts, spots, node_radius, boxes)
     nodes = []
-    for place, (candidate, at, angle) in enumerate(zip(drawn, radii.tolist(), angles.tolist(), strict=True)):
+    for place, (candidate, (x, y)) in enumerate(zip(drawn, spots.tolist(), strict=True)):
         side = sides[place] if place < len(sides) else 0.0
         label = texts[place] if side else ""
-        nodes.append(_node(candidate, at, radius(candidate.before), angle, label, side, node_radius))
+        way = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
+        nodes.append(Node(candidate, round(x, 1), round(y, 1), way, label, side, arrows[place], written[place]))
     places = {node.candidate.element: (node.x, node.y) for node in nodes}
     rings = _rings({rank: radius(rank) for rank in RINGS if rank <= lowest}, np.array([[0.0, 0.0], *places.values()]))
     return Picture(name, size, node_radius, tuple(nodes), _links(found, places), rings)
@@ -175,40 +186,42 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _node(
-    candidate: Candidate, at: float, was: float, angle: float, name: str, name_y: float, node_radius: float
-) -> Node:
+def _arrow(at: float, was: float, angle: float, node_radius: float) -> Arrow | None:
+    """From where the old rank would put a node to its edge; None where it would lie inside the node."""
+    if abs(was - at) <= node_radius + 6:
+        return None
+    tip = at + math.copysign(node_radius + 2, was - at)
     cosine, sine = math.cos(angle), math.sin(angle)
-    arrow = None
-    tip = at + math.copysign(node_radius + 2, was - at)  # the arrow ends at the edge of the node
-    if abs(was - at) > node_radius + 6:
-        arrow = (round(was * cosine, 1), round(was * sine, 1), round(tip * cosine, 1), round(tip * sine, 1))
-    direction = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
-    return Node(candidate, round(at * cosine, 1), round(at * sine, 1), direction, name, name_y, arrow)
+    return round(was * cosine, 1), round(was * sine, 1), round(tip * cosine, 1), round(tip * sine, 1)
 
 
-def _name_sides(names: list[str], spots: np.ndarray, node_radius: float) -> list[float]:
+def _name_sides(names: list[str], spots: np.ndarray, node_radius: float, boxes: list[Box]) -> list[float]:
     """How far below its node each name is written: below or above where it covers nothing else, or 0 = nowhere.
 
-    names: of the first nodes. spots: (n, 2) centres of all nodes.
+    names: of the first nodes. spots: (n, 2) centres of all nodes. boxes: what is written beside nodes.
     """
-    high = NAME_SIZE * 0.6  # half of a line
-    taken: list[tuple[float, float, float]] = []  # x, y, half width of what is written
-    sides = []
-    for own, (name, (x, y)) in enumerate(zip(names, spots, strict=False)):
-        half = len(name) * NAME_SIZE * 0.29
-        others = np.vstack([np.delete(spots, own, axis=0), np.zeros((1, 2))])
-
-        def free(side: float, x: float = x, y: float = y, half: float = half, others: np.ndarray = others) -> bool:
-            gap = np.maximum(np.abs(others - (x, y + side)) - (half, high), 0)
-            clear = np.hypot(gap[:, 0], gap[:, 1]).min() > node_radius + 1
-            return clear and all(abs(x - u) > half + w + 4 or abs(y + side - v) > 2 * high for u, v, w in taken)
-
-        side = next((side for side in (node_radius * 1.75, -node_radius * 1.9) if free(side)), 0.0)
+    circles = np.column_stack([spots, np.full(len(spots), node_radius)])
+    circles = np.vstack([circles, [[0.0, 0.0, CENTRE * node_radius]]])
+    taken, sides = list(boxes), []
+    for own, (name, (x, y)) in enumerate(zip(names, spots.tolist(), strict=False)):
+        others = np.delete(circles, own, axis=0)
+        half, high = len(name) * NAME_SIZE * 0.29, NAME_SIZE * 0.6
+        below = (node_radius * 1.75, -node_radius * 1.9)
+        tried = {side: (x - half, y + side - high, x + half, y + side + high) for side in below}
+        side = next((side for side, box in tried.items() if _free(box, others, taken)), 0.0)
         if side:
-            taken.append((float(x), float(y) + side, half))
+            taken.append(tried[side])
         sides.append(round(side, 1))
     return sides
+
+
+def _free(box: Box, circles: np.ndarray, taken: list[Box]) -> bool:
+    """Whether a box keeps clear of circles, (n, 3) x, y and radius, and of other boxes."""
+    left, top, right, bottom = box
+    gap_x = np.maximum(np.maximum(left - circles[:, 0], circles[:, 0] - right), 0)
+    gap_y = np.maximum(np.maximum(top - circles[:, 1], circles[:, 1] - bottom), 0)
+    clear = bool((np.hypot(gap_x, gap_y) > circles[:, 2] + 1).all())
+    return clear and all(right + 2 < a or left - 2 > c or bottom < b or top > d for a, b, c, d in taken)
 
 
 def _rings(radii: dict[int, float], taken: np.ndarray) -> tuple[Ring, ...]:

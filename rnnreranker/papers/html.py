@@ -11,7 +11,7 @@ from rnnreranker.pages import render
 from rnnreranker.papers.cells import STATES, check, group_of, headed, query_of, slug
 from rnnreranker.papers.cells import entries as texts
 from rnnreranker.papers.figures import Drawn
-from rnnreranker.papers.twins import TwinSet, interval_text, twin_names
+from rnnreranker.papers.twins import TwinSet, interval_text, listed, twin_names
 
 Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
@@ -64,7 +64,9 @@ def matrix_page(
         total=len(cells),
         tuned=sum(bool(cell["tuned"]) for cell in cells),
         lettered=any(cell.get("letters") for cell in cells),
-        models=list(dict.fromkeys(found.model for table in tables for found in table["twins"])),
+        models=listed(
+            list(dict.fromkeys(name for table in tables for found in table["twins"] for name in found.models))
+        ),
         interval_text=interval_text,
         twin_names=twin_names,
         made=made,

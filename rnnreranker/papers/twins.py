@@ -22,6 +22,21 @@ from rnnreranker.study.dual_arms import DEFAULT, dual_arms
 from rnnreranker.train.dual_params import DualParams
 from rnnreranker.train.params import TrainParams
 
+TITLES = {
+    "minilm": "MiniLM",
+    "minilm-tokens": "MiniLM's token vectors",
+    "splade-tiny": "a small SPLADE",
+}  # known models
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a phrase.
+
+    >>> listed(["one"]), listed(["one", "two", "three"])
+    ('one', 'one, two and three')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
 
 @dataclass(frozen=True)
 class Twin:
@@ -42,10 +57,15 @@ class TwinSet:
     id: str
     spec: str
     title: str
-    model: str  # in the place of the paper's, several joined by commas
+    models: list[str]  # in the place of the paper's, each as `TITLES` has it
     measures: list[str]  # those that the table prints too; once there are records, those that one has
     twins: dict[str, Twin]  # row → its twin
     agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
+
+    @property
+    def model(self) -> str:
+        """Its models in a phrase."""
+        return listed(self.models)
 
     def text(self, row: str, measure: str) -> str:
         """The value of a row's twin to four digits, empty where there is none."""
@@ -84,9 +104,9 @@ def twin_sets(
                 [twin.values[measure] for twin in mine.values()],
                 _by_topic([twin.by_topic.get(measure, {}) for twin in mine.values()]),
             )
-        model = ", ".join(_models(table, spec))
+        models = [TITLES.get(model, model) for model in _models(table, spec)]
         about = (query_set.title or spec.title).partition(":")[0]
-        found.append(TwinSet(name, spec.name, about, model, measures, twins, agreements))
+        found.append(TwinSet(name, spec.name, about, models, measures, twins, agreements))
     return found
 
 

@@ -180,7 +180,7 @@ class Spec:
         found: Any = next((entry.parts["dense"]["encoder"] for entry in self.indexes if "dense" in entry.parts), "")
         while isinstance(found, dict):
             model = self.model(found["model"])
-            found = model.start if model.start != NOTHING else f"{model.id}, from nothing"
+            found = model.start if model.start != NOTHING else "a model trained from nothing"
         return str(found)
 
     def condition(self, name: str) -> Condition:
