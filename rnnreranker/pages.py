@@ -11,13 +11,15 @@ from rnnreranker.files import write_atomically
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
-    """The template `name` of a room (`regress`) or of a folder filled in; a value that it lacks is an error."""
+    """The template `name` of a room (`regress`) or of a folder filled in; a value that it lacks is an error.
+
+    A template may include those of the whole package: `base.css`, which pages of all rooms have.
+    """
     import jinja2
 
+    own = jinja2.FileSystemLoader(where) if isinstance(where, Path) else jinja2.PackageLoader(f"rnnreranker.{where}")
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(where)
-        if isinstance(where, Path)
-        else jinja2.PackageLoader(f"rnnreranker.{where}"),
+        loader=jinja2.ChoiceLoader([own, jinja2.PackageLoader("rnnreranker")]),
         autoescape=jinja2.select_autoescape(("html", "html.j2")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -172,6 +172,10 @@ def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
     assert not re.findall(r"(?:src|href)=", text)
     fields = re.findall(r'<fieldset data-qid="([^"]*)" data-docid="([^"]*)"', text)
     assert [tuple(map(html.unescape, field)) for field in fields] == [("q1", "b")]
+    shut = re.findall(r"<details class=\"judged\">(.*?)</details>", text, re.S)  # what is judged is beside, and shut
+    assert "alert(1)" in shut[0]
+    assert text.index("b &amp; co") < text.index("alert(1)")
+    assert "body{margin:0 auto" in text  # the style of all pages
     with pytest.raises(InputError, match="1 documents to audit have no text"):
         write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x"}, {})
 
