@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnreranker.command import say
 from rnnreranker.errors import InputError
+from rnnreranker.process import interrupts
 
 
 def hold(file: int, busy: Callable[[], object]) -> bool:
@@ -77,9 +78,11 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
             waited = hold(lock.fileno(), busy) or waited
             if not is_at(lock.fileno(), path):
                 continue
+            interrupts.unfinished.add(path)
             try:
                 yield waited
             finally:
                 with suppress(OSError):  # whoever comes next takes the file as it is
                     path.unlink()
+                interrupts.unfinished.discard(path)
             return

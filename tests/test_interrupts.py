@@ -24,6 +24,7 @@ sys.argv, sys.orig_argv = ["-m"], [sys.executable, "-m", "rnnreranker.search"]
 import rnnreranker
 from rnnreranker import command
 from rnnreranker.files import folder_written_whole, write_atomically
+from rnnreranker.process import interrupts
 def main(argv):
     {body}
     return 0
@@ -77,6 +78,13 @@ WRITING = """
             except BaseException:
                 pass
 """
+HOLDING = """
+    from pathlib import Path
+    from rnnreranker.locks import alone
+    with alone(Path("out"), ""), interrupts.at_once():  # as while a library is imported
+        print("ready", flush=True)
+        time.sleep(60)
+"""
 BODIES = {
     "swallowed": SWALLOWED,
     "in a finaliser": IN_A_FINALIZER,
@@ -84,6 +92,7 @@ BODIES = {
     "let go": LET_GO,
     "in a library": IN_A_LIBRARY,
     "writing": WRITING,
+    "holding a lock": HOLDING,
 }
 
 

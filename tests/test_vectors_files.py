@@ -6,6 +6,8 @@ import ast
 import io
 import json
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,14 @@ from hypothesis import strategies as st
 
 from rnnreranker.errors import InputError
 from rnnreranker.impacts import ImpactSource, QueryImpacts
-from rnnreranker.index.texts import Texts
+from rnnreranker.index.texts import ENTRY, Texts
 from rnnreranker.neighbours.graph import open_neighbours
 from rnnreranker.neighbours.graph_files import write_graph
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.vectors import QueryVectors, open_vectors
 from rnnreranker.vectors.ids import read_ids
 from rnnreranker.vectors.mapped import map_matrix
-from rnnreranker.vectors.npy_files import map_array
+from rnnreranker.vectors.npy_files import map_array, write_array
 from rnnreranker.vectors.queries import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -328,3 +330,27 @@ def test_a_shape_that_is_not_of_integers(tmp_path: Path) -> None:
     (tmp_path / "docid").write_text("a\n")
     with pytest.raises(InputError, match="its header: a shape that is not of integers"):
         open_vectors(tmp_path)
+
+
+def test_an_array_whose_last_bytes_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """By numpy.save it would be a file cut short, and no error."""
+    code = """
+import resource, numpy
+from rnnreranker.vectors.npy_files import write_array
+resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+with open("x.npy", "wb") as stream:
+    write_array(stream, numpy.arange(100))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "OSError: [Errno 27] File too large" in done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(7.0), np.zeros((0, 3), "<f2"), np.asfortranarray(MATRIX), np.ones(2, ENTRY)]
+)
+def test_an_array_is_written_as_by_numpy(array: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "theirs.npy", array)
+    with open(tmp_path / "ours.npy", "wb") as stream:
+        write_array(stream, array)
+    assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "theirs.npy").read_bytes()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.vectors.npy_files import map_array
+from rnnreranker.vectors.npy_files import map_array, write_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -38,7 +38,8 @@ def write_impacts(folder: Path, blocks: Callable[[], Iterable[csr_matrix]], voca
         lengths.append(np.diff(block.indptr).astype(np.int64))
     offsets = np.cumsum(np.concatenate(lengths))
     folder.mkdir(parents=True)
-    np.save(folder / OFFSETS, offsets)
+    with open(folder / OFFSETS, "wb") as stream:
+        write_array(stream, offsets)
     weight_type = "<f4" if exact else "|u1" if largest <= np.iinfo(np.uint8).max else "<u2"
     term_type = "<u2" if vocabulary <= 2**16 else "<u4"
     with open(folder / TERMS, "wb") as terms, open(folder / WEIGHTS, "wb") as weights:

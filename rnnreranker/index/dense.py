@@ -22,6 +22,7 @@ from rnnreranker.files.json_files import read_json
 from rnnreranker.index.encoded_part import EncodedPart
 from rnnreranker.index.part import check_encoder
 from rnnreranker.vectors import VectorSource, open_vectors
+from rnnreranker.vectors.npy_files import write_array
 
 DTYPES = ("float32", "float16")
 
@@ -94,7 +95,7 @@ class DensePart(EncodedPart):
 
     def save(self, stream: IO[bytes], block: np.ndarray) -> None:
         """As `.npy`."""
-        np.save(stream, block)
+        write_array(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write `index` or `vectors.npy`, and the encoder as a graph for queries; dimension, dtype and encoder.

@@ -22,7 +22,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files.checksums import TEXTS, check_files
 from rnnreranker.files.json_files import parse_record
-from rnnreranker.vectors.npy_files import map_array
+from rnnreranker.vectors.npy_files import map_array, write_array
 
 FOLDER = "corpus"
 ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
@@ -47,7 +47,8 @@ class CorpusWriter:
         if kind is None:
             table = np.empty(len(self._hashes), dtype=ENTRY)
             table["hash"], table["offset"] = self._hashes, self._offsets
-            np.save(self._folder / "offsets.npy", np.sort(table, order=("hash", "offset")))
+            with open(self._folder / "offsets.npy", "wb") as stream:
+                write_array(stream, np.sort(table, order=("hash", "offset")))
 
     def add(self, document: Document) -> None:
         """Append a document."""

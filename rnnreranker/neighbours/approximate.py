@@ -22,6 +22,7 @@ from rnnreranker.files import fingerprint, write_atomically
 from rnnreranker.neighbours.nearest import COLUMNS, DenseNeighbours
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors.exact import inner_products
+from rnnreranker.vectors.npy_files import write_array
 
 # documents up to which search is exact: 2 N^2 d operations are 10^14 at 768 dimensions, an hour of a core
 EXACT = 2**18
@@ -85,7 +86,7 @@ def sample_of(exact: DenseNeighbours, k: int, work: Path) -> tuple[np.ndarray, n
         with one_blas_thread():
             edges = exact.nearest(rows, k)[0]
         with write_atomically(file) as stream:
-            np.save(stream, edges)
+            write_array(stream, edges)
     return rows, np.load(file, allow_pickle=False)
 
 

@@ -25,6 +25,7 @@ from rnnreranker.neighbours.graph_source import ENTRY, Earlier, GraphSource, ent
 from rnnreranker.process.backends import check_backend, do_parts
 from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors.ids import Ids
+from rnnreranker.vectors.npy_files import write_array
 
 K = 16
 ROWS = 512  # documents of a block
@@ -98,7 +99,7 @@ def make_block(source: GraphSource, rows: range, k: int, file: Path, earlier: Ea
     with one_blas_thread():
         entries = entries_of(source, np.array(rows), k, earlier)
     with write_atomically(file) as stream:
-        np.save(stream, entries)
+        write_array(stream, entries)
         stream.flush()
         os.fsync(stream.fileno())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnreranker.errors import InputError
-from rnnreranker.vectors.npy_files import map_array
+from rnnreranker.vectors.npy_files import map_array, write_array
 
 FOLDER = "tokens"
 VECTORS, OFFSETS, IDS = "vectors.npy", "offsets.npy", "ids.npy"
@@ -30,7 +30,8 @@ def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension:
     lengths = [np.zeros(1, dtype=np.int64), *(np.diff(offsets) for _, offsets, _ in blocks())]
     offsets = np.cumsum(np.concatenate(lengths)).astype(np.int64)
     folder.mkdir(parents=True)
-    np.save(folder / OFFSETS, offsets)
+    with open(folder / OFFSETS, "wb") as stream:
+        write_array(stream, offsets)
     count = int(offsets[-1])
     with open(folder / VECTORS, "wb") as vectors, open(folder / IDS, "wb") as ids:
         for stream, kind, shape in ((vectors, "<f2", (count, dimension)), (ids, "<i4", (count,))):

@@ -1,4 +1,7 @@
-"""Arrays in `.npy` files, memory-mapped: a header that is one, and a file of exactly the size that it names."""
+"""Arrays in `.npy` files, memory-mapped: a header that is one, and a file of exactly the size that it names.
+
+They are written so that a write which fails is an error, whichever it is.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 import os
 import warnings
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
@@ -15,6 +18,18 @@ from rnnreranker.errors import InputError
 MAGIC = b"\x93NUMPY"
 ZIP = b"PK"  # what an .npz file begins with
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def write_array(stream: IO[bytes], array: np.ndarray) -> None:
+    """Write an array as `numpy.save` does, by which what fails as the C library closes a file goes unsaid."""
+    np.lib.format.write_array(_Written(stream), array, allow_pickle=False)
+
+
+class _Written:
+    """A stream that NumPy does not take for a file, so that every byte goes by `write`."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.write = stream.write
 
 
 def map_array(path: Path, repair: str = "write or copy it again") -> np.ndarray:
