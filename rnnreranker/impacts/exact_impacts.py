@@ -6,6 +6,7 @@ blocks nor on the threads nor on the other queries.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -34,9 +35,11 @@ def best_impacts(
     """
     found: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
     groups = [slice(first, first + QUERIES) for first in range(0, queries.shape[0], QUERIES)]
-    with ThreadPoolExecutor(threads) as pool:
+    alone = threads == 1 or len(groups) == 1
+    with contextlib.nullcontext() if alone else ThreadPoolExecutor(threads) as pool:
+        through = map if pool is None else pool.map
         for first, postings in blocks:
-            for group, products in zip(groups, pool.map(lambda g, p=postings: queries[g] @ p, groups), strict=True):
+            for group, products in zip(groups, through(lambda g, p=postings: queries[g] @ p, groups), strict=True):
                 for number, query in enumerate(range(*group.indices(queries.shape[0]))):
                     own = slice(products.indptr[number], products.indptr[number + 1])
                     rows = products.indices[own].astype(np.int64) + first

@@ -1,11 +1,10 @@
-"""BM25 over counted words, without Java: the library bm25s weighs them, and they are searched exactly."""
+"""BM25 over counted words, without Java, searched exactly."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker import settings
-from rnnreranker.errors import require
 from rnnreranker.retrieve.base import Retriever, run_of_rows
 from rnnreranker.retrieve.bm25 import Bm25Params
 from rnnreranker.terms.bm25 import bm25_weights
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bm25sRetriever(Retriever):
-    """The documents that score highest by BM25 over counted words, English or Chinese, by the library bm25s; no JVM."""
+    """The documents that score highest by BM25 over counted words, English or Chinese; no JVM."""
 
     name: ClassVar[str] = "bm25s"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
@@ -26,15 +25,15 @@ class Bm25sRetriever(Retriever):
 
         Raises:
             InputError: no such part, one of another version.
-            MissingDependencyError: bm25s, jieba or PyStemmer is needed and not installed.
+            MissingDependencyError: jieba or PyStemmer is needed and not installed.
         """
-        require("bm25s", "BM25 without Java", "'rnnreranker[terms]'")
         _ = self.inputs.terms.analyser
 
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
-        documents = bm25_weights(source.counts, self.params.k1, self.params.b)
-        scores, rows = source.search(queries, documents, hits, self.threads)
+        k1, b = self.params.k1, self.params.b
+        postings = source.weighed(("bm25", k1, b), lambda: bm25_weights(source.counts, k1, b))
+        scores, rows = source.search(queries, postings, hits, self.threads)
         return run_of_rows(tuple(topics), source.docids, scores, rows)

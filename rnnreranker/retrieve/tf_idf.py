@@ -52,10 +52,11 @@ class TfIdfRetriever(Retriever):
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.terms, self.inputs.topics
-        queries, documents = source.queries(list(topics.values())), source.counts
+        queries = source.queries(list(topics.values()))
         if self.params.tf_idf == "cosine":
-            documents, queries = cosine_weights(documents, queries)
+            documents, queries = cosine_weights(source.counts, queries)
+            postings = documents.T.tocsr()
         else:
-            documents = paper_weights(documents)
-        scores, rows = source.search(queries, documents, hits, self.threads)
+            postings = source.weighed(("paper",), lambda: paper_weights(source.counts))
+        scores, rows = source.search(queries, postings, hits, self.threads)
         return run_of_rows(tuple(topics), source.docids, scores, rows)

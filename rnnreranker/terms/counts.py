@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.impacts.impact_files import write_impacts
+from rnnreranker.runs.columns import encode
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -73,13 +74,18 @@ def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple
     """
     from scipy.sparse import csr_matrix
 
-    words = sorted({word for block in blocks() for word in block.words})
+    known: set[str] = set()
+    large = False
+    for block in blocks():
+        known.update(encode(block.words, "words")[0])
+        large |= bool(block.counts.max(initial=0) >= 2**16)
+    words = sorted(known)
     number = {word: place for place, word in enumerate(words)}
-    large = any(block.counts.max(initial=0) >= 2**16 for block in blocks())
 
     def matrices() -> Iterator[csr_matrix]:
         for block in blocks():
-            terms = np.fromiter((number[word] for word in block.words), dtype=np.int32, count=len(block.words))
+            distinct, codes = encode(block.words, "words")
+            terms = np.array([number[word] for word in distinct], dtype=np.int32)[codes]
             offsets = np.concatenate([[0], np.cumsum(block.lengths)])
             yield csr_matrix((block.counts, terms, offsets), (len(block.lengths), max(len(words), 1)))
 

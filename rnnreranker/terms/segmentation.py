@@ -67,6 +67,8 @@ def words(text: str, language: Language) -> list[str]:
     >>> words("The Cafe\\u0301, the \\uff23\\uff21\\uff26\\uff25", "en")
     ['the', 'café', 'the', 'cafe']
     """
+    if language == "en" and text.isascii():
+        return _WORD.findall(text.lower())
     return [unicodedata.normalize("NFKC", text[start:end]).lower() for start, end in word_spans(text, language)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,7 @@ class TermSource:
         check_files(index, "terms")
         self.index = index
         self._folder = index / FOLDER
+        self._kept: dict[tuple[Any, ...], csr_matrix] = {}
         self._offsets, self._terms, self._counts = map_impacts(self._folder)
         self._ids = ids_of_documents(index, self._offsets, self._folder / OFFSETS)
         self.docids: Sequence[str] = self._ids.names
@@ -87,6 +88,11 @@ class TermSource:
         if not words:
             raise InputError(f"{file}: no document has a word; expected texts in the language {self.params.language}")
         return words
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        """Word → its number."""
+        return {word: number for number, word in enumerate(self.vocabulary)}
 
     @cached_property
     def analyser(self) -> Analyser:
@@ -139,7 +145,7 @@ class TermSource:
         Raises:
             InputError, MissingDependencyError: as `vocabulary` and `analyser`.
         """
-        number = {word: place for place, word in enumerate(self.vocabulary)}
+        number = self._number
         found = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
         terms = np.array([number[word] for word in found.words], dtype=np.int32)
         if lacking := int((found.lengths == 0).sum()):
@@ -147,8 +153,17 @@ class TermSource:
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
         return self._matrix(terms, found.counts, np.concatenate([[0], np.cumsum(found.lengths)]))
 
+    def weighed(self, name: tuple[Any, ...], weights: Callable[[], csr_matrix]) -> csr_matrix:
+        """(V, N) float64 CSR: the documents of each word with the word's weights there; the last ones are kept.
+
+        name: of the weights; weights: gives them, (N, V), where they are not kept.
+        """
+        if name not in self._kept:
+            self._kept = {name: weights().T.tocsr()}
+        return self._kept[name]
+
     def search(
-        self, queries: csr_matrix, documents: csr_matrix, hits: int, threads: int | None = None
+        self, queries: csr_matrix, postings: csr_matrix, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
@@ -156,12 +171,11 @@ class TermSource:
         result does not depend on the number of queries or threads.
 
         Args:
-            queries: (Q, V) float64 CSR; documents: (N, V) float64 CSR; both with ascending words.
+            queries: (Q, V) float64 CSR with ascending words; postings: (V, N) float64 CSR.
             hits: documents per query, at most.
             threads: None = one per core.
         """
-        blocks = [(0, documents.T.tocsr())]
-        found = best_impacts(queries, blocks, hits, self.places, threads or cores())
+        found = best_impacts(queries, [(0, postings)], hits, self.places, threads or cores())
         return [scores for scores, _ in found], [rows for _, rows in found]
 
     def _matrix(self, terms: np.ndarray, counts: np.ndarray, offsets: np.ndarray) -> csr_matrix:
