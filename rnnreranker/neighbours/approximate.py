@@ -8,8 +8,7 @@ may be missing. How wide Faiss looks is doubled until, of a sample of documents 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rnnreranker.errors import InputError, require
 from rnnreranker.files import fingerprint, write_atomically
 from rnnreranker.neighbours.nearest import COLUMNS, DenseNeighbours
 from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.process.faiss_threads import one_thread
 from rnnreranker.vectors.exact import inner_products
 from rnnreranker.vectors.npy_files import write_array
 
@@ -147,17 +147,6 @@ def _widen(index: Any, search: str, width: int) -> None:
         index.hnsw.efSearch = width
     else:
         index.nprobe = min(width, index.nlist)
-
-
-@contextmanager
-def one_thread(faiss: Any) -> Iterator[None]:
-    """Faiss on one thread: blocks are searched beside one another, and sums do not depend on the machine."""
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
 
 
 @lru_cache(maxsize=1)

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.process.faiss_threads import one_thread
 from rnnreranker.vectors import VectorSource, open_vectors
 from rnnreranker.vectors.exact import exact_search, inner_products
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
+SPARE = 9  # documents proposed beyond a list and the document itself
+OVERFLOW = 1e37  # products below it, summed, fit float32
 
 
 class DenseNeighbours:
@@ -52,18 +55,23 @@ class DenseNeighbours:
         count = len(self.docids) - first
 
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-            scores, found = _largest(queries, _blocks(self.vectors, first, max(COLUMNS, wanted)), wanted)
-            return scores, found - first
+            scores, proposed = _largest(queries, _blocks(self.vectors, first, max(COLUMNS, wanted)), wanted)
+            return scores, proposed - first
 
         def fetch(places: np.ndarray) -> np.ndarray:
             return self.vectors.fetch(places + first)
 
-        found = exact_search(self.vectors.fetch(rows), k + 1, range(count), propose, fetch)  # type: ignore[arg-type]
+        numbers: Sequence[str] = range(count)  # type: ignore[assignment]  # ties go to the lower row
+        nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
         edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
-        for place, row in enumerate(rows.tolist()):
-            others = np.flatnonzero(found[1][place] + first != row)[:k]  # of k + 1, itself or the last falls out
-            edges[place, : len(others)] = found[1][place][others] + first
-            scores[place, : len(others)] = found[0][place][others]
+        if not count:
+            return edges, scores
+        # of k + 1 the document itself falls out, or the last
+        similarities, best = np.stack(nearest[0]), np.stack(nearest[1]) + first
+        order = np.argsort(best == rows[:, None], axis=1, kind="stable")[:, :k]
+        others = np.take_along_axis(best, order, axis=1) != rows[:, None]
+        edges[:, : order.shape[1]] = np.take_along_axis(best, order, axis=1)
+        scores[:, : order.shape[1]] = np.where(others, np.take_along_axis(similarities, order, axis=1), 0.0)
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -89,14 +97,22 @@ def _largest(
     queries: np.ndarray, blocks: Iterator[tuple[int, np.ndarray]], count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores (Q, count) float32, non-increasing, and rows (Q, count) int64 of the largest float32 products."""
+    import faiss
+
     scores = np.empty((len(queries), 0), dtype=np.float32)
     rows = np.empty((len(queries), 0), dtype=np.int64)
+    largest = float(np.abs(queries).max(initial=0.0)) * queries.shape[1]
     for first, block in blocks:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
-            products = queries @ block.T
-        numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)
-        best, places = _cut(products, numbers, count)
-        scores, rows = _cut(np.concatenate([scores, best], axis=1), np.concatenate([rows, places], axis=1), count)
+        if largest * float(np.abs(block).max(initial=0.0)) < OVERFLOW:
+            with one_thread(faiss):
+                best, places = faiss.knn(queries, block, min(count, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
+        else:  # what is beyond float32 is settled in float64
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = queries @ block.T
+            best, places = _cut(products, np.broadcast_to(np.arange(len(block)), products.shape), count)
+        scores, rows = np.concatenate([scores, best], axis=1), np.concatenate([rows, places + first], axis=1)
+        if scores.shape[1] > count:
+            scores, rows = _cut(scores, rows, count)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
 

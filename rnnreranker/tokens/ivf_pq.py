@@ -10,8 +10,8 @@ import numpy as np
 
 from rnnreranker.command import progress
 from rnnreranker.errors import InputError, require
-from rnnreranker.neighbours.approximate import one_thread
 from rnnreranker.process.blas import one_blas_thread
+from rnnreranker.process.faiss_threads import one_thread
 
 FILE = "neighbours.faiss"
 LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with

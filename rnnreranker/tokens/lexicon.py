@@ -12,7 +12,7 @@ from rnnreranker.encode.kept_queries import keep, read_kept
 from rnnreranker.encode.late import special_tokens
 from rnnreranker.errors import InputError, require
 from rnnreranker.files import cache_home, file_digest, fingerprint
-from rnnreranker.neighbours.approximate import one_thread
+from rnnreranker.process.faiss_threads import one_thread
 from rnnreranker.tokens.token_files import IDS, OFFSETS, VECTORS
 from rnnreranker.tokens.token_neighbours import NPROBE, TokenNeighbours
 from rnnreranker.tokens.token_source import TokenSource

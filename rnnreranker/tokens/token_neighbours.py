@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.command import cores, progress
 from rnnreranker.errors import InputError, require
-from rnnreranker.neighbours.approximate import one_thread
+from rnnreranker.process.faiss_threads import one_thread
 from rnnreranker.tokens.ivf_pq import FILE
 from rnnreranker.tokens.token_source import Found, TokenSource
 

@@ -13,10 +13,12 @@ import numpy as np
 Propose = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 Fetch = Callable[[np.ndarray], np.ndarray]
 SPARE = 32  # candidates proposed beyond those wanted
+AT_ONCE = 128  # vectors that a query is multiplied with in float64 at a time, which fit the cache
+TOGETHER = 512  # vectors that are multiplied in float64 at a time
 
 
 def exact_search(
-    queries: np.ndarray, hits: int, docids: Sequence[str], propose: Propose, fetch: Fetch
+    queries: np.ndarray, hits: int, docids: Sequence[str], propose: Propose, fetch: Fetch, spare: int = SPARE
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Scores (float64) and rows (int64) of the `hits` best documents of every query, ties by docid.
 
@@ -26,25 +28,34 @@ def exact_search(
         docids: row -> docid.
         propose: (queries, count) -> scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
         fetch: rows -> (n, d) float32 vectors.
+        spare: candidates proposed beyond the hits.
     """
     scores: list[np.ndarray] = [np.empty(0)] * len(queries)
     rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(queries)
     hits = min(hits, len(docids))
     pending = np.arange(len(queries))
-    count = min(len(docids), hits + SPARE)
+    count = min(len(docids), hits + spare)
     while len(pending) and count:
         proposed_scores, proposed_rows = propose(queries[pending], count)
         unsettled = []
-        for i, query in enumerate(pending):
-            vectors = fetch(proposed_rows[i])
-            true = inner_products(queries[query], vectors)
-            order = best_first(true, proposed_rows[i], docids)[:hits]
+        step = max(1, TOGETHER // count)
+        for first in range(0, len(pending), step):
+            part = slice(first, first + step)
+            own, candidates = queries[pending[part]], proposed_rows[part]
+            vectors = fetch(candidates.ravel()).reshape(*candidates.shape, -1)
+            true = np.multiply(vectors, own[:, None], dtype=np.float64).sum(
+                axis=2
+            )  # rows as `inner_products` sums them
+            order = _best_first(true, candidates, docids)[:, :hits]
+            true, candidates = np.take_along_axis(true, order, axis=1), np.take_along_axis(candidates, order, axis=1)
+            settled = np.ones(len(own), dtype=bool)
             if count < len(docids):
-                slack = _rounding(queries[query], vectors)
-                if float(proposed_scores[i, -1]) + slack >= true[order[-1]]:
+                settled = proposed_scores[part, -1].astype(np.float64) + _rounding(own, vectors) < true[:, -1]
+            for i, query in enumerate(pending[part].tolist()):
+                if settled[i]:
+                    scores[query], rows[query] = true[i], candidates[i]
+                else:
                     unsettled.append(query)
-                    continue
-            scores[query], rows[query] = true[order], proposed_rows[i][order]
         pending = np.array(unsettled, dtype=np.int64)
         count = min(len(docids), 4 * count)
     return scores, rows
@@ -86,7 +97,11 @@ def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     >>> inner_products(np.float32([1, 2]), np.float32([[3, 4], [0.5, 0]])).tolist()
     [11.0, 0.5]
     """
-    return np.multiply(vectors, query, dtype=np.float64).sum(axis=1)
+    products = np.empty(len(vectors))
+    for first in range(0, len(vectors), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        products[part] = np.multiply(vectors[part], query, dtype=np.float64).sum(axis=1)
+    return products
 
 
 def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
@@ -102,11 +117,22 @@ def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> n
     return order
 
 
-def _rounding(query: np.ndarray, vectors: np.ndarray) -> float:
-    """A bound on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
+def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
+    """(Q, n) positions: `best_first` of every line."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=1)
+    for line in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)).tolist():
+        order[line] = best_first(scores[line], rows[line], docids)
+    return order
 
-    The longest proposed vector stands for the longest of all: real errors stay so far below the bound that it also
-    covers documents several times longer.
+
+def _rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(Q,) bounds on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
+
+    queries: (Q, d); vectors: (Q, n, d), those proposed. The longest stands for the longest of all: real errors stay so
+    far below the bound that it also covers documents several times longer.
     """
-    length = float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max(initial=0.0)))
-    return 2.0 * len(query) * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * length
+    lengths = np.sqrt(np.einsum("qnd,qnd->qn", vectors, vectors).max(axis=1, initial=0.0)).astype(np.float64)
+    asked = np.sqrt(np.einsum("qd,qd->q", queries.astype(np.float64), queries.astype(np.float64)))
+    bounds: np.ndarray = 2.0 * queries.shape[1] * 2.0**-24 * asked * lengths
+    return bounds
