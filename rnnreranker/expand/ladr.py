@@ -12,6 +12,7 @@ from rnnreranker.expand.base import Candidates, Expander
 from rnnreranker.expand.gar import BUDGET_HELP
 from rnnreranker.expand.neighbours import K_HELP
 from rnnreranker.settings import setting
+from rnnreranker.vectors.exact import DocidsOf, exact_search
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,44 @@ class LadrExpander(Expander):
         return self.params.expand_hits
 
     def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and inner products of everything that was looked at."""
+        """Rows and inner products of what was looked at: of proactive, the best of it."""
+        seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
+        seen[rows] = True
         if self.params.ladr == "proactive":
             last = rows
             for _ in range(self.params.ladr_hops):
-                last = np.setdiff1d(self.graph.neighbours(last, self.params.expand_k), rows)
-                rows = np.union1d(rows, last)
-            return rows, self.products(candidates.query, rows)
+                last = self._new(last, seen)
+            return self._best(candidates.query, np.flatnonzero(seen))
         scores = self.products(candidates.query, rows)
         while True:
             best = rows[np.argsort(-scores, kind="stable")[: self.params.ladr_depth]]
-            new = np.setdiff1d(self.graph.neighbours(best, self.params.expand_k), rows)
+            new = self._new(best, seen)
             if not len(new):
                 return rows, scores
             rows = np.concatenate([rows, new])
             scores = np.concatenate([scores, self.products(candidates.query, new)])
+
+    def _new(self, rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """The neighbours of some rows that were not seen, ascending; `seen`, (N,) bool, has them afterwards."""
+        around = self.graph.neighbours(rows, self.params.expand_k).ravel()
+        new = np.unique(around[~seen[around]])
+        seen[new] = True
+        return new
+
+    def _best(self, query: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best rows by inner product, as many as come out, and their scores; by float32 first, as all are many."""
+        vectors = self.inputs.vectors.fetch(rows)
+
+        def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+            with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+                products = vectors @ queries[0]
+            if not np.isfinite(products).all():
+                return np.full((1, count), np.inf, dtype=np.float32), np.arange(count)[None]
+            best = np.argpartition(products, len(rows) - count)[len(rows) - count :]
+            best = best[np.argsort(-products[best], kind="stable")]
+            return products[best][None], best[None]
+
+        docids = DocidsOf(self.graph.docids, rows)
+        scores, best = exact_search(query[None], self.hits, docids, propose, lambda some: vectors[some])
+        return rows[best[0]], scores[0]

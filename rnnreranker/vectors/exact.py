@@ -7,6 +7,7 @@ float64; and the proposal is widened until rounding cannot have kept a better do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,19 @@ Fetch = Callable[[np.ndarray], np.ndarray]
 SPARE = 32  # candidates proposed beyond those wanted
 AT_ONCE = 128  # vectors that a query is multiplied with in float64 at a time, which fit the cache
 TOGETHER = 512  # vectors that are multiplied in float64 at a time
+
+
+class DocidsOf(Sequence[str]):
+    """The docids of some rows, looked up where they are asked for."""
+
+    def __init__(self, docids: Sequence[str], rows: np.ndarray) -> None:
+        self._docids, self._rows = docids, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._docids[self._rows[place]]
 
 
 def exact_search(
