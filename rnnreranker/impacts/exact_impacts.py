@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +38,10 @@ def best_impacts(
     groups = [slice(first, first + QUERIES) for first in range(0, queries.shape[0], QUERIES)]
     alone = threads == 1 or len(groups) == 1
     with contextlib.nullcontext() if alone else ThreadPoolExecutor(threads) as pool:
-        through = map if pool is None else pool.map
         for first, postings in blocks:
-            for group, products in zip(groups, through(lambda g, p=postings: queries[g] @ p, groups), strict=True):
+            multiply = partial(_products, queries, postings)
+            made = map(multiply, groups) if pool is None else pool.map(multiply, groups)
+            for group, products in zip(groups, made, strict=True):
                 for number, query in enumerate(range(*group.indices(queries.shape[0]))):
                     own = slice(products.indptr[number], products.indptr[number + 1])
                     rows = products.indices[own].astype(np.int64) + first
@@ -47,6 +49,10 @@ def best_impacts(
                     scores = np.concatenate([before[0], products.data[own]])
                     found[query] = _best(scores, np.concatenate([before[1], rows]), hits, places)
     return found
+
+
+def _products(queries: csr_matrix, postings: csr_matrix, group: slice) -> csr_matrix:
+    return queries[group] @ postings
 
 
 def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -> Hits:
