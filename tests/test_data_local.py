@@ -36,6 +36,13 @@ def test_a_folder_is_its_test_split_or_the_named_one(beir: Path) -> None:
     assert load_qrels(f"{beir}:dev").values.tolist() == [["q1", "d2", 1]]
 
 
+@pytest.mark.parametrize("judged", ["", "query-id\tcorpus-id\tscore\n", "query-id\tcorpus-id\tscore\nq9\td1\t2\n"])
+def test_topics_of_a_folder_name_the_qrels_that_judge_none(beir: Path, judged: str) -> None:
+    (beir / "qrels" / "test.tsv").write_text(judged)
+    with pytest.raises(InputError, match=r"qrels/test\.tsv: judges none of the 3 queries of .*\(first: q1\)"):
+        load_topics(beir)
+
+
 def test_a_folder_by_a_bare_name(beir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(beir.parent)
     assert load_topics("mine") == {"q2": "second"}
@@ -64,7 +71,7 @@ def test_folders_that_lack_something_say_what(beir: Path) -> None:
     (beir / "qrels" / "train.tsv").unlink()
     assert load_topics(beir) == {"q1": "first"}  # the only split
     (beir / "qrels" / "dev.tsv").unlink()
-    with pytest.raises(InputError, match=r"no qrels/\*\.tsv"):
+    with pytest.raises(InputError, match=r"qrels: no qrels here; expected test\.tsv"):
         load_qrels(beir)
     (beir / "qrels").rmdir()
     assert list(load_topics(beir)) == ["q1", "q2", "q3"]

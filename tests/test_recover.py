@@ -21,6 +21,7 @@ from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.record import read_records
 from rnnreranker.recover import Visible, recover, visible_positives
 from rnnreranker.recover.__main__ import main
+from rnnreranker.recover.answer import answer
 from rnnreranker.recover.detection import filtered, ranking_measures
 from rnnreranker.recover.likenesses import Similarities
 from rnnreranker.rnn import jaccard_similarity
@@ -312,7 +313,9 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = record.outcome
     assert found["params"]["k"] == 3
     row = next(row for row in found["rows"] if (row["scorer"], row["measure"]) == ("mixed", "AP"))
-    assert f"mixed\tAP\t{row['value']:.4f}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"mixed\tAP\t{row['value']:.4f}" in out
+    assert out.endswith(" after Holm).\n")
     with pytest.raises(InputError, match="no graph of neighbours in this index"):
         main([*flags, "--from", "both"])
     write_graph(DenseNeighbours(made.vectors), made.folder / "neighbours", 3)
@@ -320,3 +323,28 @@ def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[s
     (record,) = read_records(tmp_path / "both.json")
     assert len(record.inputs["graph"]) == 16
     assert "from the graph\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("gap", "p", "start"),
+    [
+        (
+            0.1,
+            0.01,
+            "A positive helps to find the others: the best similarity, to mixed, has AP 0.6000, the query",
+        ),
+        (0.1, 0.05, "Whether a positive helps to find the others is not clear"),
+        (-0.1, 0.01, "A positive does not help to find the others"),
+    ],
+)
+def test_a_recovery_ends_with_a_sentence(gap: float, p: float, start: str) -> None:
+    about = {"difference": gap, "low": gap - 0.01, "high": gap + 0.01, "p_holm": p}
+    rows = [
+        {"scorer": "query", "measure": "AP", "value": 0.5},
+        {"scorer": "geometric", "measure": "AP", "value": 0.55, **about},
+        {"scorer": "mixed", "measure": "AP", "value": 0.6, **about},
+        {"scorer": "mixed", "measure": "AUC", "value": 0.9, **about},
+    ]
+    assert answer(rows).startswith(start)
+    assert answer(rows).endswith(f"0.5000 ({gap:+.4f} [{gap - 0.01:+.4f}, {gap + 0.01:+.4f}], p {p:.3f} after Holm).")
+    assert "nothing else was compared" in answer(rows[:1])

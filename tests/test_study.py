@@ -25,6 +25,7 @@ from rnnreranker.retrieve.dense import dense_run
 from rnnreranker.study.__main__ import main
 from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
 from rnnreranker.study.comparisons import by_query, curves, masses, positives, study_rows
+from rnnreranker.study.conclusion import conclusion
 from rnnreranker.study.task_labels import training_labels
 from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
 from rnnreranker.study.trainings import choose_rates
@@ -315,6 +316,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     first = found("tiny.json")
     printed = capsys.readouterr().out
     assert "CODER + mixed\tnDCG@10\tall" in printed
+    assert printed.endswith(f"\n\n{conclusion(first.outcome['rows'])}\n")
     assert (first.kind, first.name) == ("study", "labels")
     assert set(first.outcome["rates"]) == {"hard", "evidence"}
     for chosen in first.outcome["rates"]["hard"].values():
@@ -378,3 +380,24 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "required: --topics, --qrels" in capsys.readouterr().err
     with pytest.raises(InputError, match="go together"):
         main(["--index", "x", "--topics", "t", "--qrels", "q", "--output", "o.json", "--test-topics", "y"])
+
+
+def _row(arm: str, value: float, **against: tuple[float, float]) -> dict[str, Any]:
+    found = {
+        name: {"difference": gap, "low": gap - 0.01, "high": gap + 0.01, "p_holm": p}
+        for name, (gap, p) in against.items()
+    }
+    return {"arm": arm, "measure": "nDCG@10", "group": "all", "value": value, "against": found or None}
+
+
+def test_a_study_ends_with_a_sentence() -> None:
+    base, one = _row("base", 0.4), _row("CODER", 0.45, base=(0.05, 0.01))
+    other = _row("CODER + mixed", 0.46, base=(0.06, 0.02), CODER=(0.01, 0.4))
+    assert conclusion([base, one, other, {**one, "group": "easy", "value": 0.9}]) == (
+        "Best of 2 trained arms on queries not trained on: CODER + mixed, nDCG@10 0.4600; better than base, the model "
+        "as it was (+0.0600 [+0.0500, +0.0700], p 0.020 after Holm); not surely apart from CODER (+0.0100 [+0.0000, "
+        "+0.0200], p 0.400 after Holm)."
+    )
+    worse = _row("CODER", 0.3, base=(-0.1, 0.001))
+    assert "CODER has nDCG@10 0.3000; worse than base" in conclusion([base, worse])
+    assert conclusion([base]) == "Nothing was trained; base has nDCG@10 0.4000."

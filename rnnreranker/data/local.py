@@ -122,7 +122,7 @@ def _qrels_file(folder: Path, split: str) -> Path:
     if len(files) == 1:
         return next(iter(files.values()))
     if not files:
-        raise InputError(f"{folder}: no qrels/*.tsv; expected the layout of BEIR")
+        raise InputError(f"{folder / 'qrels'}: no qrels here; expected test.tsv or another .tsv, in the layout of BEIR")
     raise InputError(f"{folder}: splits {', '.join(files)} and no test; name one, as {folder}:{next(iter(files))}")
 
 

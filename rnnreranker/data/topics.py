@@ -82,8 +82,14 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
     if judged is not None:
         lines = read_text(judged, "qrels file").split("\n")
         asked = {columns_of(line, f"{judged}:{number}")[0] for number, line in enumerate(lines, 1) if line.strip()}
-        found = parse_topics(read_text(name, "topics file"), name)
-        return not_empty({qid: topic for qid, topic in found.items() if qid in asked}, given)
+        every = parse_topics(read_text(name, "topics file"), name)
+        if not (found := {qid: topic for qid, topic in every.items() if qid in asked}):
+            raise InputError(
+                f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every), 'none')}); "
+                f"the topics of the folder {given} are the queries that its qrels judge: correct them, or give {name} "
+                "for all queries"
+            )
+        return found
     if is_file(name, "topics"):
         return parse_topics(read_text(name, "topics file"), name)
     if name in BUILT_IN_TOPICS:

@@ -38,6 +38,7 @@ def main(argv: Sequence[str]) -> int:
         from rnnreranker.files import check_writable
 
         check_writable(args.output)
+    from rnnreranker.recover.answer import answer
     from rnnreranker.recover.likenesses import Similarities
     from rnnreranker.recover.rankings import visible_positives
     from rnnreranker.recover.recovery import recover
@@ -104,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
             for row in found.reliability
         ],
     )
+    print(f"\n{answer(found.rows)}")
     if args.output:
         from rnnreranker.record import of_command, write_records
 

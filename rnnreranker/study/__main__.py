@@ -47,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("--test-topics and --test-qrels go together; only one was given")
     from rnnreranker.files import check_writable
     from rnnreranker.record import of_command, write_records
+    from rnnreranker.study.conclusion import conclusion
 
     check_writable(args.output)
     begun = time.perf_counter()
@@ -62,6 +63,7 @@ def main(argv: Sequence[str]) -> int:
             for other, found in (row["against"] or {"-": {}}).items()
         ],
     )
+    print(f"\n{conclusion(result['rows'])}")
     return 0
 
 
