@@ -72,9 +72,15 @@ CELLS = {
     "pairs": [
         *("layers", "width", "candidates", "batch_tokens", "bare_pairs_s", "rerank_pairs_s"),
         *RATIO,
+        *("model_pairs_s", "of_model"),
         *JUDGED,
     ],
-    "encoding": ["model", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s", *RATIO, *JUDGED],
+    "encoding": [
+        *("model", "by", "texts", "padded_tokens", "bare_texts_s", "encode_texts_s"),
+        *RATIO,
+        *("model_texts_s", "of_model"),
+        *JUDGED,
+    ],
     "index-encoding": [
         *(
             "model",
@@ -127,10 +133,10 @@ def installed(kind: str, name: str) -> bool:
     """Whether a model's weights are here, and what runs it."""
     from rnnreranker.encode.model_folder import find_model
 
-    if kind == "sparse-encoder" and importlib.util.find_spec("sentence_transformers") is None:
+    if kind != "encoder" and importlib.util.find_spec("sentence_transformers") is None:
         return False
     try:
-        return bool(find_model(name, kind))
+        return bool(find_model(name, kind) if kind != "late-encoder" else find_model("minilm"))
     except UnavailableError:
         return False
 

@@ -190,7 +190,7 @@ def test_a_vocabulary_without_words_to_spare_gets_two(tmp_path: Path) -> None:
     found, first = load_late_encoder(str(tmp_path / "late")), 5 + len(WORDS)
     assert found.encode_documents(["w1 [D] w2"]).ids.tolist() == [2, first + 1, 5 + 1, first + 1, 5 + 2, 3]
     assert found.encode_queries(["w1"]).ids.tolist()[:4] == [2, first, 5 + 1, 3]
-    rows = found._model.modules[0].model.get_input_embeddings().weight.detach()
+    rows = found.model.modules[0].model.get_input_embeddings().weight.detach()
     assert len(rows) == first + 2
     torch.testing.assert_close(rows[first:], rows[:first].mean(dim=0).expand(2, -1))
     assert special_tokens(str(tmp_path / "late")).tolist()[-2:] == [first, first + 1]

@@ -40,7 +40,8 @@ class LetterEncoder:
     name = "letters"
     dimension = 4
     fingerprint = "letters-1"
-    model = None  # of transformers
+    model = path = graph = None  # of transformers
+    refused = ""
 
     def __init__(self, fail_after: int | None = None, seconds: float = 0.0) -> None:
         self.options: dict[str, Any] = {"pooling": "mean"}
@@ -305,7 +306,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", load)
     monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
@@ -490,7 +491,7 @@ def test_auto_leaves_out_no_encoder_that_is_named(
     def load(name: str, **options: Any) -> None:
         raise UnavailableError(f"encoder {name}: not in the cache")
 
-    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", load)
     with pytest.raises(UnavailableError, match=r"^encoder tas-b: not in the cache$"):
         command.main([*three_parts, "--parts", "auto", "--encoder", "tas-b"])
     with pytest.raises(UnavailableError, match=r"no part of an index .* here: dense \(encoder minilm: .*after"):

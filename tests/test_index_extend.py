@@ -29,7 +29,8 @@ class WordEncoder:
 
     name, dimension, fingerprint, max_length, vocabulary, words = "words", 6, "words-1", 3, 23, "numbers"
     options: dict[str, Any] = {}  # noqa: RUF012
-    model = None  # of transformers
+    model = path = graph = None  # of transformers
+    refused = ""
     encoded = 0
     fail_after: int | None = None
 
@@ -66,8 +67,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)
-    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", lambda name, **given: DenseWords())
-    monkeypatch.setattr("rnnreranker.encode.sparse.load_sparse_encoder", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.sparse.open_sparse_encoder", lambda name, **given: SparseWords())
     monkeypatch.setattr("rnnreranker.encode.encoder.digest_of", lambda name: "digest")
     monkeypatch.setattr("rnnreranker.encode.sparse.sparse_digest_of", lambda name: "digest")
 

@@ -11,7 +11,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.encode.cross import load_pair_scorer
+from rnnreranker.encode.cross import load_pair_scorer, open_pair_scorer
 from rnnreranker.labels.__main__ import main
 from tests.tiny_encoder import (
     make_cross_encoder,
@@ -75,7 +75,7 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
         np.testing.assert_allclose(np.log(one.targets) - np.log(one.targets[0]), scores - scores[0], atol=1e-5)
     described = labels.metadata["teacher"]
     assert described["name"] == "cross-encoder"
-    assert described["models"] == [load_pair_scorer(f"{world}/one").fingerprint]
+    assert described["models"] == [open_pair_scorer(f"{world}/one").fingerprint]
 
 
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.adapters import inputs_of, rerank_requests
-from rnnreranker.encode.cross import PairScorer, load_pair_scorer
+from rnnreranker.encode.cross import PairScorer, load_pair_scorer, open_pair_scorer
 from rnnreranker.encode.params import CrossEncoderParams
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, make_params
@@ -192,6 +192,7 @@ def test_requests_of_rank_llm_bring_their_texts(world: Path) -> None:
 
 def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:
     output, stalled = tmp_path / "out.txt", tmp_path / "stalled"
+    open_pair_scorer(f"{world}/one")  # whose graph takes seconds to make
     process = subprocess.Popen([sys.executable, "-c", STALLED, *flags(world, output), str(stalled)], env=os.environ)
     for _ in range(600):
         if stalled.exists() or process.poll() is not None:

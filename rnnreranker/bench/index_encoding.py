@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.bench.encoding import TEXTS, Work, bare_passes
+from rnnreranker.bench.encoding import TEXTS, bare_passes, graph_passes
 from rnnreranker.bench.summaries import in_pairs, judged
 from rnnreranker.command import say
 from rnnreranker.data.documents import load_documents
@@ -54,7 +54,7 @@ def _row(exact: Any, encoder: Any, count: int, pairs: int) -> dict[str, Any]:
             part.add(documents)
 
         by_graph = described.get("documents") == "graph"
-        bare = _passes(part.of_documents.model, add) if by_graph else bare_passes(encoder.transformer, add)[0]
+        bare = graph_passes(part.of_documents.model, add) if by_graph else bare_passes(encoder.transformer, add)[0]
         found = in_pairs(bare, add, pairs, time.process_time)
         model, _ = bare_passes(exact.transformer, lambda: exact.encode(texts, threads=1, what="documents"))
         of_model = in_pairs(model, add, pairs, time.process_time)
@@ -64,23 +64,3 @@ def _row(exact: Any, encoder: Any, count: int, pairs: int) -> dict[str, Any]:
     row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
     row |= {"model_texts_s": count / of_model.base, "of_model": of_model.ratio}
     return judged(row, "ratio", BOUND)
-
-
-def _passes(graph: Any, encode: Work) -> Work:
-    """The runs of the graph that encoding makes, on its batches of token numbers."""
-    batches: list[tuple[Any, ...]] = []
-    vectors = graph.vectors
-
-    def noting(*args: Any) -> Any:
-        batches.append(args)
-        return vectors(*args)
-
-    graph.vectors = noting
-    encode()
-    del graph.vectors
-
-    def work() -> None:
-        for args in batches:
-            vectors(*args)
-
-    return work

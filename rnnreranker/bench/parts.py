@@ -187,15 +187,17 @@ PARTS = {
     ),
     "pairs": Part(
         "A cross-encoder",
-        "`--rerank cross-encoder` of a query with candidates of 30 to 150 words, beside the bare forward passes of the "
-        "same model, with made-up weights, on the same batches of token numbers; processor seconds, one thread.",
+        "`--rerank cross-encoder` of a query with candidates of 30 to 150 words, by made-up weights, beside "
+        "the bare passes of its graph on the same batches of token numbers: `ratio`. `of_model`: beside those of the "
+        "model itself, by torch. Processor seconds, one thread.",
         "pair_scoring.pairs",
         lambda sizes: (sizes.cross_encoders, sizes.scored, sizes.pairs),
     ),
     "encoding": Part(
         "Encoding",
-        "Documents of pydoc to vectors (minilm) and weights of words (splade-tiny), cutting into tokens and all else "
-        "included, beside the bare forward passes of the same model on the same batches of token numbers; processor "
+        "Documents of pydoc to vectors (minilm), weights of words (splade-tiny) and vectors of tokens (minilm-tokens), "
+        "cutting into tokens and all else included, beside the bare passes of what computes (by) on the same batches "
+        "of token numbers: `ratio`. `of_model`: the same beside those of the model itself, by torch. Processor "
         "seconds, one thread.",
         "encoding.encoding",
         lambda sizes: (ENCODERS, sizes.encoded, min(sizes.pairs, 5)),

@@ -26,7 +26,7 @@ class Sizes:
     device: str = ""  # of the part gpu
 
 
-ENCODERS = (("sparse-encoder", "splade-tiny"), ("encoder", "minilm"))
+ENCODERS = (("sparse-encoder", "splade-tiny"), ("late-encoder", "minilm-tokens"), ("encoder", "minilm"))
 
 FULL = Sizes(
     dimension=768,

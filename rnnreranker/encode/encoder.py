@@ -8,8 +8,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from rnnreranker.encode.dense_graph import GraphModel, check_about, dense_key, make_dense_graph
+from rnnreranker.encode.graph_store import KeptGraph, Refused, kept_graph
 from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.model_folder import content_of, find_model
+from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
 from rnnreranker.encode.model_settings import ModelSettings, read_settings
 from rnnreranker.encode.models.base import KnownModel, TextModel
 from rnnreranker.encode.params import EncoderParams
@@ -32,7 +34,7 @@ class Model(Protocol):
 
 
 class Encoder:
-    """An encoder of texts; made by `load_encoder`, or by `open_query_graph` of an index.
+    """An encoder of texts; made by `load_encoder`, or by its graph by `open_encoder`.
 
     Args:
         name: hub id or path.
@@ -40,18 +42,29 @@ class Encoder:
         settings: everything besides the weights that the vectors depend on.
         digest: of the weights and the tokenizer.
         documents: what computes the vectors of documents, where that is another model.
+        path: the folder of the model that torch computes.
+        graph: the files of what computes, where that is a graph.
+
+    Attributes:
+        refused: why it has no graph, once `by_graph` has tried.
     """
 
     def __init__(
-        self, name: str, model: Model, settings: dict[str, Any], digest: str, documents: Model | None = None
+        self,
+        name: str,
+        model: Model,
+        settings: dict[str, Any],
+        digest: str,
+        documents: Model | None = None,
+        path: Path | None = None,
+        graph: KeptGraph | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
         self.digest = digest
         self.dimension = model.dimension
-        self.fingerprint = fingerprint(
-            "encoder", digest, {key: value for key, value in settings.items() if key != "model"}
-        )
+        self.path, self.graph, self.refused = path, graph, ""
+        self.fingerprint = fingerprint_of(digest, settings)
         self.model, self._documents = model, documents or model
 
     @property
@@ -112,6 +125,11 @@ class Encoder:
         return vectors[[places[text] for text in texts]]
 
 
+def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
+    """What tells an encoder of weights and settings from others, whatever it is called."""
+    return fingerprint("encoder", digest, {key: value for key, value in settings.items() if key != "model"})
+
+
 def load_encoder(name: str, **given: Any) -> Encoder:
     """The encoder of a name, short name, hub id or folder.
 
@@ -133,7 +151,74 @@ def load_encoder(name: str, **given: Any) -> Encoder:
         for prompt in ("query_prompt", "document_prompt"):
             settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
         return Encoder(name, own_code, settings, digest_of(name))
+    return _by_model(find_model(name), params)
+
+
+def open_encoder(name: str, **given: Any) -> Encoder:
+    """The encoder of `load_encoder`, by its graph in the home folder, which is made on first use.
+
+    On processors the graph takes half to nine tenths of the model's time, and neither torch nor transformers is
+    imported; its vectors are those of the model but for the last bits. An encoder that has no graph (another kind of
+    model, other arithmetic than float32) is that of `load_encoder`, and `refused` says why.
+
+    Args and Raises: as `load_encoder`.
+    """
+    if (graph := encoder_graph(name, **given)) is not None:
+        return _of_graph(*graph)
+    encoder = load_encoder(name, **given)
+    try:
+        return by_graph(encoder)
+    except Refused:
+        return encoder
+
+
+def encoder_graph(name: str, **given: Any) -> tuple[str, KeptGraph, dict[str, Any], str] | None:
+    """Name, graph, settings and digest of the encoder of `open_encoder`, where its graph is in the home folder.
+
+    None where it is not there; nothing is loaded.
+
+    Raises:
+        InputError, UnavailableError: as `load_encoder`.
+    """
+    params = EncoderParams(**given)
+    if _own_code(name) is not None:
+        return None
     folder = find_model(name)
+    settings, own = _settings(folder, params)
+    if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None:
+        return None
+    if (graph := kept_graph(dense_key(content_of(folder.path), settings))) is None:
+        return None
+    limit = check_about(graph)["limit"]
+    settings["max_length"] = settings["max_length"] or limit
+    return (folder.name, graph, settings, folder.digest) if settings["max_length"] <= limit else None
+
+
+def by_graph(encoder: Encoder) -> Encoder:
+    """An encoder by its graph in the home folder, which is made where it is not there.
+
+    Raises:
+        Refused: it has none.
+    """
+    if encoder.graph is not None:
+        return encoder
+    if encoder.path is None or encoder.refused:
+        raise Refused(encoder.refused or "it is code of its own")
+    try:
+        key = dense_key(content_of(encoder.path), encoder.settings)
+        graph = make_dense_graph(encoder.model, encoder.settings, encoder.digest, key)
+    except Refused as refused:
+        encoder.refused = str(refused)
+        raise
+    return _of_graph(encoder.name, graph, encoder.settings, encoder.digest)
+
+
+def _of_graph(name: str, graph: KeptGraph, settings: dict[str, Any], digest: str) -> Encoder:
+    return Encoder(name, GraphModel(graph, settings), settings, digest, graph=graph)
+
+
+def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any], ModelSettings]:
+    """The settings of a model of files, max_length None where only the model itself says it; and what its files say."""
     own, known = read_settings(folder.path), folder.known
     dtype = ("bfloat16" if has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
     settings = {
@@ -147,6 +232,12 @@ def load_encoder(name: str, **given: Any) -> Encoder:
         "lowercase": own.lowercase,
         **{prompt: _prompt(prompt, params, own, known) for prompt in ("query_prompt", "document_prompt")},
     }
+    return settings, own
+
+
+def _by_model(folder: ModelFolder, params: EncoderParams) -> Encoder:
+    """An encoder that torch computes."""
+    settings, own = _settings(folder, params)
     from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
     model: Model
@@ -169,7 +260,7 @@ def load_encoder(name: str, **given: Any) -> Encoder:
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
-    return Encoder(folder.name, model, settings, folder.digest, documents)
+    return Encoder(folder.name, model, settings, folder.digest, documents, path=folder.path)
 
 
 def _probe(model: Model) -> None:

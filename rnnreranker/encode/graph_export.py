@@ -1,4 +1,4 @@
-"""An encoder of transformers as a graph of ONNX Runtime, which opens at once; compared before it is kept."""
+"""A model of torch as a graph of ONNX Runtime, and how near its numbers come; nothing is kept that differs."""
 
 from __future__ import annotations
 
@@ -6,107 +6,91 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.encode.encoder import Encoder, Model
-from rnnreranker.encode.query_graph import DESCRIPTION, FILES, GRAPH, TOKENIZER, WEIGHTS, GraphModel
-from rnnreranker.encode.transformer import TransformerModel
+from rnnreranker.encode.graph_store import GRAPH, TOKENIZER, WEIGHTS, Refused
 from rnnreranker.errors import require
-from rnnreranker.files import file_digest, folder_written_whole, write_json
-from rnnreranker.process.phases import phase
+from rnnreranker.files import write_atomically
 
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type` of transformers
-LEAST_COSINE = 0.99999  # of the vectors of graph and model
+LEAST_COSINE = 0.99999  # of what graph and model give
 LARGEST = 19 * 10**8  # bytes of weights: a file of ONNX ends at 2^31
 OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
 TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one two three four five six seven " * 100]
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
+MEANT = "making the graph of an encoder"
 
 
-def write_query_graph(encoder: Encoder, folder: Path) -> str:
-    """Write the graph of an encoder's queries; why not, where it has none: "" where it is written.
-
-    Nothing is written of a model that is not float32, of another kind than `KNOWN`, or where a text has other tokens
-    or a vector whose cosine to that of the model is below `LEAST_COSINE`.
-
-    Args:
-        encoder: of `load_encoder`; folder: to make.
+def check_known(transformer: Any, tokenizer: Any) -> None:
+    """Look that a model of transformers is one whose graph is known to be right.
 
     Raises:
-        InputError: the folder cannot be written.
+        Refused: another kind, weights that are not float32 or too many, no tokenizer.json, a package that is lacking.
     """
-    model = encoder.model
-    if not isinstance(model, TransformerModel):
-        return "it is not run by transformers"
-    kind = str(model.transformer.config.model_type)
-    if kind not in KNOWN or encoder.settings["dtype"] != "float32":
-        return f"a graph is known of float32 {', '.join(KNOWN)}, not of {encoder.settings['dtype']} {kind}"
-    words = getattr(model.tokenizer, "backend_tokenizer", None)
-    if words is None:
-        return "its tokenizer has no tokenizer.json"
-    if sum(weight.nbytes for weight in model.transformer.state_dict().values()) > LARGEST:
-        return "its weights are larger than a graph can be"
+    kind, dtypes = str(transformer.config.model_type), {str(one.dtype) for one in transformer.parameters()}
+    shown = " and ".join(sorted(one.removeprefix("torch.") for one in dtypes))
+    if kind not in KNOWN or dtypes != {"torch.float32"}:
+        raise Refused(f"a graph is known of float32 {', '.join(KNOWN)}, not of {shown} {kind}")
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise Refused("its tokenizer has no tokenizer.json")
+    if sum(weight.nbytes for weight in transformer.state_dict().values()) > LARGEST:
+        raise Refused("its weights are larger than a graph can be")
     for package in ("onnx", "onnxruntime"):
-        require(package, "the query encoder of an index", package)
-    try:
-        with phase("making the query encoder"), folder_written_whole(folder) as whole:
-            _export(model, whole / "exported.onnx")
-            _optimise(whole / "exported.onnx", whole / GRAPH)
-            (whole / "exported.onnx").unlink()
-            words.save(str(whole / TOKENIZER))
-            cosine = _compared(model, GraphModel(whole, encoder.settings, model.dimension, model.pad))
-            if not cosine >= LEAST_COSINE:  # NaN neither
-                raise _Refused(f"cosines to its vectors are from {cosine:.6f} on; expected {LEAST_COSINE} at least")
-            said = {"name": encoder.name, "digest": encoder.digest, "settings": encoder.settings, "cosine": cosine}
-            said |= {"dimension": model.dimension, "pad": model.pad}
-            write_json(whole / DESCRIPTION, said | {"sha256": {name: file_digest(whole / name) for name in FILES}})
-    except _Refused as refused:
-        return str(refused)
-    return ""
+        require(package, MEANT, package)
 
 
-class _Refused(Exception):
-    """Why a graph is not kept."""
+def write_graph(module: Any, inputs: Sequence[str], transformer: Any, tokenizer: Any, folder: Path) -> None:
+    """Write the files of a graph into a folder.
+
+    Args:
+        module: of torch, which takes `inputs`, (b, t) int64 each, and whose output begins with b.
+        transformer: of transformers, in the module; tokenizer: of it.
+
+    Raises:
+        Refused: torch cannot export it.
+    """
+    with contextlib.ExitStack() as exported:
+        path = folder / "exported.onnx"
+        exported.callback(path.unlink, missing_ok=True)
+        _export(module, inputs, transformer, path)
+        _optimise(path, folder / GRAPH)
+    words = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())  # one of its own
+    words.no_padding()
+    words.no_truncation()
+    with write_atomically(folder / TOKENIZER) as stream:
+        stream.write(words.to_str().encode())
 
 
-def _export(model: TransformerModel, path: Path) -> None:
-    """Write what `model.vectors` computes as ONNX, for batches of any size and length."""
+def _export(module: Any, inputs: Sequence[str], transformer: Any, path: Path) -> None:
+    """Write what a module computes as ONNX, for batches of any size and length."""
     import torch
 
-    class Vectors(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.transformer = model.transformer  # its weights keep their names
-
-        def forward(self, tokens: Any, attention: Any) -> Any:
-            return model.vectors(tokens, attention)
-
-    tokens, attention = torch.ones((2, 7), dtype=torch.int64), torch.ones((2, 7), dtype=torch.int64)
-    attention[1, 5:] = 0
+    given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
+    given[-1][1, 5:] = 0  # attention
     sizes = {0: "texts", 1: "longest"}
-    attends = model.transformer.config._attn_implementation
+    attends = transformer.config._attn_implementation
     try:
-        model.transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
+        transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
         with torch.no_grad(), _silent():
             torch.onnx.export(
-                Vectors().eval(),
-                (tokens, attention),
+                module.eval(),
+                tuple(given),
                 str(path),
-                input_names=["tokens", "attention"],
-                output_names=["vectors"],
-                dynamic_axes={"tokens": sizes, "attention": sizes, "vectors": {0: "texts"}},
+                input_names=list(inputs),
+                output_names=["output"],
+                dynamic_axes={**dict.fromkeys(inputs, sizes), "output": {0: "texts"}},
                 opset_version=OPSET,
                 dynamo=False,  # the newer exporter needs a package more, and minutes
             )
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:  # torch.onnx.errors are RuntimeErrors
         reason = str(error).strip().split("\n")[0][:200]
-        raise _Refused(f"torch cannot export it ({type(error).__name__} {reason})") from None
+        raise Refused(f"torch cannot export it ({type(error).__name__} {reason})") from None
     finally:
-        model.transformer.set_attn_implementation(attends)
+        transformer.set_attn_implementation(attends)
 
 
 def _optimise(exported: Path, path: Path) -> None:
@@ -123,40 +107,47 @@ def _optimise(exported: Path, path: Path) -> None:
     onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
 
 
-def lowest_cosine(model: TransformerModel, other: Model) -> float:
-    """The lowest cosine between the vectors of two models, of texts of any kind, one at a time and together.
-
-    Args:
-        model: whose tokens both are given; other: what computes the same vectors in another way.
-    """
-    tokens = model.tokenize(_texts(model))
-    lowest = 1.0
-    for batch in [tokens, *([own] for own in tokens)]:
-        ours, theirs = other.forward(batch).astype(np.float64), model.forward(batch).astype(np.float64)
-        lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
-        lowest = min(lowest, float(((ours * theirs).sum(axis=1) / lengths).min()))
-    return lowest
-
-
-def _texts(model: TransformerModel) -> list[str]:
-    """`TEXTS`, and words drawn from the vocabulary."""
-    vocabulary = sorted(model.tokenizer.get_vocab())
+def probes(tokenizer: Any) -> list[str]:
+    """Texts of any kind, on which model and graph are compared: `TEXTS`, and words drawn from the vocabulary."""
+    vocabulary = sorted(tokenizer.get_vocab())
     rng = np.random.default_rng(0)
     return [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
 
 
-def _compared(model: TransformerModel, graph: GraphModel) -> float:
-    """The lowest cosine between the vectors of model and graph.
+def same_tokens(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
+    """Look that the tokens of texts are the same.
 
     Raises:
-        _Refused: a text of other tokens, a graph that fails on some.
+        Refused: they are not.
     """
-    if model.tokenize(_texts(model)) != graph.tokenize(_texts(model)):
-        raise _Refused("its tokenizer.json gives other tokens than its tokenizer")
+    if list(ours) != list(theirs):
+        raise Refused("its tokenizer.json gives other tokens than its tokenizer")
+
+
+def check_near(cosine: float) -> float:
+    """The cosine, where it is near enough to 1.
+
+    Raises:
+        Refused: it is not, or no number.
+    """
+    if not cosine >= LEAST_COSINE:  # NaN neither
+        raise Refused(f"cosines to what it gives are from {cosine:.6f} on; expected {LEAST_COSINE} at least")
+    return cosine
+
+
+@contextlib.contextmanager
+def compared() -> Iterator[None]:
+    """A block that runs a graph for the first time.
+
+    Raises:
+        Refused: it fails.
+    """
     try:
-        return lowest_cosine(model, graph)
+        yield
+    except Refused:
+        raise
     except Exception as error:  # ONNX Runtime has classes of its own, under Exception itself
-        raise _Refused(f"the graph cannot be run ({str(error)[:200]})") from None
+        raise Refused(f"the graph cannot be run ({str(error)[:200]})") from None
 
 
 @contextlib.contextmanager

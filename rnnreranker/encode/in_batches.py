@@ -6,12 +6,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnreranker.command import cores
 from rnnreranker.command import progress as show_progress
 from rnnreranker.process.torch_threads import one_torch_thread
+
+
+class Counted(NamedTuple):
+    """A text of which a model takes the tokens itself: how many it reads, and whether there were more."""
+
+    text: str
+    length: int
+    cut: bool
 
 
 def compute_batches(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.encode.graph_session import LIBRARIES as OF_GRAPHS
 from rnnreranker.errors import InputError
 from rnnreranker.files import cache_home, fingerprint, write_atomically
 
@@ -17,46 +18,50 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.encode.encoder import Encoder
+    from rnnreranker.encode.graph_store import KeptGraph
 
 LARGEST = 16 * 2**20  # bytes of encoded queries that are kept
 LIBRARIES = ("torch", "transformers")  # another version may give other last bits
 
 
 def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], threads: int | None) -> np.ndarray:
-    """(n, d) float32: the vectors of n queries, as `load_encoder(name, **settings).encode` gives them, in their order.
+    """(n, d) float32: the vectors of n queries, as `open_encoder(name, **settings).encode` gives them, in their order.
 
-    They are found again by the weights, the settings, all texts in their order and the versions of torch and
-    transformers; where they are, none of it is loaded.
-
-    Raises:
-        InputError, UnavailableError: as `load_encoder` and `Encoder.encode`.
-    """
-    from rnnreranker.encode.encoder import digest_of, load_encoder
-
-    path = _path("vectors", digest_of(name), settings, texts)
-    return _vectors(path, lambda: load_encoder(name, **settings), texts, threads)
-
-
-def queries_by_graph(folder: Path, texts: Sequence[str], threads: int | None) -> np.ndarray:
-    """(n, d) float32: the vectors of n queries, as `open_query_graph(folder).encode` gives them, in their order.
-
-    They are found again as those of `encoded_queries`, by the graph's files and the versions of what runs them.
+    They are found again by what computes, the settings, all texts in their order and the versions of the libraries;
+    where they are, none of it is loaded.
 
     Raises:
-        InputError, MissingDependencyError: as `open_query_graph` and `Encoder.encode`.
+        InputError, UnavailableError: as `open_encoder` and `Encoder.encode`.
     """
-    from rnnreranker.encode.query_graph import LIBRARIES as OF_GRAPHS
-    from rnnreranker.encode.query_graph import described, open_query_graph
+    from rnnreranker.encode.encoder import digest_of, encoder_graph, open_encoder
 
-    path = _path("graph", described(folder)["sha256"], described(folder)["settings"], texts, OF_GRAPHS)
-    return _vectors(path, lambda: open_query_graph(folder), texts, threads)
-
-
-def _vectors(path: Path, load: Callable[[], Encoder], texts: Sequence[str], threads: int | None) -> np.ndarray:
-    """What is kept at a path, else what an encoder makes of the texts, which is kept there."""
+    found = encoder_graph(name, **settings)
+    path = _path("vectors", digest_of(name), settings, texts, found[1] if found else None)
     if (kept := read_kept(path, {"vectors"})) is not None:
         return kept["vectors"]
-    vectors = load().encode(texts, threads=threads, what="queries")
+    encoder = open_encoder(name, **settings)
+    path = _path("vectors", digest_of(name), settings, texts, encoder.graph)
+    return _vectors(path, encoder, texts, threads)
+
+
+def queries_by_graph(
+    graph: KeptGraph, settings: dict[str, Any], texts: Sequence[str], threads: int | None, load: Callable[[], Encoder]
+) -> np.ndarray:
+    """(n, d) float32: the vectors of n queries by a graph, as `load().encode` gives them, in their order.
+
+    They are found again as those of `encoded_queries`.
+
+    Raises:
+        InputError, MissingDependencyError: as `load` and `Encoder.encode`.
+    """
+    path = _path("graph", None, settings, texts, graph)
+    kept = read_kept(path, {"vectors"})
+    return _vectors(path, load(), texts, threads) if kept is None else kept["vectors"]
+
+
+def _vectors(path: Path, encoder: Encoder, texts: Sequence[str], threads: int | None) -> np.ndarray:
+    """What an encoder makes of the texts, which is kept at a path."""
+    vectors = encoder.encode(texts, threads=threads, what="queries")
     if vectors.nbytes <= LARGEST:
         keep(path, vectors=vectors)
     return vectors
@@ -67,25 +72,27 @@ def encoded_sparse_queries(
 ) -> tuple[csr_matrix, str]:
     """(n, V) float32: the words' weights of n queries in their order, and the fingerprint of the words.
 
-    They are as `load_sparse_encoder(name, **settings).encode_queries` gives them, and found again as the vectors of
+    They are as `open_sparse_encoder(name, **settings).encode_queries` gives them, and found again as the vectors of
     `encoded_queries`.
 
     Raises:
-        InputError, UnavailableError: as `load_sparse_encoder` and `SparseEncoder.encode`.
+        InputError, UnavailableError: as `open_sparse_encoder` and `SparseEncoder.encode`.
     """
     from scipy.sparse import csr_matrix
 
-    from rnnreranker.encode.sparse import load_sparse_encoder, sparse_digest_of
+    from rnnreranker.encode.sparse import open_sparse_encoder, sparse_digest_of, sparse_graph
 
-    path = _path("weights", sparse_digest_of(name), settings, texts)
-    if (kept := read_kept(path, {"weights", "terms", "offsets", "size", "words"})) is not None:
+    def path(graph: KeptGraph | None) -> Path:
+        return _path("weights", sparse_digest_of(name), settings, texts, graph)
+
+    if (kept := read_kept(path(sparse_graph(name)), {"weights", "terms", "offsets", "size", "words"})) is not None:
         shape = (len(texts), int(kept["size"]))
         return csr_matrix((kept["weights"], kept["terms"], kept["offsets"]), shape), str(kept["words"])
-    encoder = load_sparse_encoder(name, **settings)
+    encoder = open_sparse_encoder(name, **settings)
     found = encoder.encode_queries(texts, threads=threads)
     if found.data.nbytes <= LARGEST:
         described = {"size": found.shape[1], "words": encoder.words}
-        keep(path, weights=found.data, terms=found.indices, offsets=found.indptr, **described)
+        keep(path(encoder.graph), weights=found.data, terms=found.indices, offsets=found.indptr, **described)
     return found, encoder.words
 
 
@@ -94,20 +101,23 @@ def encoded_token_queries(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The vectors (T, d) float32 of the tokens of n queries, and (n + 1,) int64 where those of each begin.
 
-    They are as `load_late_encoder(name, **settings).encode_queries` gives them, and found again as the vectors of
+    They are as `open_late_encoder(name, **settings).encode_queries` gives them, and found again as the vectors of
     `encoded_queries`.
 
     Raises:
-        InputError, UnavailableError: as `load_late_encoder` and `LateEncoder.encode`.
+        InputError, UnavailableError: as `open_late_encoder` and `LateEncoder.encode`.
     """
-    from rnnreranker.encode.late import late_digest_of, load_late_encoder
+    from rnnreranker.encode.late import late_digest_of, late_graph, open_late_encoder
 
-    path = _path("tokens", late_digest_of(name), settings, texts)
-    if (kept := read_kept(path, {"vectors", "offsets"})) is not None:
+    def path(graph: KeptGraph | None) -> Path:
+        return _path("tokens", late_digest_of(name), settings, texts, graph)
+
+    if (kept := read_kept(path(late_graph(name)), {"vectors", "offsets"})) is not None:
         return kept["vectors"], kept["offsets"]
-    found = load_late_encoder(name, **settings).encode_queries(texts, threads=threads)
+    encoder = open_late_encoder(name, **settings)
+    found = encoder.encode_queries(texts, threads=threads)
     if found.vectors.nbytes <= LARGEST:
-        keep(path, vectors=found.vectors, offsets=found.offsets)
+        keep(path(encoder.graph), vectors=found.vectors, offsets=found.offsets)
     return found.vectors, found.offsets
 
 
@@ -123,11 +133,11 @@ def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
     return found if set(found) == names else None
 
 
-def _path(
-    kind: str, digest: Any, settings: dict[str, Any], texts: Sequence[str], libraries: Sequence[str] = LIBRARIES
-) -> Path:
-    versions = [metadata.version(library) for library in libraries]
-    key = fingerprint("queries", kind, digest, settings, list(texts), versions)
+def _path(kind: str, digest: Any, settings: dict[str, Any], texts: Sequence[str], graph: KeptGraph | None) -> Path:
+    """Where the queries of a model of this digest are, or of the graph that stands for it."""
+    versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
+    by = graph.content if graph else "model"
+    key = fingerprint("queries", kind, digest, by, settings, list(texts), versions)
     return cache_home() / "queries" / f"{key}.npz"
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.encode.graph_store import KeptGraph, Refused, kept_graph
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.late_folder import KIND, late_folder
-from rnnreranker.encode.late_model import Side, open_late_model
+from rnnreranker.encode.late_graph import LateGraph, late_key, make_late_graph
+from rnnreranker.encode.late_model import LateModel, Side, open_late_model
 from rnnreranker.encode.model_folder import ModelFolder, content_of
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.vocabulary import tokenizer_in
@@ -18,7 +19,6 @@ from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import fingerprint
 
 BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
-PLAIN = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
 
 
 class TokenVectors(NamedTuple):
@@ -47,19 +47,28 @@ class LateEncoder:
         digest: of the model's files, as `late_digest_of` has it.
         fingerprint: of everything that the vectors depend on besides the texts.
 
+        model: what computes; graph: its files, where that is a graph.
+
     Args:
         folder: the model's files.
         params: what the caller says of it.
+        model: as above, `graph` too.
     """
 
-    def __init__(self, folder: ModelFolder, params: LateEncoderParams) -> None:
-        self._model = open_late_model(folder.path, params)
-        self.query_length, self.document_length = self._model.query_length, self._model.document_length
-        self.expands = self._model.expands
-        self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
+    def __init__(
+        self,
+        folder: ModelFolder,
+        params: LateEncoderParams,
+        model: LateModel | LateGraph,
+        graph: KeptGraph | None = None,
+    ) -> None:
+        self.model: Any = model
+        self.graph = graph
+        self.query_length, self.document_length = model.query_length, model.document_length
+        self.expands = model.expands
         self.name = folder.name
         self.params = params
-        self.dimension = int(self._forward(["a"], "document")[0][0].shape[1])
+        self.dimension = int(model.vectors(model.read(["a"], "document"), "document")[0][0].shape[1])  # type: ignore
         lengths = [self.query_length, self.document_length]
         self.digest = content_of(folder.path)
         self.fingerprint = fingerprint(KIND, self.digest, lengths)
@@ -90,61 +99,31 @@ class LateEncoder:
             if not isinstance(text, str):
                 raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
         distinct = sorted({text for text in texts if text.strip()})
-        limit = self.query_length if what == "query" else self.document_length
-        uncut = self._lengths(distinct, what)
+        read = self.model.read(distinct, what)
         none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
         found = {"": none}
 
         def compute(batch: list[int]) -> None:
             own = [distinct[place] for place in batch]
-            found.update(zip(own, self._forward(own, what), strict=True))
+            found.update(zip(own, self.model.vectors([read[place] for place in batch], what), strict=True))
 
-        lengths = [limit if what == "query" and self.expands else min(length, limit) for length in uncut]
-        compute_batches(compute, lengths, BATCH_TOKENS, threads)
+        compute_batches(compute, [one.length for one in read], BATCH_TOKENS, threads)
         for text, (vectors, _) in found.items():
             if not np.isfinite(vectors).all():
                 raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
         taken = [found[text if text.strip() else ""] for text in texts]
         offsets = np.cumsum([0, *(len(ids) for _, ids in taken)], dtype=np.int64)
-        longer = {text for text, length in zip(distinct, uncut, strict=True) if length > limit}
+        longer = {text for text, one in zip(distinct, read, strict=True) if one.cut}
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
         return TokenVectors(vectors, offsets, ids, sum(text in longer for text in texts))
 
     def count_cut(self, texts: Sequence[str], what: Side) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
-        limit = self.query_length if what == "query" else self.document_length
-        return sum(length > limit for length in self._lengths([text for text in texts if text.strip()], what))
+        return sum(one.cut for one in self.model.read([text for text in texts if text.strip()], what))
 
     def count_tokens(self, texts: Sequence[str], what: Side) -> int:
         """How many tokens the texts have at most, those that are skipped too."""
-        limit = self.query_length if what == "query" else self.document_length
-        return sum(min(length, limit) for length in self._lengths([text for text in texts if text.strip()], what))
-
-    def _lengths(self, texts: list[str], what: Side) -> list[int]:
-        """The number of tokens of each text with its prompt, uncut."""
-        if not texts:
-            return []
-        with self._tokenizing:
-            prompt = self._model.prompts[what]
-            found = self._model.modules.tokenizer([prompt + text for text in texts], **PLAIN)
-        return [len(tokens) for tokens in found["input_ids"]]
-
-    def _forward(self, batch: list[str], what: Side) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch."""
-        import torch
-
-        with torch.inference_mode():
-            with self._tokenizing:
-                features = self._model.features(batch, what)
-            ids = features["input_ids"]
-            tokens, mask = self._model.tokens(features, what)
-            vectors, real = tokens.float().numpy(), mask.numpy()
-        return [(vectors[row][its], own[its]) for row, (its, own) in enumerate(zip(real, _int32(ids), strict=True))]
-
-
-def _int32(ids: Any) -> np.ndarray:
-    found: np.ndarray = ids.numpy().astype(np.int32)
-    return found
+        return sum(one.length for one in self.model.read([text for text in texts if text.strip()], what))
 
 
 def load_late_encoder(name: str, **given: Any) -> LateEncoder:
@@ -162,7 +141,7 @@ def load_late_encoder(name: str, **given: Any) -> LateEncoder:
     params = LateEncoderParams(**given)
     folder = late_folder(name)
     try:
-        return LateEncoder(folder, params)
+        return LateEncoder(folder, params, open_late_model(folder.path, params))
     except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
         if isinstance(error, (InputError, UnavailableError)):
             raise
@@ -170,6 +149,33 @@ def load_late_encoder(name: str, **given: Any) -> LateEncoder:
         raise InputError(
             f"{folder.path}: cannot be loaded as a late-interaction encoder ({reason}); get it again"
         ) from None
+
+
+def open_late_encoder(name: str, **given: Any) -> LateEncoder:
+    """The encoder of `load_late_encoder`, by its graph in the home folder, which is made on first use.
+
+    Neither torch nor sentence-transformers is imported then; vectors are those of the model but for the last bits. An
+    encoder that has no graph is that of `load_late_encoder`.
+
+    Args and Raises: as `load_late_encoder`.
+    """
+    params = LateEncoderParams(**given)
+    if (graph := late_graph(name)) is None:
+        own = load_late_encoder(name)  # with its own lengths
+        try:
+            graph = make_late_graph(own.model, own.digest)
+        except Refused:
+            return load_late_encoder(name, **given)
+    return LateEncoder(late_folder(name), params, LateGraph(graph, params), graph)
+
+
+def late_graph(name: str) -> KeptGraph | None:
+    """The graph of an encoder, None where it is not in the home folder; nothing is loaded.
+
+    Raises:
+        InputError, UnavailableError: as `load_late_encoder`.
+    """
+    return kept_graph(late_key(late_digest_of(name)))
 
 
 def late_digest_of(name: str) -> str:

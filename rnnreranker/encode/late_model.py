@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
+from rnnreranker.encode.in_batches import Counted
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.errors import InputError, require
 
@@ -14,6 +18,20 @@ if TYPE_CHECKING:
     import torch
 
 Side = Literal["query", "document"]
+PLAIN = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
+
+
+class Read(NamedTuple):
+    """The tokens of a text: their numbers, which of them the transformer attends to, whether there were more."""
+
+    ids: list[int]
+    attention: list[int]
+    cut: bool
+
+    @property
+    def length(self) -> int:
+        """How many there are."""
+        return len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,7 @@ class LateModel:
         query_length, document_length: tokens, at which texts are cut.
         expands: whether queries are filled up to `query_length`.
         prompts: side → what is put before a text.
+        limit: tokens that the transformer takes at most.
     """
 
     modules: Any
@@ -32,6 +51,34 @@ class LateModel:
     document_length: int
     expands: bool
     prompts: Mapping[str, str]
+    limit: int
+    _tokenizing: threading.Lock = field(default_factory=threading.Lock)  # a tokenizer keeps its settings in itself
+
+    def read(self, texts: Sequence[str], side: Side) -> list[Counted]:
+        """What `vectors` takes of each text; the tokens themselves are taken with those of its batch."""
+        if not texts:
+            return []
+        limit = self.query_length if side == "query" else self.document_length
+        with self._tokenizing:
+            found = self.modules.tokenizer([self.prompts[side] + text for text in texts], **PLAIN)["input_ids"]
+        filled = side == "query" and self.expands
+        lengths = [len(tokens) for tokens in found]
+        return [
+            Counted(text, limit if filled else min(length, limit), length > limit)
+            for text, length in zip(texts, lengths, strict=True)
+        ]
+
+    def vectors(self, batch: Sequence[Counted], side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch that count."""
+        import torch
+
+        with torch.inference_mode():
+            with self._tokenizing:
+                features = self.features([one.text for one in batch], side)
+            ids = features["input_ids"].numpy().astype(np.int32)
+            tokens, mask = self.tokens(features, side)
+            vectors, real = tokens.float().numpy(), mask.numpy()
+        return [(vectors[row][its], own[its]) for row, (its, own) in enumerate(zip(real, ids, strict=True))]
 
     def features(self, texts: Sequence[str], side: Side) -> dict[str, torch.Tensor]:
         """The tensors (n, t) of texts that `tokens` takes, of the longest of them."""
@@ -66,13 +113,9 @@ def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu"
     first = modules[0]
     limit = int(modules.max_seq_length or 512)
     expansion = getattr(first, "query_expansion", None)
-    own = (expansion or {}).get("length") or getattr(first, "query_length", None) or limit
-    query_length = int(params.query_length or min(own, limit))
-    own = getattr(first, "document_length", None) or limit
-    document_length = int(params.document_length or min(own, limit))
-    for name, length in (("query_length", query_length), ("document_length", document_length)):
-        if length > limit:
-            raise InputError(f"{name}={length}: expected an integer <= {limit}, as {folder} takes no more tokens")
+    own_query = (expansion or {}).get("length") or getattr(first, "query_length", None) or limit
+    own = (int(own_query), int(getattr(first, "document_length", None) or limit))
+    query_length, document_length = lengths_of(params, own, limit, folder)
     first.query_length, first.document_length = None, document_length
     if expansion:
         first.query_expansion = {**expansion, "length": query_length}
@@ -82,4 +125,18 @@ def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu"
         side: modules._resolve_prompt(None, side if side in modules.prompts else None) or ""
         for side in ("query", "document")
     }
-    return LateModel(modules, query_length, document_length, bool(expansion), prompts)
+    return LateModel(modules, query_length, document_length, bool(expansion), prompts, limit)
+
+
+def lengths_of(params: LateEncoderParams, own: tuple[int, int], limit: int, folder: Path) -> tuple[int, int]:
+    """Tokens at which queries and documents are cut: those that are given, else a model's own.
+
+    Raises:
+        InputError: lengths beyond the model's.
+    """
+    query, document = (min(one, limit) for one in own)
+    lengths = int(params.query_length or query), int(params.document_length or document)
+    for name, length in zip(("query_length", "document_length"), lengths, strict=True):
+        if length > limit:
+            raise InputError(f"{name}={length}: expected an integer <= {limit}, as {folder} takes no more tokens")
+    return lengths

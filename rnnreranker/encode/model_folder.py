@@ -21,7 +21,6 @@ ONLINE = "run once where there is internet, or give the path of a folder with th
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SMALL = ("*.json", "*.txt", "*.model", "artifact.metadata")  # the last of Stanford's ColBERT
 WANTED = [*SMALL, *WEIGHTS]  # of a hub repository
-QUERY_GRAPH = "query-encoder"  # the folder in an index of the graph of its encoder
 TOKENIZERS = ("tokenizer.json", "*/tokenizer.json", "vocab.txt", "*/vocab.txt")
 
 

@@ -6,7 +6,6 @@ the logits are those of its masked-language model.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -14,20 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from rnnreranker.command import cores
+from rnnreranker.encode.graph_store import KeptGraph, Refused, kept_graph
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import SparseEncoderParams
-from rnnreranker.encode.vocabulary import KIND, words_of
-from rnnreranker.errors import InputError, UnavailableError, require
+from rnnreranker.encode.sparse_graph import SparseGraph, make_sparse_graph, sparse_key
+from rnnreranker.encode.vocabulary import KIND
+from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import fingerprint
 from rnnreranker.files.json_files import read_json
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from rnnreranker.encode.sparse_modules import SparseModules
+
 LOGITS = 2**23  # numbers of a batch, its padded tokens times the words: 32 MiB, more of which glibc maps anew each time
-CHUNK = 16  # tokens of a batch whose logits are pooled at a time
 AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
 SPARSE_MODULES = ("SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router")
 
@@ -52,40 +54,37 @@ class Encoded(NamedTuple):
 
 
 class SparseEncoder:
-    """A sparse encoder of texts; made by `load_sparse_encoder`.
+    """A sparse encoder of texts; made by `load_sparse_encoder`, or by its graph by `open_sparse_encoder`.
+
+    Attributes:
+        model: what computes.
+        graph: the files of what computes, where that is a graph.
 
     Args:
         folder: the model's files.
         params: what the caller says of it.
+        model: as above, `graph` too.
     """
 
-    def __init__(self, folder: ModelFolder, params: SparseEncoderParams) -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        params: SparseEncoderParams,
+        model: SparseModules | SparseGraph,
+        graph: KeptGraph | None = None,
+    ) -> None:
         own = read_settings(folder.path)
-        package = require("sentence_transformers", "sparse encoders", "'rnnreranker[sparse]'")
-        transformers = require("transformers", "sparse encoders", "transformers")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        self._model = package.SparseEncoder(str(folder.path), device="cpu", local_files_only=True).eval()
-        _pool_sooner(self._model)
+        self.model: Any = model
+        self.graph = graph
         self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        limit = self._model.max_seq_length
+        limit = model.limit
         if params.max_length is not None and limit and params.max_length > limit:
             raise InputError(f"max_length={params.max_length}: {folder.path} takes at most {limit} tokens")
         self.max_length = int(params.max_length or limit or 512)
-        self._model.max_seq_length = self.max_length
-        self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         self.name = folder.name
         self.params = params
-        self.vocabulary = self._forward(["a"], "document").shape[1]
-        self.words = words_of(self._model.tokenizer, self.vocabulary, folder.path)
+        self.vocabulary, self.words = model.vocabulary, model.words
         self.fingerprint = fingerprint("sparse encoder", folder.digest, self.max_length, self._prompts)
-
-    @property
-    def transformer(self) -> Any:
-        """The model of transformers that gives the logits; of a model with two ways, that of documents."""
-        from transformers import PreTrainedModel
-
-        return next(module for module in self._model.modules() if isinstance(module, PreTrainedModel))
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
         """The weights of `encode`, of documents."""
@@ -118,54 +117,29 @@ class SparseEncoder:
             if not isinstance(text, str):
                 raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
         distinct = sorted({text for text in texts if text.strip()})
-        prompted = [self._prompts[what] + text for text in distinct]
-        lengths = self._lengths(prompted)
+        tokens = self.model.tokens([self._prompts[what] + text for text in distinct], self.max_length)
         parts: list[tuple[list[int], csr_matrix]] = []
 
         def compute(batch: list[int]) -> None:
-            found = _nonzero(self._forward([prompted[place] for place in batch], what))
+            found = _nonzero(self.model.forward([tokens[place] for place in batch], what))
             if not np.isfinite(found.data).all() or (found.data < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
             parts.append((batch, found))
 
-        cut = [min(length, self.max_length) for length in lengths]
-        compute_batches(compute, cut, max(1, LOGITS // self.vocabulary), min(threads or cores(), AT_ONCE))
+        lengths = [one.length for one in tokens]
+        compute_batches(compute, lengths, max(1, LOGITS // self.vocabulary), min(threads or cores(), AT_ONCE))
         parts.sort(key=lambda part: part[0])
         stacked = vstack([*(found for _, found in parts), csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
         rows = {distinct[place]: row for row, place in enumerate(place for batch, _ in parts for place in batch)}
-        longer = {text for text, length in zip(distinct, lengths, strict=True) if length > self.max_length}
+        longer = {text for text, one in zip(distinct, tokens, strict=True) if one.cut}
         taken = stacked[[rows.get(text, len(rows)) for text in texts]]
         taken.sort_indices()
         return Encoded(csr_matrix(taken, dtype=np.float32), sum(text in longer for text in texts))
 
     def count_cut(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
-        lengths = self._lengths([self._prompts[what] + text for text in texts if text.strip()])
-        return sum(length > self.max_length for length in lengths)
-
-    def _lengths(self, texts: list[str]) -> list[int]:
-        """The number of tokens of each text, uncut."""
-        if not texts:
-            return []
-        found = self._model.tokenizer(
-            texts, truncation=False, padding=False, return_attention_mask=False, return_token_type_ids=False
-        )
-        return [len(tokens) for tokens in found["input_ids"]]
-
-    def _forward(self, batch: list[str], what: str) -> np.ndarray:
-        """(b, V) float32: the weights of a batch of texts."""
-        import torch
-
-        with torch.inference_mode():
-            with self._tokenizing:
-                features = self._model.preprocess(batch, task=what)
-            found = self._model(features, task=what)["sentence_embedding"]
-            if found.is_sparse:
-                found = found.to_dense()
-            if self._model.max_active_dims is not None:
-                kept = torch.topk(found, self._model.max_active_dims, dim=1)
-                found = torch.zeros_like(found).scatter_(1, kept.indices, kept.values)
-            return found.float().numpy()
+        tokens = self.model.tokens([self._prompts[what] + text for text in texts if text.strip()], self.max_length)
+        return sum(one.cut for one in tokens)
 
 
 def _nonzero(weights: np.ndarray) -> csr_matrix:
@@ -193,13 +167,42 @@ def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
     params = SparseEncoderParams(**given)
     folder = find_model(name, KIND)
     check_kind(folder.path)
+    from rnnreranker.encode.sparse_modules import SparseModules
+
     try:
-        return SparseEncoder(folder, params)
+        return SparseEncoder(folder, params, SparseModules(folder.path))
     except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
         if isinstance(error, (InputError, UnavailableError)):
             raise
         reason = str(error).strip().split("\n")[0][:200]
         raise InputError(f"{folder.path}: cannot be loaded as a sparse encoder ({reason}); get it again") from None
+
+
+def open_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
+    """The encoder of `load_sparse_encoder`, by its graph in the home folder, which is made on first use.
+
+    Neither torch nor sentence-transformers is imported then; weights are those of the model but for the last bits. An
+    encoder that has no graph is that of `load_sparse_encoder`.
+
+    Args and Raises: as `load_sparse_encoder`.
+    """
+    folder = find_model(name, KIND)
+    if (graph := sparse_graph(name)) is None:
+        loaded = load_sparse_encoder(name, **given)
+        try:
+            graph = make_sparse_graph(loaded.model, content_of(folder.path))
+        except Refused:
+            return loaded
+    return SparseEncoder(folder, SparseEncoderParams(**given), SparseGraph(graph), graph)
+
+
+def sparse_graph(name: str) -> KeptGraph | None:
+    """The graph of an encoder, None where it is not in the home folder; nothing is loaded.
+
+    Raises:
+        InputError, UnavailableError: as `load_sparse_encoder`.
+    """
+    return kept_graph(sparse_key(sparse_digest_of(name)))
 
 
 def sparse_digest_of(name: str) -> str:
@@ -227,21 +230,3 @@ def check_kind(folder: Path) -> None:
             f"{folder}: a {' or '.join(said.get('architectures') or ['model without architectures'])}; expected a "
             "masked-language model (...ForMaskedLM) as SPLADE is; a dense model is for --encoder"
         )
-
-
-def _pool_sooner(model: Any) -> None:
-    """Replace SPLADE's pooling by maximum with one that gives the same bits in a fraction of the time; bound others.
-
-    log(1 + relu(x)) rises with x, so that the logarithm of the largest logit is the largest logarithm: one logarithm
-    a word and text, in place of one a word and token.
-    """
-    from rnnreranker.encode.splade_max import SpladeMax
-
-    for name, module in list(model.named_modules()):
-        if type(module).__name__ != "SpladePooling":
-            continue
-        if module.pooling_strategy == "max" and module.activation_function == "relu":
-            above, _, last = name.rpartition(".")
-            setattr(model.get_submodule(above), last, SpladeMax())
-        else:
-            module.chunk_size = CHUNK

@@ -52,7 +52,7 @@ class TransformerModel:
     """An encoder of transformers (AutoModel) with pooling.
 
     Attributes:
-        transformer, tokenizer: of transformers; pad: the token that fills short lists.
+        transformer, tokenizer: of transformers; pad: the token that fills short lists; limit: tokens that it can take.
 
     Args:
         folder: of the transformer and its tokenizer.
@@ -81,6 +81,7 @@ class TransformerModel:
         elif settings["max_length"] > limit:
             raise InputError(f"max_length={settings['max_length']}: {folder} takes at most {limit} tokens")
         self.settings = settings
+        self.limit = int(limit)
         self.pad = self.tokenizer.pad_token_id or 0
         self.dimension = int(config.hidden_size)
 

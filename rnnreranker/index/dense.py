@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.command import say
 from rnnreranker.data.document import Document
-from rnnreranker.encode.encoder import Encoder, load_encoder
-from rnnreranker.encode.graph_export import lowest_cosine, write_query_graph
-from rnnreranker.encode.model_folder import QUERY_GRAPH
-from rnnreranker.encode.query_graph import described as described_graph
-from rnnreranker.encode.query_graph import open_query_graph
-from rnnreranker.encode.transformer import TransformerModel
+from rnnreranker.encode.dense_graph import lowest_cosine
+from rnnreranker.encode.encoder import Encoder, by_graph, load_encoder
+from rnnreranker.encode.graph_store import Refused
 from rnnreranker.errors import InputError, require
-from rnnreranker.files import fingerprint, put_folder
+from rnnreranker.files import fingerprint
 from rnnreranker.files.json_files import read_json
 from rnnreranker.index.encoded_part import EncodedPart
 from rnnreranker.index.part import check_encoder
 from rnnreranker.vectors import VectorSource, open_vectors
 from rnnreranker.vectors.npy_files import write_array
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.graph_store import KeptGraph
 
 DTYPES = ("float32", "float16")
 
@@ -30,8 +30,8 @@ DTYPES = ("float32", "float16")
 class DensePart(EncodedPart):
     """One vector a document.
 
-    Documents are encoded by the graph that the index leaves for its queries, where the encoder has one: on processors
-    it is up to twice as fast as the model itself, and its vectors are those of the model but for the last bits.
+    Documents are encoded by the encoder's graph in the home folder, where it has one: on processors it is up to twice
+    as fast as the model itself, and its vectors are those of the model but for the last bits.
 
     Args:
         encoder: turns texts into vectors.
@@ -54,7 +54,7 @@ class DensePart(EncodedPart):
             raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
         super().__init__(encoder.fingerprint)
         self._encoder = self.of_documents = encoder
-        self._graph: Path | None = None
+        self._graph: KeptGraph | None = None
         self._by_graph = True  # documents too, if there is one
         self._dtype = dtype
         self.dimension = encoder.dimension
@@ -73,15 +73,10 @@ class DensePart(EncodedPart):
         self._by_graph = made_by.get("documents") == "graph"
         self._old = open_vectors(index)
 
-    def start(self, work: Path, threads: int | None) -> None:
-        """As `EncodedPart`."""
-        super().start(work, threads)
-        self._work = work
-
     def add(self, documents: Sequence[Document]) -> None:
-        """As `EncodedPart`; the graph is made before the first block."""
+        """As `EncodedPart`; the graph is opened before the first block."""
         if not self._files:
-            self._make_graph()
+            self._open_graph()
         super().add(documents)
 
     def encoded(self, texts: list[str]) -> np.ndarray:
@@ -98,7 +93,7 @@ class DensePart(EncodedPart):
         write_array(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`, and the encoder as a graph for queries; dimension, dtype and encoder.
+        """Write `index` or `vectors.npy`; dimension, dtype and encoder, with its graph in the home folder.
 
         `cosine`: the lowest to the vectors of the model in float32, where something else has computed.
         """
@@ -110,27 +105,30 @@ class DensePart(EncodedPart):
         described: dict[str, Any] = {"name": made_by.name, "settings": made_by.options}
         described["fingerprint"] = made_by.fingerprint
         if self._graph is not None:
-            described |= {"graph": True, "cosine": described_graph(self._graph)["cosine"]}
-            put_folder(self._graph, folder / QUERY_GRAPH)
-        elif isinstance(made_by.model, TransformerModel) and made_by.settings["dtype"] != "float32":
+            described["graph"] = {"key": self._graph.folder.name, "content": self._graph.content}
+            described["cosine"] = self._graph.about["cosine"]
+        elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
             exact = load_encoder(made_by.name, **{**made_by.options, "dtype": "float32"}).model
             described["cosine"] = lowest_cosine(exact, made_by.model)  # type: ignore[arg-type]
-        if self.of_documents is not made_by:
+        if self.of_documents.graph is not None:
             described["documents"] = "graph"
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
-    def _make_graph(self) -> None:
-        """Make the graph of the encoder, and let it encode the documents too; or say why there is none."""
-        graph = self._work / QUERY_GRAPH
-        if reason := write_query_graph(self._encoder, graph):
-            if isinstance(self._encoder.model, TransformerModel):
-                say(f"queries will be encoded by the model itself, which takes seconds to load: {reason}")
+    def _open_graph(self) -> None:
+        """Let the graph of the encoder encode the documents, if it has one."""
+        try:
+            found = by_graph(self._encoder)
+        except Refused as refused:
+            if hasattr(self._encoder.model, "transformer"):
+                say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
             return
-        self._graph = graph
+        self._graph = found.graph
         if self._by_graph:
-            self.of_documents = open_query_graph(graph)
+            self.of_documents = found
             self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
             self.marks = (*self.marks, "graph")
+        elif self._encoder.graph is not None:
+            self.of_documents = load_encoder(self._encoder.name, **self._encoder.options)
 
     def write_flat(self, path: Path, count: int) -> None:
         """Write a Faiss flat inner-product index of all blocks, without holding it in memory."""

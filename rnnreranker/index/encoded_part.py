@@ -77,6 +77,8 @@ class EncodedPart(Part):
 class CountedPart(EncodedPart):
     """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too.
 
+    Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
+
     Args:
         encoder: with name and fingerprint.
         params: of the part.
@@ -85,7 +87,7 @@ class CountedPart(EncodedPart):
     ending = ".npz"
 
     def __init__(self, encoder: Any, params: Any) -> None:
-        super().__init__(encoder.fingerprint)
+        super().__init__(_mark(encoder))
         self._encoder = encoder
         self._params = params
         self.marks = (encoder.fingerprint, params.to_dict())
@@ -96,6 +98,10 @@ class CountedPart(EncodedPart):
     def opened(self, index: Path, described: dict[str, Any]) -> Any:
         """What an index has of this part, with docids; described: the part, as the index says."""
 
+    @abstractmethod
+    def by_model(self) -> Any:
+        """The encoder as torch computes it."""
+
     def extend(self, index: Path) -> None:
         """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
 
@@ -105,6 +111,15 @@ class CountedPart(EncodedPart):
         check_encoder(index, self.name, self._encoder.fingerprint)
         described = read_json(index / "rnnreranker.json", repair="make the index again")
         self._old = self.opened(index, described["parts"][self.name])
+        if self._encoder.graph is not None and described["parts"][self.name]["encoder"].get("documents") != "graph":
+            self._encoder = self.by_model()
+            self._mark = _mark(self._encoder)
+
+    def made_by(self, **more: Any) -> dict[str, Any]:
+        """What an index says of the encoder; more: what the part says besides."""
+        encoder = self._encoder
+        said = {"name": encoder.name, **more, "fingerprint": encoder.fingerprint}
+        return said if encoder.graph is None else {**said, "documents": "graph"}
 
     def add(self, documents: Sequence[Document]) -> None:
         """As `EncodedPart`."""
@@ -117,3 +132,8 @@ class CountedPart(EncodedPart):
         """What to say of the texts that were cut at a length, and of empty ones."""
         said = [f"{counted(self._cut, 'text')} cut at {length} tokens"] if self._cut else []
         return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said
+
+
+def _mark(encoder: Any) -> str:
+    """What blocks are named by: those of a graph are not taken for those of the model."""
+    return str(encoder.fingerprint) if encoder.graph is None else fingerprint(encoder.fingerprint, "graph")

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.command import counted, say
-from rnnreranker.encode.sparse import Encoded, SparseEncoder
+from rnnreranker.encode.sparse import Encoded, SparseEncoder, load_sparse_encoder
 from rnnreranker.impacts import ImpactSource
 from rnnreranker.impacts.impact_files import FOLDER, write_impacts
 from rnnreranker.impacts.params import ImpactParams
@@ -29,11 +29,15 @@ class ImpactPart(CountedPart):
     """
 
     name: ClassVar[str] = "impact"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "scipy")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
     folder = FOLDER
     _encoder: SparseEncoder
     _params: ImpactParams
     _old: ImpactSource | None
+
+    def by_model(self) -> SparseEncoder:
+        """See `CountedPart`."""
+        return load_sparse_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
         """See `CountedPart`."""
@@ -66,11 +70,7 @@ class ImpactPart(CountedPart):
         said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
         say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")
         return {
-            "encoder": {
-                "name": made_by.name,
-                "settings": {"max_length": made_by.max_length},
-                "fingerprint": made_by.fingerprint,
-            },
+            "encoder": self.made_by(settings={"max_length": made_by.max_length}),
             "vocabulary": made_by.vocabulary,
             "words": made_by.words,
             "factor": None if exact else self._params.factor,

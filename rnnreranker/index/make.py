@@ -106,10 +106,10 @@ def _fingerprint_of(documents: str) -> str:
 
 
 def _dense(recipe: Recipe) -> Part:
-    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.encode.encoder import open_encoder
     from rnnreranker.index.dense import DensePart
 
-    return DensePart(load_encoder(recipe.encoder, **recipe.settings.given()), recipe.dtype)
+    return DensePart(open_encoder(recipe.encoder, **recipe.settings.given()), recipe.dtype)
 
 
 def _bm25(recipe: Recipe) -> Part:
@@ -119,18 +119,18 @@ def _bm25(recipe: Recipe) -> Part:
 
 
 def _impact(recipe: Recipe) -> Part:
-    from rnnreranker.encode.sparse import load_sparse_encoder
+    from rnnreranker.encode.sparse import open_sparse_encoder
     from rnnreranker.index.impact import ImpactPart
 
-    encoder = load_sparse_encoder(recipe.impact_encoder, **recipe.impact_settings.to_dict())
+    encoder = open_sparse_encoder(recipe.impact_encoder, **recipe.impact_settings.to_dict())
     return ImpactPart(encoder, recipe.impacts)
 
 
 def _tokens(recipe: Recipe) -> Part:
-    from rnnreranker.encode.late import load_late_encoder
+    from rnnreranker.encode.late import open_late_encoder
     from rnnreranker.index.tokens import TokensPart
 
-    encoder = load_late_encoder(recipe.token_encoder, **recipe.token_settings.to_dict())
+    encoder = open_late_encoder(recipe.token_encoder, **recipe.token_settings.to_dict())
     return TokensPart(encoder, recipe.tokens)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.command import counted, say
 from rnnreranker.data.document import Document
-from rnnreranker.encode.late import LateEncoder, TokenVectors
+from rnnreranker.encode.late import LateEncoder, TokenVectors, load_late_encoder
 from rnnreranker.errors import InputError
 from rnnreranker.index.encoded_part import CountedPart
 from rnnreranker.tokens.ivf_pq import write_neighbours
@@ -30,11 +30,15 @@ class TokensPart(CountedPart):
     """
 
     name: ClassVar[str] = FOLDER
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "faiss-cpu")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
     folder = FOLDER
     _encoder: LateEncoder
     _params: TokenParams
     _old: StoredTokens | None
+
+    def by_model(self) -> LateEncoder:
+        """See `CountedPart`."""
+        return load_late_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
         """See `CountedPart`."""
@@ -92,12 +96,7 @@ class TokensPart(CountedPart):
         say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")
         settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
         return {
-            "encoder": {
-                "name": made_by.name,
-                "settings": settings,
-                "digest": made_by.digest,
-                "fingerprint": made_by.fingerprint,
-            },
+            "encoder": self.made_by(settings=settings, digest=made_by.digest),
             "dimension": made_by.dimension,
             "dtype": "float16",
             "tokens": tokens,

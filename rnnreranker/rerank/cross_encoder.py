@@ -51,10 +51,12 @@ class CrossEncoderReranker(Reranker):
     def prepare(self) -> None:
         """Load the models."""
         from rnnreranker.encode.cross import pair_digest_of
-        from rnnreranker.rnn.torch import usable_device
 
         device = self.device or "cpu"
-        usable_device(device)
+        if device != "cpu":
+            from rnnreranker.rnn.torch import usable_device
+
+            usable_device(device)
         length = self.params.cross_max_length
         self.scorers = [_loaded(name, pair_digest_of(name), device, length) for name in self._models()]
         self._scored = self._cut = 0
@@ -95,6 +97,8 @@ class CrossEncoderReranker(Reranker):
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, device: str, max_length: int | None) -> PairScorer:
     """The model of a name as long as its files have the digest; loaded once a process, whoever asks."""
-    from rnnreranker.encode.cross import load_pair_scorer
+    from rnnreranker.encode.cross import load_pair_scorer, open_pair_scorer
 
+    if device == "cpu":
+        return open_pair_scorer(name, max_length=max_length)
     return load_pair_scorer(name, device, max_length=max_length)

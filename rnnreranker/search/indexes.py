@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.command import say
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.encode.model_folder import QUERY_GRAPH
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.files import cache_home
@@ -115,11 +114,6 @@ class Index:
                 "make the index again, or give --encoder"
             )
         return described
-
-    @property
-    def query_graph(self) -> Path | None:
-        """The folder of the graph that encodes queries, see `encode.query_graph`; None where `index` made none."""
-        return self.dense / QUERY_GRAPH if self.dense is not None and self.encoder.get("graph") is True else None
 
     @cached_property
     def vectors(self) -> VectorSource:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
@@ -17,6 +16,7 @@ from rnnreranker.process.phases import phase
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.index_encoder import IndexEncoder
     from rnnreranker.search.indexes import Index
     from rnnreranker.vectors import QueryVectors
 
@@ -117,7 +117,8 @@ def check_query_vectors(args: argparse.Namespace, index: Index) -> None:
         InputError: an index that does not say what encoder made it, without --encoder.
         UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
     """
-    if args.encoded_queries is None and _graph(args, index) is None:
+    own = None if args.encoded_queries is not None else _own_encoder(args, index)
+    if args.encoded_queries is None and (own is None or own.graph is None):
         from rnnreranker.encode.encoder import digest_of
 
         digest_of(_encoder_name(args, index))
@@ -137,11 +138,11 @@ def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[s
 
 
 def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.kept_queries import encoded_queries, queries_by_graph
+    from rnnreranker.encode.kept_queries import encoded_queries
     from rnnreranker.vectors import QueryVectors
 
-    if (graph := _graph(args, index)) is not None:
-        return QueryVectors(tuple(topics), queries_by_graph(graph, list(topics.values()), threads))
+    if (own := _own_encoder(args, index)) is not None:
+        return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads))
     described = {} if args.encoder else index.encoder
     settings = {**described.get("settings", {}), **command.chosen(args, EncoderParams).given()}
     return QueryVectors(
@@ -149,9 +150,17 @@ def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], 
     )
 
 
-def _graph(args: argparse.Namespace, index: Index) -> Path | None:
-    """The graph of the index by which queries are encoded; None where it has none, or for other settings."""
-    return None if args.encoder or command.chosen(args, EncoderParams).given() else index.query_graph
+def _own_encoder(args: argparse.Namespace, index: Index) -> IndexEncoder | None:
+    """What encodes queries as the documents were; None where the index does not say what made it, for other settings.
+
+    Raises:
+        InputError: a graph that is not that of the encoder that the index says.
+    """
+    if args.encoder or command.chosen(args, EncoderParams).given() or index.dense is None or not index.encoder:
+        return None
+    from rnnreranker.index.index_encoder import index_encoder
+
+    return index_encoder(index.dense, index.settings["parts"]["dense"])
 
 
 def _encoder_name(args: argparse.Namespace, index: Index) -> str:

@@ -1,0 +1,198 @@
+"""Graphs of sparse, late-interaction and cross-encoders: what the model gives, without torch, made once a machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker.data.document import Document
+from rnnreranker.encode.cross import load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.graph_export import KNOWN
+from rnnreranker.encode.late import load_late_encoder, open_late_encoder
+from rnnreranker.encode.late_base import make_late_base
+from rnnreranker.encode.sparse import load_sparse_encoder, open_sparse_encoder
+from rnnreranker.encode.sparse_graph import make_sparse_graph
+from rnnreranker.errors import InputError
+from rnnreranker.impacts.params import ImpactParams
+from rnnreranker.index.build import build_index, describe
+from rnnreranker.index.impact import ImpactPart
+from rnnreranker.index.tokens import TokensPart
+from rnnreranker.tokens.params import TokenParams
+from tests.test_cross_encoder import PAIRS, many_pairs
+from tests.test_encode_graph import LARGER
+from tests.test_encode_late import TEXTS, VOCABULARY
+from tests.test_impacts import make_masked_model
+from tests.tiny_encoder import make_cross_encoder, make_encoder, make_texts
+
+pytest.importorskip("onnx")
+pytest.importorskip("sentence_transformers")
+DOCUMENTS = [Document(docid, text) for docid, text in make_texts().items()]
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_masked_model(tmp_path_factory.mktemp("masked")))
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("late")
+    make_late_base(str(make_encoder(place / "bert", VOCABULARY)), place / "late", 16)
+    return str(place / "late")
+
+
+@pytest.fixture(scope="module")
+def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_cross_encoder(tmp_path_factory.mktemp("cross")))
+
+
+def masked_of_kind(kind: str, folder: Path) -> Path:
+    """A masked-language model of a kind, random weights of two layers, with the tokenizer of `make_masked_model`."""
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    make_masked_model(folder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    sizes = {"vocab_size": 45, "max_position_embeddings": 64, "initializer_range": 0.2, **sizes, **LARGER.get(kind, {})}
+    torch.manual_seed(1)
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, **sizes)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> None:
+    folder = str(masked_of_kind(kind, tmp_path / kind))
+    model, graph = load_sparse_encoder(folder, max_length=20), open_sparse_encoder(folder, max_length=20)
+    assert graph.graph is not None
+    texts = [document.text for document in DOCUMENTS]
+    for what in ("document", "query"):
+        ours, theirs = graph.encode(texts, what), model.encode(texts, what)  # type: ignore[arg-type]
+        assert ours.weights.nnz > 100
+        assert ours.cut == theirs.cut > 0
+        assert graph.count_cut(texts, "document") == ours.cut
+        np.testing.assert_allclose(ours.weights.toarray(), theirs.weights.toarray(), atol=1e-4)
+    same = ("fingerprint", "words", "vocabulary", "max_length", "name")
+    assert [getattr(graph, name) for name in same] == [getattr(model, name) for name in same]
+    one, other = graph.encode(texts, "document", threads=1), graph.encode(texts[::-1], "document", threads=3)
+    np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray()[::-1])
+
+
+def test_tokens_are_those_of_the_model(late: str) -> None:
+    lengths = {"query_length": 12, "document_length": 20}
+    model, graph = load_late_encoder(late, **lengths), open_late_encoder(late, **lengths)
+    assert graph.graph is not None
+    for what in ("document", "query"):
+        ours, theirs = graph.encode(TEXTS, what), model.encode(TEXTS, what)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(ours.ids, theirs.ids)
+        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
+        np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-5)
+        assert ours.cut == theirs.cut == 1
+        assert graph.count_cut(TEXTS, what) == 1  # type: ignore[arg-type]
+    assert graph.count_tokens(TEXTS, "document") == model.count_tokens(TEXTS, "document")
+    assert (graph.fingerprint, graph.dimension) == (model.fingerprint, 16)
+    with pytest.raises(InputError, match=r"document_length=65: expected an integer <= 64"):
+        open_late_encoder(late, document_length=65)
+
+
+@pytest.mark.parametrize("length", [None, 16])
+def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) -> None:
+    model, graph = load_pair_scorer(cross, max_length=length), open_pair_scorer(cross, max_length=length)
+    assert graph.graph is not None
+    for pairs in (PAIRS, many_pairs()):
+        ours, theirs = graph.score(pairs), model.score(pairs)
+        np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-5)
+        np.testing.assert_array_equal(ours.cut, theirs.cut)
+        assert ours.cut.any()
+    assert graph.fingerprint != model.fingerprint  # kept scores are the same bytes as computed ones
+    pairs = many_pairs()
+    np.testing.assert_array_equal(graph.score(pairs, threads=3).scores, graph.score(pairs, threads=1).scores)
+    with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
+        open_pair_scorer(cross, max_length=65)
+
+
+def test_every_graph_is_made_once(
+    masked: str, late: str, cross: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [open_sparse_encoder(masked), open_late_encoder(late), open_pair_scorer(cross)]
+    for name in ("sparse.load_sparse_encoder", "late.load_late_encoder", "cross.load_pair_scorer"):
+        monkeypatch.setattr(f"rnnreranker.encode.{name}", None)  # would fail
+    again = [
+        *(open_sparse_encoder(masked, max_length=9), open_late_encoder(late, query_length=9)),
+        open_pair_scorer(cross, max_length=9),
+    ]
+    assert [one.graph for one in again] == [one.graph for one in made]  # type: ignore[attr-defined]
+    assert sorted(one.name.split("-")[0] for one in (home / "graphs").iterdir()) == ["cross", "late", "sparse"]
+
+
+def test_the_model_is_as_it_was_after_its_graph_is_made(masked: str) -> None:
+    encoder = load_sparse_encoder(masked)
+    before = encoder.encode(TEXTS, "document").weights.toarray()
+    make_sparse_graph(encoder.model, "any")
+    np.testing.assert_array_equal(encoder.encode(TEXTS, "document").weights.toarray(), before)
+
+
+def test_other_kinds_of_models_are_run_by_torch(tmp_path: Path, home: Path) -> None:
+    from transformers import AlbertConfig, AlbertForSequenceClassification
+
+    folder = make_cross_encoder(tmp_path / "albert")
+    sizes = {"embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = AlbertConfig(vocab_size=45, intermediate_size=64, max_position_embeddings=64, num_labels=1, **sizes)
+    AlbertForSequenceClassification(config).save_pretrained(folder)
+    assert open_pair_scorer(str(folder)).graph is None
+    assert not [*home.glob("graphs/*")]
+
+
+@pytest.mark.parametrize("part", ["impact", "tokens"])
+def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_path: Path) -> None:
+    """New documents of a part that the model itself made are encoded by the model."""
+
+    def made(by_graph: bool) -> Any:
+        if part == "impact":
+            encoder = (open_sparse_encoder if by_graph else load_sparse_encoder)(masked)
+            return ImpactPart(encoder, ImpactParams())
+        return TokensPart((open_late_encoder if by_graph else load_late_encoder)(late), TokenParams())
+
+    build_index(DOCUMENTS[:5], tmp_path / "old", [made(False)])
+    goes_on = made(True)
+    goes_on.extend(tmp_path / "old")
+    build_index(DOCUMENTS, tmp_path / "new", [goes_on])
+    build_index(DOCUMENTS, tmp_path / "graph", [made(True)])
+    said = [describe(tmp_path / name)["parts"][part]["encoder"].get("documents") for name in ("old", "new", "graph")]
+    assert said == [None, None, "graph"]
+    fingerprints = {describe(tmp_path / name)["fingerprint"] for name in ("new", "graph")}
+    assert len(fingerprints) == 1  # values are the same within rounding
+
+
+CHILD = """
+import sys
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.search.__main__ import main as search
+(index if sys.argv[1] == "index" else search)(sys.argv[2:])
+print(*sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modules)))
+"""
+
+
+def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str, cross: str, tmp_path: Path) -> None:
+    def in_process(*args: str) -> str:
+        done = subprocess.run([sys.executable, "-c", CHILD, *args], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1]
+
+    for made in (open_sparse_encoder(masked), open_late_encoder(late), open_pair_scorer(cross)):
+        assert made.graph is not None  # type: ignore[attr-defined]
+    lines = (json.dumps({"id": one.docid, "contents": one.text}) for one in DOCUMENTS)
+    (tmp_path / "documents.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3\n")
+    index, asked = str(tmp_path / "index"), str(tmp_path / "topics.tsv")
+    parts = ("--parts", "impact,tokens", "--impact-encoder", masked, "--token-encoder", late)
+    assert in_process("index", "--documents", str(tmp_path / "documents.jsonl"), *parts, "--output", index) == ""
+    chain = ("--rerank", "cross-encoder", "--cross-encoder", cross, "--output", str(tmp_path / "run.txt"))
+    for retriever in ("impact", "late"):
+        assert in_process("search", "--index", index, "--topics", asked, "--retriever", retriever, *chain) == ""
+        assert (tmp_path / "run.txt").read_text().startswith("q1 Q0 d")
