@@ -74,10 +74,10 @@ def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndar
     """`encode` for a column of strings that Arrow holds, dictionary-encoded or not."""
     import pyarrow
 
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
     if not pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_encode()
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
     names = column.dictionary.to_numpy(zero_copy_only=False)
     codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     highest = np.maximum.accumulate(codes)
@@ -121,9 +121,10 @@ def from_codes(
 
 def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray) -> None:
     pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
-    in_order = np.sort(pairs)
-    if not (in_order[1:] == in_order[:-1]).any():
+    pairs.sort()
+    if not (pairs[1:] == pairs[:-1]).any():
         return
+    pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
     order = np.argsort(pairs, kind="stable")
     same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
     place = same[np.argmin(order[same + 1])]  # the pair that is completed first

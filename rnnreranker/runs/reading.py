@@ -84,20 +84,29 @@ def _read_clean(content: bytes, format: str) -> Columns | None:
         )
     except pyarrow.ArrowException:
         return None  # the line by line reader says what is wrong, and where
-    return _from_table(table, number)
+    columns = {name: table.column(name) for name in table.column_names}
+    del table
+    return _from_columns(columns, number)
 
 
-def _from_table(table: pyarrow.Table, number: str) -> Columns | None:
-    values = table.column(number).to_numpy()
+def _from_columns(columns: dict[str, pyarrow.ChunkedArray], number: str) -> Columns | None:
+    """The columns of a run, which are let go of as they are read, so that memory never holds them twice."""
+    values = columns.pop(number).to_numpy()
     with np.errstate(invalid="ignore"):
         valid = (np.abs(values) <= LARGEST).all() if number == "score" else (values >= 1).all()
     if not valid or not len(values):
         return None
-    qids, queries = dictionary_of(table.column("qid"))
-    docids, rows = dictionary_of(table.column("docid"))
-    others = [table.column(name) for name in ("Q0", "tag") if name in table.column_names]
-    of_no_use = (name for column in others for chunk in column.chunks for name in chunk.dictionary.to_pylist())
-    if not all(are_words(names) and all(names) for names in (qids, docids, set(of_no_use))):
+    columns.pop("rank", None)
+    of_no_use = {
+        name
+        for other in ("Q0", "tag")
+        if other in columns
+        for chunk in columns.pop(other).chunks
+        for name in chunk.dictionary.to_pylist()
+    }
+    qids, queries = dictionary_of(columns.pop("qid"))
+    docids, rows = dictionary_of(columns.pop("docid"))
+    if not all(are_words(names) and all(names) for names in (qids, docids, of_no_use)):
         return None
     try:
         return from_codes(tuple(qids), queries, docids, rows, values if number == "score" else 1 / values)
