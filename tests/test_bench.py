@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import re
 import sys
 import types
 from pathlib import Path
@@ -20,16 +22,18 @@ from rnnreranker.bench.page_cache import drop
 from rnnreranker.bench.parts import GPU, PARTS
 from rnnreranker.bench.sizes import ENCODERS, FULL, Sizes
 from rnnreranker.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
-from rnnreranker.bench.synthetic import contexts, documents
+from rnnreranker.bench.synthetic import contexts, documents, run_scores
 from rnnreranker.encode.encoder import has_bfloat16
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.java import find_java
 from rnnreranker.record import Record, read_records
 from rnnreranker.rnn import RnnParams, reference, reference_scores
+from rnnreranker.runs.score_use import why_useless
 
 TINY = Sizes(
     dimension=8,
     pairs=2,
+    questions=2,
     contexts=(10, 20),
     growth=(10, 20, 40),
     files=((5, 20, 10), (4, 10, 10)),
@@ -199,6 +203,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     process_of_its_own = fresh_process.in_fresh_process
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench, "QUICK", TINY)
+        patch.setattr(bench, "QUICK_SECONDS", math.inf)  # however busy the machine
         for room in (fresh_process, corpus, collection_size):
             patch.setattr(room, "in_fresh_process", without_compiling)
         assert main(["--quick", "--output", str(path)]) == 0
@@ -486,3 +491,22 @@ def test_the_most_memory_while_something_runs() -> None:
 def test_a_process_that_fails() -> None:
     with pytest.raises(UnavailableError, match=r"bench\.fresh_process\.nothing failed .* AttributeError: .*'nothing'"):
         fresh_process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")
+
+
+def test_a_quick_look_ends_in_time_and_names_what_it_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(bench, "QUICK_SECONDS", -1)
+    assert main(["--quick", "--output", str(tmp_path / "quick.json")]) == 0
+    assert read_records(tmp_path / "quick.json")[0].outcome["parts"] == {}
+    assert re.search(r"left out, as -1 seconds had passed: kernel, .*, question; --only NAME", capsys.readouterr().err)
+    assert main(["--quick", "--only", "slope"]) == 0  # what is asked for is measured
+    assert "left out" not in capsys.readouterr().err
+
+
+def test_made_runs_have_scores_that_tell_more_than_their_order() -> None:
+    scores = run_scores(3, 60)
+    assert why_useless(scores, np.arange(4) * 60) is None
+    assert (np.diff(scores.reshape(3, 60)) < 0).all()
+    np.testing.assert_array_equal(scores, scores.round(4))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
 from rnnreranker.bench.parts import GPU, MADE, PARTS, measure
-from rnnreranker.bench.sizes import FULL, QUICK
+from rnnreranker.bench.sizes import FULL, QUICK, QUICK_SECONDS
 from rnnreranker.bench.summaries import cell, missed
 from rnnreranker.errors import InputError, require
 
@@ -54,7 +54,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PART",
         help=f"may be repeated: {', '.join(PARTS)} (without it all but {GPU})",
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes only: some minutes")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"small sizes only: at most three minutes; what would begin after {QUICK_SECONDS} s is left out and named",
+    )
     parser.add_argument(
         "--documents",
         action="append",
@@ -101,7 +105,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "quick": args.quick,
         "sizes": dataclasses.asdict(sizes),
     }
-    return about | {"parts": measure(_parts(args), sizes)}
+    return about | {"parts": measure(_parts(args), sizes, QUICK_SECONDS if args.quick and not args.only else None)}
 
 
 def _name(args: argparse.Namespace) -> str:

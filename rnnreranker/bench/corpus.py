@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.bench.fresh_process import in_fresh_process, most_anonymous
 from rnnreranker.bench.summaries import judged
-from rnnreranker.bench.synthetic import contexts
+from rnnreranker.bench.synthetic import contexts, run_scores
 
 RESIDENT_BOUND = 1200.0  # MB besides mapped pages, for 1,000 queries x 1,000 candidates of a million rows
 BLOCK = 8192  # different rows; the matrix repeats them with their dimensions shifted
@@ -43,7 +43,7 @@ def rerank_corpus(path: str, queries: int, depth: int, threads: int) -> dict[str
     drawn = np.concatenate([rng.choice(len(source.docids), depth, replace=False) for _ in range(queries)])
     distinct, rows = np.unique(drawn, return_inverse=True)
     docids = np.array([source.docids[row] for row in distinct], dtype=object)
-    scores = np.tile(np.arange(depth, 0, -1, dtype=np.float64), queries)
+    scores = run_scores(queries, depth)
     run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows.astype(np.int32), scores)
     vectors = QueryVectors(qids, contexts("clustered", 1, queries, source.dimension, seed=1)[0, 1:])
     reranker = RnnReranker(source, RnnParams(context=depth), threads=threads)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.bench.summaries import judged, quartiles
-from rnnreranker.bench.synthetic import contexts
+from rnnreranker.bench.synthetic import contexts, run_scores
 from rnnreranker.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.neighbours.description import EDGES, WEIGHTS, Origin, docids_mark, write_description
 from rnnreranker.rerank import RnnReranker
@@ -68,7 +68,7 @@ def file_to_file(
         qids = tuple(f"q{number}" for number in range(queries))
         vectors = QueryVectors(qids, contexts("clustered", 1, queries, dimension, seed=1)[0, 1:])
         rows = np.concatenate([rng.choice(DOCUMENTS, depth, replace=False) for _ in range(queries)])
-        scores = np.tile(np.arange(depth, 0, -1, dtype=np.float64), queries)
+        scores = run_scores(queries, depth)
         run = Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows, scores)
         run.write(folder / "before.txt")
 

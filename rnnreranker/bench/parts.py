@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.bench.sizes import ENCODERS, Sizes
-from rnnreranker.command import cores, progress
+from rnnreranker.command import cores, progress, say
 
 GPU = "gpu"  # measured only where it is asked for by name
 MADE = "graph-size"  # whose graphs are as large as one says
@@ -105,16 +106,6 @@ PARTS = {
         "of that call; and the elapsed seconds of a first call that, as small work does, waits for nothing.",
         "fresh_process.compiling",
         lambda sizes: (sizes.times,),
-    ),
-    "question": Part(
-        "One question",
-        "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
-        "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "
-        "fuses the three. A question is new, or was asked before: then its encoding is `kept`; `by the model`: with "
-        "`--encoder`. Files are warm, or dropped from the page cache before each process: those of Python, of the "
-        "packages and of the index; what running processes have mapped stays there.",
-        "one_question.one_question",
-        lambda sizes: (sizes.encoded, min(sizes.pairs, 5)),
     ),
     "memory": Part(
         "Memory of a worker",
@@ -261,6 +252,16 @@ PARTS = {
             ),
         ),
     ),
+    "question": Part(
+        "One question",
+        "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
+        "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "
+        "fuses the three. A question is new, or was asked before: then its encoding is `kept`; `by the model`: with "
+        "`--encoder`. Files are warm, or dropped from the page cache before each process: those of Python, of the "
+        "packages and of the index; what running processes have mapped stays there.",
+        "one_question.one_question",
+        lambda sizes: (sizes.encoded, min(sizes.pairs, sizes.questions)),
+    ),
     GPU: Part(
         "On a GPU",
         "What can compute there, by elapsed time, beside the processor with all its cores: `rnnreranker.rnn.torch` of "
@@ -282,16 +283,26 @@ PARTS = {
 }
 
 
-def measure(names: list[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
-    """The named parts in the order of the table: {name: {title, note, rows}}, with the kernels loaded before."""
+def measure(names: list[str], sizes: Sizes, seconds: float | None = None) -> dict[str, dict[str, Any]]:
+    """The named parts in the order of the table: {name: {title, note, rows}}, with the kernels loaded before.
+
+    seconds: when so many have passed, no further part is begun, and those left out are named in one line.
+    """
     from rnnreranker.rnn import chunks, graph_similarity
 
+    begun = time.perf_counter()
     chunks.ENGINES.now(), graph_similarity.ENGINES.now()
     chosen = [name for name in PARTS if name in names]
     found: dict[str, dict[str, Any]] = {}
+    late: list[str] = []
     for name in progress(chosen, unit="parts", what="bench"):
+        if seconds is not None and time.perf_counter() - begun > seconds:
+            late.append(name)
+            continue
         part, rows = PARTS[name], PARTS[name].measure(sizes)
         found[name] = {"title": part.title, "note": part.note, "rows": rows}
         if part.derived:
             found[name]["derived"] = part.compute(rows)
+    if late:
+        say(f"left out, as {seconds:g} seconds had passed: {', '.join(late)}; --only NAME measures a part")
     return found

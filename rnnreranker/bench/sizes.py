@@ -11,6 +11,7 @@ class Sizes:
 
     dimension: int
     pairs: int
+    questions: int  # rounds of the part question, which is made of fresh processes
     contexts: tuple[int, ...]
     growth: tuple[int, ...]
     files: tuple[tuple[int, int, int], ...]
@@ -31,6 +32,7 @@ ENCODERS = (("sparse-encoder", "splade-tiny"), ("late-encoder", "minilm-tokens")
 FULL = Sizes(
     dimension=768,
     pairs=21,
+    questions=5,
     contexts=(60, 200, 1000),
     growth=(30, 60, 125, 250, 500, 1000),
     files=((6980, 60, 60), (6980, 1000, 60), (6980, 1000, 1000)),
@@ -44,9 +46,11 @@ FULL = Sizes(
     graphs=(10_000, 100_000),
     labelled=(500_000, 100, 20_000),
 )
+QUICK_SECONDS = 120  # of a quick look, after which no further part begins
 QUICK = Sizes(
     dimension=768,
     pairs=5,
+    questions=1,
     contexts=(60, 200),
     growth=(30, 60, 125),
     files=((500, 60, 60),),

@@ -36,6 +36,16 @@ def contexts(kind: str, batch: int, candidates: int, dimension: int, seed: int =
     return vectors
 
 
+def run_scores(queries: int, depth: int, seed: int = 0) -> np.ndarray:
+    """(queries * depth,) float64: the scores of a run, query after query, falling, of four decimals, as systems write.
+
+    Each is its query's own, so that they tell more than the ranks do.
+    """
+    rng = np.random.default_rng((seed, queries, depth))
+    steps = np.arange(depth, 0, -1, dtype=np.float64) + rng.integers(0, 9000, (queries, depth)) / 1e4
+    return steps.ravel()
+
+
 def documents(first: int, count: int, collection: int, dimension: int, seed: int = 0) -> np.ndarray:
     """(count, dimension) float32: unit vectors of the documents from row `first` on of a collection of so many.
 
