@@ -33,7 +33,7 @@ from rnnreranker.runs.score_use import why_useless
 TINY = Sizes(
     dimension=8,
     pairs=2,
-    questions=2,
+    questions=1,
     contexts=(10, 20),
     growth=(10, 20, 40),
     files=((5, 20, 10), (4, 10, 10)),
@@ -232,7 +232,7 @@ def test_every_part_is_measured(name: str, record: Record) -> None:
                 assert value > 0, (cell, row)
         if "low" in row:
             assert 0 < row["low"] <= row.get("ratio", row.get("gather_ms")) <= row["high"]
-            assert row.get("pairs", row.get("times")) == TINY.pairs
+            assert row.get("pairs", row.get("times")) == (TINY.questions if name == "question" else TINY.pairs)
 
 
 def test_large_collections_are_computed_apart_from_what_is_measured(record: Record) -> None:
@@ -500,7 +500,9 @@ def test_a_quick_look_ends_in_time_and_names_what_it_left_out(
     monkeypatch.setattr(bench, "QUICK_SECONDS", -1)
     assert main(["--quick", "--output", str(tmp_path / "quick.json")]) == 0
     assert read_records(tmp_path / "quick.json")[0].outcome["parts"] == {}
-    assert re.search(r"left out, as -1 seconds had passed: kernel, .*, question; --only NAME", capsys.readouterr().err)
+    assert re.search(
+        r"left out, as -1 seconds had passed: kernel, .*, gather, question; --only NAME", capsys.readouterr().err
+    )
     assert main(["--quick", "--only", "slope"]) == 0  # what is asked for is measured
     assert "left out" not in capsys.readouterr().err
 

@@ -252,16 +252,6 @@ PARTS = {
             ),
         ),
     ),
-    "question": Part(
-        "One question",
-        "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
-        "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "
-        "fuses the three. A question is new, or was asked before: then its encoding is `kept`; `by the model`: with "
-        "`--encoder`. Files are warm, or dropped from the page cache before each process: those of Python, of the "
-        "packages and of the index; what running processes have mapped stays there.",
-        "one_question.one_question",
-        lambda sizes: (sizes.encoded, min(sizes.pairs, sizes.questions)),
-    ),
     GPU: Part(
         "On a GPU",
         "What can compute there, by elapsed time, beside the processor with all its cores: `rnnreranker.rnn.torch` of "
@@ -279,6 +269,16 @@ PARTS = {
         "in memory, warm.",
         "labels_and_batches.gathering",
         lambda sizes: (sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs),
+    ),
+    "question": Part(
+        "One question",
+        "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
+        "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "
+        "fuses the three. A question is new, or was asked before: then its encoding is `kept`; `by the model`: with "
+        "`--encoder`. Files are warm, or dropped from the page cache before each process: those of Python, of the "
+        "packages and of the index; what running processes have mapped stays there.",
+        "one_question.one_question",
+        lambda sizes: (sizes.encoded, min(sizes.pairs, sizes.questions)),
     ),
 }
 
