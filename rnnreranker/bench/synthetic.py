@@ -43,7 +43,7 @@ def run_scores(queries: int, depth: int, seed: int = 0) -> np.ndarray:
     """
     rng = np.random.default_rng((seed, queries, depth))
     steps = np.arange(depth, 0, -1, dtype=np.float64) + rng.integers(0, 9000, (queries, depth)) / 1e4
-    return steps.ravel()
+    return steps.ravel().round(4)
 
 
 def documents(first: int, count: int, collection: int, dimension: int, seed: int = 0) -> np.ndarray:
