@@ -64,7 +64,7 @@ class DenseNeighbours:
         numbers: Sequence[str] = range(count)  # type: ignore[assignment]  # ties go to the lower row
         nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
         edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
-        if not count:
+        if not count or not len(rows):
             return edges, scores
         # of k + 1 the document itself falls out, or the last
         similarities, best = np.stack(nearest[0]), np.stack(nearest[1]) + first
