@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker import command
-from rnnreranker.bench.parts import GPU, MADE, PARTS, measure
+from rnnreranker.bench.parts import ASKED, GPU, MADE, PARTS, measure
 from rnnreranker.bench.sizes import FULL, QUICK, QUICK_SECONDS
 from rnnreranker.bench.summaries import cell, missed
 from rnnreranker.errors import InputError, require
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         choices=list(PARTS),
         metavar="PART",
-        help=f"may be repeated: {', '.join(PARTS)} (without it all but {GPU})",
+        help=f"may be repeated: {', '.join(PARTS)} (without it all but {' and '.join(ASKED)})",
     )
     parser.add_argument(
         "--quick",
@@ -83,7 +83,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _parts(args: argparse.Namespace) -> list[str]:
     """The parts that are measured."""
-    return args.only or [name for name in PARTS if name != GPU]
+    return args.only or [name for name in PARTS if name not in ASKED]
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:

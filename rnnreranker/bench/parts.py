@@ -2,50 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from rnnreranker.bench.part import Part
 from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress, say
 
-GPU = "gpu"  # measured only where it is asked for by name
+ASKED = GPU, PEERS = ("gpu", "peers")  # measured only where they are asked for by name
 MADE = "graph-size"  # whose graphs are as large as one says
-Rows = list[dict[str, Any]]  # of a part, all with the same cells
-
-
-@dataclass(frozen=True)
-class Part:
-    """A table of the benchmark: its title, a sentence on what is measured, and the function that measures it.
-
-    Attributes:
-        function: module of this room and name, imported when it is called: not every part needs every package.
-        arguments: what it is called with, by the sizes.
-        derived: tables that are computed of the rows: title and note of each, and the function.
-    """
-
-    title: str
-    note: str
-    function: str
-    arguments: Callable[[Sizes], tuple[Any, ...]]
-    derived: tuple[tuple[str, str, str], ...] = ()
-
-    def measure(self, sizes: Sizes) -> Rows:
-        """The rows of the table."""
-        rows: Rows = _function(self.function)(*self.arguments(sizes))
-        return rows
-
-    def compute(self, rows: Rows) -> list[dict[str, Any]]:
-        """The tables that are computed of measured rows: title, note and rows of each."""
-        return [{"title": title, "note": note, "rows": _function(name)(rows)} for title, note, name in self.derived]
-
-
-def _function(name: str) -> Callable[..., Any]:
-    module, function = name.split(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"rnnreranker.bench.{module}"), function)
-    return found
 
 
 def _contexts(sizes: Sizes) -> tuple[Any, ...]:
@@ -262,6 +227,15 @@ PARTS = {
             *(sizes.device, sizes.contexts, sizes.dimension, sizes.cross_encoders, sizes.scored),
             min(sizes.pairs, 5),
         ),
+    ),
+    PEERS: Part(
+        "Beside peers",
+        "The same tasks by other packages where they are installed (the extra `peers`), each held to one thread: "
+        "processor seconds, of LADR, GAR, PRF and MMR those of a query, and the most memory of a fresh process "
+        "that does nothing else. The MMR of pyterrier_dr maps similarities in another way; the RR of pytrec_eval is "
+        "not cut and left out of the difference.",
+        "peers.peers",
+        lambda sizes: (sizes.peers, min(sizes.pairs, 5)),
     ),
     "gather": Part(
         "A batch of training",

@@ -6,6 +6,28 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class PeerSizes:
+    """How large the tasks are that are done beside peers.
+
+    documents, dimension, queries: of a made-up collection; asked: queries of its graph's tasks; run_queries,
+    run_depth: of a run that is read, written and measured; fused: queries of two runs of 1,000 that are fused;
+    texts, questions: of BM25; encoded: texts; scored: documents of MaxSim.
+    """
+
+    documents: int
+    dimension: int
+    queries: int
+    asked: int
+    run_queries: int
+    run_depth: int
+    fused: int
+    texts: int
+    questions: int
+    encoded: int
+    scored: int
+
+
+@dataclass(frozen=True)
 class Sizes:
     """How large the measured work is. contexts: N; files: (queries, depth, context); corpora, graphs: rows."""
 
@@ -24,6 +46,7 @@ class Sizes:
     encoded: int  # texts
     graphs: tuple[int, ...]
     labelled: tuple[int, int, int]  # queries, candidates, documents
+    peers: PeerSizes
     device: str = ""  # of the part gpu
 
 
@@ -45,6 +68,7 @@ FULL = Sizes(
     encoded=200,
     graphs=(10_000, 100_000),
     labelled=(500_000, 100, 20_000),
+    peers=PeerSizes(10_000, 384, 1000, 50, 7000, 1000, 1000, 10_000, 1000, 200, 1000),
 )
 QUICK_SECONDS = 120  # of a quick look, after which no further part begins
 QUICK = Sizes(
@@ -63,4 +87,5 @@ QUICK = Sizes(
     encoded=24,
     graphs=(1000, 10_000),
     labelled=(5000, 100, 5000),
+    peers=PeerSizes(1000, 64, 50, 10, 50, 100, 20, 500, 50, 8, 100),
 )
