@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rnnreranker.bench.part import Part
+from rnnreranker.bench.measured_part import Part
 from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress, say
 
