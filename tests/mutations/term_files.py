@@ -33,7 +33,7 @@ def _read(folder: Path) -> Any:
     source = TermSource(folder, described)
     with contextlib.redirect_stderr(io.StringIO()):  # a line on a query without a known word
         queries = source.queries(["Rain of fog"])
-    scores, rows = source.search(queries, paper_weights(source.counts), 10)
+    scores, rows = source.search(queries, paper_weights(source.counts).T.tocsr(), 10)
     ranked = [source.docids[row] for row in rows[0].tolist()]
     return [
         list(source.docids),

@@ -50,6 +50,7 @@ class Letters:
     """Counts letters; stands for an encoder."""
 
     name, fingerprint, dimension, model = "letters", "letters-1", 3, None
+    graph, path, refused = None, None, ""
     options = settings = EncoderParams().to_dict()
 
     def encode(self, texts: list[str], **_: object) -> np.ndarray:
