@@ -13,7 +13,7 @@ from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.method import Inputs
 from rnnreranker.negatives.__main__ import main
-from rnnreranker.negatives.filters import Pool, discarded, pools, suspicion, threshold_at
+from rnnreranker.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
 from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
 from rnnreranker.negatives.params import NegativeParams
 from rnnreranker.negatives.reading import read_negatives
@@ -189,6 +189,30 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*common, "--output", str(out), "--filter", "joint", "--rate", "0.2", "--positive-weight", "0.3"]) == 0
     assert "filter joint, discarded above" in capsys.readouterr().err
     assert out.read_bytes() != first
+
+
+def test_filters_of_scores_compute_no_similarity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pools are those beside similarities, to the last bit."""
+    small(tmp_path)
+    run, source = Run.read(tmp_path / "run.txt"), open_vectors(tmp_path / "v.npy")
+    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), np.load(tmp_path / "q.npy"))
+    judged = {f"q{n}": [(run.ranked(f"q{n}")[place], 1) for place in (4, 7)[: 1 + n % 2]] for n in range(5)}
+    inputs = Inputs(vectors=source, query_vectors=queries)
+    for size in (12, 60):
+        expected = pools(run, judged, inputs, {"rnn": RnnParams(context=size)})
+        for one, other in zip(scored(run, judged, inputs, size), expected, strict=True):
+            assert (one.qid, one.positives, one.candidates) == (other.qid, other.positives, other.candidates)
+            np.testing.assert_array_equal(one.scores, other.scores)
+            np.testing.assert_array_equal(one.positive_scores, other.positive_scores)
+            assert one.likeness == {}
+    with pytest.raises(InputError, match="query vectors have 3 dimensions"):
+        scored(run, judged, Inputs(vectors=source, query_vectors=QueryVectors(queries.qids, np.ones((5, 3)))), 60)
+    monkeypatch.setattr("rnnreranker.negatives.filters.make_labeler", None)  # what computes similarities
+    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt")]
+    common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
+    common += ["--output", str(tmp_path / "out.tsv"), "--topics", str(tmp_path / "topics.tsv")]
+    assert main([*common, "--filter", "margin", "--rate", "0.2"]) == 0
+    assert (tmp_path / "out.tsv").read_text().count("\n") == 15
 
 
 def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ class Negatives(Task):
         return [(f"q{number:04d}", f"d{row}") for number, row in enumerate(third.tolist())]
 
     def ours(self) -> Work:
-        """Search, `pools` and `mine` by the filter margin."""
-        from rnnreranker.negatives.filters import pools
+        """Search, `scored` and `mine` by the filter margin."""
+        from rnnreranker.negatives.filters import scored
         from rnnreranker.negatives.mining import mine, rows_of
         from rnnreranker.negatives.params import NegativeParams
 
@@ -165,7 +165,7 @@ class Negatives(Task):
 
         def work() -> list[tuple[str, ...]]:
             run: Run = run_of_rows(queries.qids, source.docids, *source.search(queries.vectors, CANDIDATES))
-            return rows_of(mine(pools(run, judged, inputs, threads=1), -MARGIN, params), "n-tuple", NEGATIVES)[1]
+            return rows_of(mine(scored(run, judged, inputs, CANDIDATES), -MARGIN, params), "n-tuple", NEGATIVES)[1]
 
         return work
 

@@ -151,7 +151,9 @@ def _context(
     rest = candidates.copy()
     for place in taken:
         del rest[place]
-    others = np.delete(np.arange(len(candidates)), taken)
+    left = np.ones(len(candidates), dtype=bool)
+    left[taken] = False
+    others = np.flatnonzero(left)
     ranks, known = _of_run(np.concatenate([np.array(places, dtype=np.int64), others])[:size], scores)
     return JudgedContext(
         qid,

@@ -1,5 +1,5 @@
 """Hard negatives without likely positives."""
 
-from rnnreranker.negatives.filters import FILTERS, Pool, discarded, pools, threshold_at
+from rnnreranker.negatives.filters import FILTERS, Pool, discarded, pools, scored, threshold_at
 
-__all__ = ["FILTERS", "Pool", "discarded", "pools", "threshold_at"]
+__all__ = ["FILTERS", "Pool", "discarded", "pools", "scored", "threshold_at"]

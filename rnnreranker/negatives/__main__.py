@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.labels.__main__ import texts_for
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.method import Inputs
-    from rnnreranker.negatives.filters import pools, threshold_at, unfiltered
+    from rnnreranker.negatives.filters import pools, scored, threshold_at, unfiltered
     from rnnreranker.negatives.mining import mine, rows_of, write_rows
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
@@ -65,7 +65,10 @@ def main(argv: Sequence[str]) -> int:
             vectors=index.vectors if "vectors" in needs else None,
             neighbours=index.graph if "neighbours" in needs else None,
         )
-        found = pools(run, judged, inputs, params, args.threads, args.source)
+        if mining.filter in SIMILAR or args.truth:
+            found = pools(run, judged, inputs, params, args.threads, args.source)
+        else:
+            found = scored(run, judged, inputs, params["rnn"].context)
     else:
         found = unfiltered(run, judged, params["rnn"].context)
     threshold = mining.threshold

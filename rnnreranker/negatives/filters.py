@@ -6,14 +6,15 @@ filters can be compared at the same share of discarded pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.labels.judged import Judged, JudgedContext, contexts_of
+from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, check_queries, contexts_of
 from rnnreranker.labels.methods.base import Source, make_labeler
 from rnnreranker.labels.vector_labeler import VectorLabeler
 from rnnreranker.method import Inputs
@@ -84,13 +85,37 @@ def pools(
             found = labeler.similarities(batch)
             for row, place in enumerate(batch.places):
                 alike[how][place] = found[row]
-                if source == "vectors" and place not in scores:
-                    products = batch.vectors[row, 1 : batch.lengths[row] + 1] @ batch.vectors[row, 0]
-                    scores[place] = products.astype(np.float64)
+            if source == "vectors" and how == next(iter(labelers)):
+                scores.update(_products(batch))
     return [
         _pool(one, scores.get(place, np.zeros(one.size)), {how: found[place] for how, found in alike.items()})
         for place, one in enumerate(contexts)
     ]
+
+
+def scored(run: Run, judged: Judged, inputs: Inputs, size: int) -> list[Pool]:
+    """The pools for the filters of inner products with the query, for which no similarity is computed.
+
+    Args:
+        run, judged: as of `pools`; inputs: vectors, and of every query with positives.
+        size: candidates of a query that take part, positives included.
+
+    Raises:
+        InputError: queries or candidates without a vector, or of another dimension.
+    """
+    check_queries(run, judged, inputs.vectors, inputs.query_vectors)
+    contexts, _ = contexts_of(run, judged, size, inputs.vectors)
+    found: dict[int, np.ndarray] = {}
+    for batch in batches(contexts, inputs.vectors, inputs.query_vectors):
+        found.update(_products(batch))
+    return [_pool(one, found[place], {}) for place, one in enumerate(contexts)]
+
+
+def _products(batch: JudgedBatch) -> Iterator[tuple[int, np.ndarray]]:
+    """The place of every context of a batch, and its (n,) float64 inner products with the query."""
+    for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
+        products = batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]
+        yield place, products.astype(np.float64)
 
 
 def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.ndarray]) -> Pool:
@@ -99,7 +124,7 @@ def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.nda
     return Pool(
         context.qid,
         tuple(docids[:count]),
-        tuple(docid for docid, unknown in zip(docids, other.tolist(), strict=True) if unknown),
+        tuple(itertools.compress(docids, other.tolist())),
         scores[:count],
         scores[other],
         {how: found[:, : context.size][:, other].astype(np.float64) for how, found in alike.items()},

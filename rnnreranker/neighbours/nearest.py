@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.process.faiss_threads import one_thread
 from rnnreranker.vectors import VectorSource, open_vectors
-from rnnreranker.vectors.exact import exact_search, inner_products
+from rnnreranker.vectors.exact import exact_search, inner_products, largest
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
 SPARE = 9  # documents proposed beyond a list and the document itself
@@ -101,25 +101,18 @@ def _largest(
 
     scores = np.empty((len(queries), 0), dtype=np.float32)
     rows = np.empty((len(queries), 0), dtype=np.int64)
-    largest = float(np.abs(queries).max(initial=0.0)) * queries.shape[1]
+    highest = float(np.abs(queries).max(initial=0.0)) * queries.shape[1]
     for first, block in blocks:
-        if largest * float(np.abs(block).max(initial=0.0)) < OVERFLOW:
+        if highest * float(np.abs(block).max(initial=0.0)) < OVERFLOW:
             with one_thread(faiss):
                 best, places = faiss.knn(queries, block, min(count, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
         else:  # what is beyond float32 is settled in float64
             with np.errstate(over="ignore", invalid="ignore"):
                 products = queries @ block.T
-            best, places = _cut(products, np.broadcast_to(np.arange(len(block)), products.shape), count)
+            best, places = largest(products, count)
         scores, rows = np.concatenate([scores, best], axis=1), np.concatenate([rows, places + first], axis=1)
         if scores.shape[1] > count:
-            scores, rows = _cut(scores, rows, count)
+            scores, places = largest(scores, count)
+            rows = np.take_along_axis(rows, places, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
-
-
-def _cut(scores: np.ndarray, rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` largest scores of every line with their rows, in any order."""
-    if scores.shape[1] <= count:
-        return scores, rows
-    best = np.argpartition(scores, scores.shape[1] - count, axis=1)[:, -count:]
-    return np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)

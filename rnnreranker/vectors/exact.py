@@ -95,14 +95,26 @@ def by_blocks(
             products = queries @ block.T  # (Q, block)
         if not np.isfinite(products).all():
             refuse(first, block)
-        numbers = np.broadcast_to(np.arange(first, first + len(block)), products.shape)
-        scores = np.concatenate([scores, products], axis=1)
-        rows = np.concatenate([rows, numbers], axis=1)
+        best, places = largest(products, count)
+        scores = np.concatenate([scores, best], axis=1)
+        rows = np.concatenate([rows, places + first], axis=1)
         if scores.shape[1] > count:
-            best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-            scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+            scores, places = largest(scores, count)
+            rows = np.take_along_axis(rows, places, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def largest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest of every line, or all, and their columns, in any order.
+
+    >>> [found.tolist() for found in largest(np.array([[1.0, 3.0, 2.0]]), 1)]
+    [[[3.0]], [[1]]]
+    """
+    if scores.shape[1] <= count:
+        return scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    best = np.argpartition(scores, scores.shape[1] - count, axis=1)[:, -count:]
+    return np.take_along_axis(scores, best, axis=1), best
 
 
 def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
