@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from rnnreranker import QueryVectors, Run, open_vectors
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
+from rnnreranker.feedback.rocchio import rocchio
 from rnnreranker.impacts import QueryImpacts
 from rnnreranker.java import find_java, start_java
 from rnnreranker.method import Inputs, find, make_params, names
@@ -366,3 +367,10 @@ def test_the_recipes_are_pyserinis_commands_and_values() -> None:
     average = spec.condition("tas-b-prf-by-average").prf
     assert average is not None
     assert (average.name, average.params) == ("average", {"fb_docs": 3})
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 7, 10])
+def test_means_are_numpys_to_the_last_bit(count: int) -> None:
+    documents = np.random.default_rng(count).standard_normal((count, 384), dtype=np.float32)
+    found = rocchio(np.zeros(384, dtype=np.float32), documents, 0, 1, 0, top=count, bottom=0)
+    np.testing.assert_array_equal(found, np.mean(documents, axis=0))

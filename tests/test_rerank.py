@@ -10,8 +10,11 @@ from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.errors import InputError
+from rnnreranker.method import Inputs, find
+from rnnreranker.rerank import base
 from rnnreranker.rerank import rnn as rerank_module
 from rnnreranker.runs.head import order_by_score, place_below
+from rnnreranker.vectors.validity import all_finite
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +103,55 @@ def test_queries_and_index_must_fit(collection: tuple) -> None:
 def test_order_and_placement() -> None:
     docids = np.array(["c", "a", "b"], dtype=object)
     assert order_by_score(np.array([1.0, 2.0, 1.0]), docids).tolist() == [1, 2, 0]
-    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids, np.array([1, 2, 0])).tolist() == [2, 0, 1]
+    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids, np.array([0, 1, 2])).tolist() == [0, 1, 2]
     assert place_below(2.0, np.array([5.0, 5.0])).tolist() == [1.0, 1.0]
     assert place_below(2.0, np.array([])).size == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_queries_of_any_length_are_ordered_as_one_sort_would(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    queries = np.repeat(np.arange(30), random.integers(0, 4 if seed % 2 else 40, 30))
+    scores = random.choice([-1.5, -0.0, 0.0, 2.0, 1e300], len(queries)) if seed < 6 else random.random(len(queries))
+    docids = random.permutation([f"d{row}" for row in range(len(queries))]).astype(object)
+    ranks = np.unique(docids, return_inverse=True)[1]
+    expected = np.lexsort((ranks, -scores, queries))
+    np.testing.assert_array_equal(order_by_score(scores, docids, queries), expected)
+    assert order_by_score(scores[:0], docids[:0], queries[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("name", ["prf-rocchio", "prf-average", "mmr", "regularise"])
+def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
+    name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, queries, run = collection
+    ragged = {qid: dict(run[qid][: 1 + 3 * number]) for number, qid in enumerate(run)} | {"q1": {}}
+    asked: list[int] = []
+
+    class Noting(ArrayVectors):
+        def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            asked.append(len(rows))
+            return super().fetch(rows, out)
+
+    noting, found = Noting(source.vectors, source.docids), []
+    for together in (1, 10 * source.dimension, 2**18):
+        monkeypatch.setattr(base, "TOGETHER", together)
+        inputs = Inputs(vectors=noting, query_vectors=queries)
+        asked.clear()
+        found.append(find("reranker", name)(inputs).rerank(Run.from_dict(ragged)))
+        assert sum(asked) == sum(map(len, ragged.values()))
+    assert len(asked) == 1
+    for other in found[1:]:
+        assert other.to_dict() == found[0].to_dict()
+
+
+def test_values_whose_squares_are_too_large_are_finite() -> None:
+    vectors = np.full((3, 4), 3e38, dtype=np.float32)
+    assert all_finite(vectors)
+    assert all_finite(vectors[:0])
+    for wrong in (np.nan, np.inf, -np.inf):
+        vectors[1, 2] = wrong
+        assert not all_finite(vectors)
 
 
 @pytest.mark.parametrize("last", [5e17, -5e17, 1e30, 0.3])

@@ -15,13 +15,15 @@ from rnnreranker.command import progress, say
 from rnnreranker.errors import InputError
 from rnnreranker.method import Inputs, find
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
-from rnnreranker.vectors.of_run import query_rows, vector_rows
+from rnnreranker.vectors.of_run import FetchedTogether, query_rows, vector_rows
+from rnnreranker.vectors.validity import all_finite
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.vectors import QueryVectors, VectorSource
 
 Missing = Literal["error", "skip"]
+TOGETHER = 2**18  # values of the vectors that are fetched at once for several queries, which fit the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,28 +187,36 @@ class Reranker(ABC):
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         reads = "run scores" in self.needs
-        ranks, scores = (run.ranks[chosen], self.run_scores(run)[chosen]) if reads else (None, None)
-        new = np.empty(len(entries), dtype=np.float64)
+        ranks = run.ranks[chosen] if reads else None
+        scores = self.run_scores(run)[chosen].astype(np.float64) if reads else None
+        bounds, new = starts.tolist(), np.empty(len(entries), dtype=np.float64)
+        docids = run.docids[run.rows[entries]]
+        places: Any = None if rows is None else rows[run.rows[entries]]
+        with_rows, with_texts = bool(self.needs & {"neighbours", "tokens"}), "texts" in self.needs
+        vectors: FetchedTogether | None = None
+        if "vectors" in self.needs:
+            vectors = FetchedTogether(
+                lambda part: self._vectors_of(places[part], docids[part]), bounds, TOGETHER // self.vectors.dimension
+            )
         with one_blas_thread():
             for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
-                part = slice(starts[number], starts[number + 1])
-                qid, own = run.qids[number], run.rows[entries[part]]
+                part, qid = slice(bounds[number], bounds[number + 1]), run.qids[number]
                 query = Query(
                     qid,
                     None if texts is None else texts[qid],
                     None if queries is None else queries[number],
                     None if tokens is None else tokens.one(qid),
                 )
-                docids = run.docids[own]
+                own = docids[part]
                 candidates = Candidates(
-                    docids,
-                    None if scores is None else scores[part].astype(np.float64),
+                    own,
+                    None if scores is None else scores[part],
                     None if ranks is None else ranks[part],
-                    self._vectors_of(rows[own], docids) if "vectors" in self.needs else None,
-                    rows[own] if self.needs & {"neighbours", "tokens"} else None,
-                    None if "texts" not in self.needs else [self.inputs.texts[docid] for docid in docids.tolist()],
+                    None if vectors is None else vectors.of(number),
+                    places[part] if with_rows else None,
+                    [self.inputs.texts[docid] for docid in own.tolist()] if with_texts else None,
                 )
-                new[part] = self._checked(qid, self.scores(query, candidates), len(docids))
+                new[part] = self._checked(qid, self.scores(query, candidates), len(own))
         if remark := self.remark():
             say(remark)
         return with_new_head(run, chosen, new)
@@ -260,9 +270,8 @@ class Reranker(ABC):
 
     def _vectors_of(self, rows: np.ndarray, docids: np.ndarray) -> np.ndarray:
         vectors = self.vectors.fetch(rows)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            docid = docids[np.flatnonzero(~finite)[0]]
+        if not all_finite(vectors):
+            docid = docids[np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0]]
             raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
         return vectors
 

@@ -13,21 +13,36 @@ def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray |
     Args:
         scores: (n,) float, larger = better.
         docids: (n,) strings.
-        queries: (n,) int, the number of each entry's query; None = all of one query.
+        queries: (n,) int, the number of each entry's query, ascending; None = all of one query.
 
     >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
     [1, 2, 0]
     """
     if queries is None:
         queries = np.zeros(len(scores), dtype=np.int64)
-    order = np.lexsort((-scores, queries))
+    order = _falling(scores, queries)
     tied = np.flatnonzero((np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0))
     if not len(tied):
         return order
     among = order[np.union1d(tied, tied + 1)]  # docids are compared only where it matters
-    ranks = np.zeros(len(scores), dtype=np.int64)
-    ranks[among] = np.unique(docids[among], return_inverse=True)[1]
-    return np.lexsort((ranks, -scores, queries))
+    ranks = np.unique(docids[among], return_inverse=True)[1]
+    within = np.lexsort((ranks, -scores[among], queries[among]))
+    order[np.union1d(tied, tied + 1)] = among[within]
+    return order
+
+
+def _falling(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """(n,) int64: positions that put the scores of each query, whose entries stand together, in descending order.
+
+    Equal ones stay as they stand. Queries with equally many entries are sorted together, line by line.
+    """
+    order = np.empty(len(scores), dtype=np.int64)
+    first = np.flatnonzero(np.append(True, np.diff(queries) != 0)[: len(queries)])
+    counts = np.diff(np.append(first, len(queries)))
+    for count in np.unique(counts).tolist():
+        places = first[counts == count][:, None] + np.arange(count)
+        order[places] = np.take_along_axis(places, np.argsort(-scores[places], axis=1, kind="stable"), axis=1)
+    return order
 
 
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,6 +21,30 @@ class HasRows(Protocol):
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         ...
+
+
+class FetchedTogether:
+    """The vectors of the entries of queries, which are asked for one after the other, fetched for several at once.
+
+    Args:
+        fetch: entries from:to -> (n, d) float32.
+        bounds: query i owns the entries bounds[i]:bounds[i + 1].
+        together: entries that are fetched at once; those of a query that has more are.
+    """
+
+    def __init__(self, fetch: Callable[[slice], np.ndarray], bounds: Sequence[int], together: int) -> None:
+        self._fetch, self._bounds, self._together = fetch, bounds, together
+        self._begun = self._end = 0
+        self._vectors = np.empty((0, 0), dtype=np.float32)
+
+    def of(self, number: int) -> np.ndarray:
+        """(n, d) float32: the vectors of a query's entries."""
+        start, end = self._bounds[number], self._bounds[number + 1]
+        if end > self._end:
+            last = bisect_right(self._bounds, start + self._together, lo=number) - 1
+            self._begun, self._end = start, max(end, self._bounds[last])
+            self._vectors = self._fetch(slice(self._begun, self._end))
+        return self._vectors[start - self._begun : end - self._begun]
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
