@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.vectors.exact import exact_search, inner_products
+from rnnreranker.vectors.exact import by_blocks, exact_search, inner_products
 
 
 def test_search_breaks_ties_by_docid_even_across_the_cut() -> None:
@@ -49,4 +50,27 @@ def test_a_proposal_that_rounding_may_have_spoilt_is_widened() -> None:
     scores, rows = exact_search(np.ones((1, 4), np.float32), 1, docids, propose, lambda rows: vectors[rows])
     assert rows[0].tolist() == [99]
     assert scores[0].tolist() == [4 + 2.0**-23]
-    assert asked == [33, 100]
+    assert asked == [17, 68, 100]
+
+
+@pytest.mark.parametrize("size", [3, 7, 40, 100])
+def test_blocks_propose_the_largest_products_whatever_their_size(size: int) -> None:
+    random = np.random.default_rng(size)
+    queries, vectors = (random.integers(-3, 4, (count, 5)).astype(np.float32) for count in (6, 100))
+    blocks = [(first, vectors[first : first + size]) for first in range(0, 100, size)]
+    scores, rows = by_blocks(queries, 9, blocks, lambda first, block: pytest.fail("nothing is wrong"))
+    products = queries @ vectors.T
+    np.testing.assert_array_equal(scores, -np.sort(-products, axis=1)[:, :9])
+    np.testing.assert_array_equal(np.take_along_axis(products, rows, axis=1), scores)
+    assert all(len(set(line)) == 9 for line in rows.tolist())
+
+
+def test_a_block_that_is_not_finite_is_refused_and_products_beyond_float32_are_not() -> None:
+    large = np.full((4, 2), 1e30, dtype=np.float32)
+    refused = []
+    by_blocks(large[:1], 2, [(0, large)], lambda first, block: refused.append(first))
+    assert refused == []
+    wrong = large.copy()
+    wrong[1, 0] = np.nan
+    by_blocks(large[:1], 2, [(0, large), (4, wrong)], lambda first, block: refused.append(first))
+    assert refused == [4]

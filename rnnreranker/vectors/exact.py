@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.vectors.validity import all_finite
+
 Propose = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 Fetch = Callable[[np.ndarray], np.ndarray]
-SPARE = 32  # candidates proposed beyond those wanted
+SPARE = 16  # candidates proposed beyond those wanted
 AT_ONCE = 128  # vectors that a query is multiplied with in float64 at a time, which fit the cache
 TOGETHER = 512  # vectors that are multiplied in float64 at a time
 
@@ -57,9 +59,9 @@ def exact_search(
             part = slice(first, first + step)
             own, candidates = queries[pending[part]], proposed_rows[part]
             vectors = fetch(candidates.ravel()).reshape(*candidates.shape, -1)
-            true = np.multiply(vectors, own[:, None], dtype=np.float64).sum(
-                axis=2
-            )  # rows as `inner_products` sums them
+            products = vectors.astype(np.float64)
+            products *= own[:, None]
+            true = products.sum(axis=2)  # rows as `inner_products` sums them
             order = _best_first(true, candidates, docids)[:, :hits]
             true, candidates = np.take_along_axis(true, order, axis=1), np.take_along_axis(candidates, order, axis=1)
             settled = np.ones(len(own), dtype=bool)
@@ -86,15 +88,15 @@ def by_blocks(
     Args:
         queries: (Q, d) float32.
         blocks: the row that each begins with, and its (n, d) float32 vectors.
-        refuse: is given a block with products that are not finite, and raises an error where the block is to blame.
+        refuse: is given a block with values that are not finite, and raises an error.
     """
     scores = np.empty((len(queries), 0), dtype=np.float32)
     rows = np.empty((len(queries), 0), dtype=np.int64)
     for first, block in blocks:
+        if not all_finite(block):
+            refuse(first, block)
         with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
             products = queries @ block.T  # (Q, block)
-        if not np.isfinite(products).all():
-            refuse(first, block)
         best, places = largest(products, count)
         scores = np.concatenate([scores, best], axis=1)
         rows = np.concatenate([rows, places + first], axis=1)

@@ -13,11 +13,12 @@ import numpy as np
 
 from rnnreranker.errors import InputError
 from rnnreranker.files import file_digest, fingerprint
-from rnnreranker.vectors.exact import SPARE, best_first, inner_products
+from rnnreranker.vectors.exact import best_first, inner_products
 from rnnreranker.vectors.lucene_reader import LuceneReader
 from rnnreranker.vectors.validity import check_fetch, check_finite, check_search
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
+SPARE = 32  # candidates that Lucene is asked for beyond those wanted
 
 
 def has_vectors(folder: Path) -> bool:
