@@ -289,7 +289,7 @@ def test_a_missed_bound(
 ) -> None:
     rows = [judged({"N": 60, "ratio": 1.95}, "ratio", 1.9, 1.6), judged({"N": 200, "ratio": 1.0}, "ratio", 1.7)]
     part = {"title": "made up", "note": "made up.", "rows": rows}
-    monkeypatch.setattr(bench, "measure", lambda names, sizes: {"kernel": part})
+    monkeypatch.setattr(bench, "measure", lambda names, sizes, seconds: {"kernel": part})
     assert main(["--quick", *flags]) == code
     shown = capsys.readouterr()
     assert shown.err == "over its bound: kernel: N 60, ratio 1.95, bound 1.90, aim 1.60\n"
