@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +23,7 @@ OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
 TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one two three four five six seven " * 100]
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
 MEANT = "making the graph of an encoder"
+_EXPORTING = threading.Lock()
 
 
 def check_known(transformer: Any, tokenizer: Any) -> None:
@@ -152,8 +153,8 @@ def compared() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Nothing of what torch's exporter says and warns of."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    """Nothing of what torch's exporter warns of; one thread at a time, as that exporter and warnings' filters ask."""
+    with _EXPORTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)
