@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.bench.fresh_process import in_fresh_process, most_resident
-from rnnreranker.bench.peer_tasks import PEERS, Task, tasks
+from rnnreranker.bench.peer_tasks import PEERS, Task, Work, tasks
 from rnnreranker.bench.sizes import FULL, PeerSizes
-from rnnreranker.bench.summaries import in_pairs, judged
+from rnnreranker.bench.summaries import Ratio, in_pairs, judged, ratio_of
 from rnnreranker.command import say
 
 BOUND = 1.0
@@ -43,6 +43,7 @@ def peers(sizes: PeerSizes, pairs: int) -> list[dict[str, Any]]:
 
 def _rows(task: Task, pairs: int) -> Iterator[dict[str, Any]]:
     ours = task.ours()
+    own_memory: float | None = None
     for peer in task.peers:
         version = PEERS[peer].version
         row: dict[str, Any] = {
@@ -59,17 +60,30 @@ def _rows(task: Task, pairs: int) -> Iterator[dict[str, Any]]:
         with _quiet():
             theirs = task.by(peer)
         with one_thread(), _quiet():
-            row["agreement"] = task.agreement(peer, ours(), theirs())
-            begun = time.process_time()
-            theirs()
-            enough = min(pairs, FEWER) if time.process_time() - begun > LONG else pairs
-            found = in_pairs(theirs, ours, enough, time.process_time)
+            own, (other, seconds) = ours(), _timed(theirs)
+            row["agreement"] = task.agreement(peer, own, other)
+            found = _compared(theirs, ours, seconds, pairs)
         row |= {"peer_s": found.base / task.each, "ours_s": found.other / task.each}
         row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
         if task.of_process:
-            row |= {"peer_MB": _memory(task, peer), "ours_MB": _memory(task, "")}
+            own_memory = _memory(task, "") if own_memory is None else own_memory
+            row |= {"peer_MB": _memory(task, peer), "ours_MB": own_memory}
         say(f"{task.name}: {peer} {found.base / task.each:.3g} s, ours {found.ratio:.2f} of it")
         yield judged(row, "ratio", BOUND if task.sizes == FULL.peers else None)  # a bound belongs to its sizes
+
+
+def _timed(work: Work) -> tuple[Any, float]:
+    """What a work returns, and its processor seconds."""
+    begun = time.process_time()
+    returned = work()
+    return returned, time.process_time() - begun
+
+
+def _compared(theirs: Work, ours: Work, seconds: float, pairs: int) -> Ratio:
+    """Both in turn; what took long the first time, which was in this process, is not repeated more than it must be."""
+    if seconds < LONG:
+        return in_pairs(theirs, ours, pairs, time.process_time)
+    return ratio_of([(_timed(theirs)[1], _timed(ours)[1]) for _ in range(min(pairs, FEWER))])
 
 
 def _memory(task: Task, peer: str) -> float:
