@@ -49,6 +49,27 @@ def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
     return _alone(output, lambda: say(waiting))
 
 
+@contextmanager
+def alone_in(folder: Path, waiting: str) -> Iterator[None]:
+    """A block that one process at a time is in for a folder, which is made; no file of a lock stays.
+
+    Where the system or the file system does not lock folders, it locks nothing.
+
+    Raises:
+        OSError: a folder that cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
+    try:
+        if file is not None:
+            with suppress(OSError):  # as NFS, which locks only what is open for writing
+                hold(file, lambda: say(waiting))
+        yield
+    finally:
+        if file is not None:
+            os.close(file)
+
+
 def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
     """As `alone`, but where another process is at it this one does not wait.
 

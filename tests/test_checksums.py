@@ -56,7 +56,7 @@ def index(tmp_path: Path) -> Path:
 OPENED: dict[str, Callable[[Path], object]] = {
     "docid": open_vectors,
     "index": open_vectors,
-    "corpus/documents.jsonl": lambda index: texts_of(index, ["d1"]),
+    "corpus/documents.jsonl.gz": lambda index: texts_of(index, ["d1"]),
     "corpus/offsets.npy": lambda index: texts_of(index, ["d1"]),
     "neighbours/edges.u32.np": open_neighbours,
     "neighbours/weights.f16.np": lambda index: open_index(str(index)).graph,

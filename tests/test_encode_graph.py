@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -114,8 +115,6 @@ def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys
 
 
 def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     first, second = (open_encoder(str(tiny), pooling=pooling).graph for pooling in ("mean", "cls"))
     assert first is not None
     assert second is not None
@@ -128,13 +127,111 @@ def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypat
     assert {one.name for one in (home / "graphs").iterdir()} == {second.folder.name, third.folder.name}
 
 
-def test_without_a_home_folder_the_model_encodes(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(graph_store, "_unkept", {})
+
+
+def test_without_a_home_folder_the_same_graph_encodes(
+    tiny: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    expected = open_encoder(str(tiny), pooling="mean").encode(TEXTS)
+    capsys.readouterr()
+    request.getfixturevalue("no_home")
+    first = open_encoder(str(tiny), pooling="mean")
+    assert first.graph is not None
+    assert not first.graph.folder.is_relative_to(tmp_path)
+    np.testing.assert_array_equal(first.encode(TEXTS), expected)
+    said = capsys.readouterr().err
+    assert said.startswith("the encoder's graph cannot be kept, and is made for this command alone: ")
+    assert said.count("\n") == 1
+    assert open_encoder(str(tiny), pooling="mean").graph == first.graph  # of this process
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("called", ["open", "optimised", "renamed"])
+def test_a_home_folder_that_cannot_be_written_at_some_point_changes_no_bit(
+    called: str, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = open_encoder(str(tiny), pooling="mean").encode(TEXTS)
+    shutil.rmtree(home / "graphs")
+    monkeypatch.setattr(graph_store, "_unkept", {})
+    asked: list[str] = []
+
+    def failing(made: Callable[..., Any], which: int) -> Callable[..., Any]:
+        def fail(*given: Any) -> Any:
+            asked.append(str(given[which]))
+            if asked[-1].startswith(str(home / "graphs")):
+                raise OSError(30, "Read-only file system", asked[-1])
+            return made(*given)
+
+        return fail
+
+    if called == "optimised":  # what ONNX Runtime itself cannot write
+        optimise = graph_export._optimise
+
+        def nowhere(exported: Path, path: Path) -> None:
+            asked.append(str(path))
+            optimise(exported, path.parent / "nowhere" / path.name if path.is_relative_to(home) else path)
+
+        monkeypatch.setattr(graph_export, "_optimise", nowhere)
+    elif called == "open":
+        monkeypatch.setattr(graph_export, "_export", failing(graph_export._export, 3))
+    else:
+        monkeypatch.setattr("os.replace", failing(os.replace, 1))
     encoder = open_encoder(str(tiny), pooling="mean")
-    assert encoder.graph is None
-    assert "cannot be written" in encoder.refused
-    assert encoder.encode(["w1"]).shape == (1, 32)
+    assert asked
+    assert encoder.graph is not None
+    np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
+    assert not [*(home / "graphs").iterdir()]
+
+
+def test_without_any_folder_to_write_an_encoder_is_refused(
+    tiny: Path, no_home: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: Any) -> str:
+        raise OSError(28, "No space left on device", "temporary")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    with pytest.raises(InputError, match=r"cannot be written in .*/file/graphs nor in the folder for temporary files"):
+        open_encoder(str(tiny), pooling="mean")
+
+
+def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "tmp").mkdir()
+    code = f"from rnnreranker.encode.encoder import open_encoder as o; print(o({str(tiny)!r}, pooling='mean').graph)"
+    of = os.environ | {"RNNRERANKER_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "tmp")}
+    done = subprocess.run([sys.executable, "-c", code], env=of, capture_output=True, text=True, check=True)
+    assert str(tmp_path / "tmp") in done.stdout
+    assert not [*(tmp_path / "tmp").iterdir()]
+
+
+def test_making_a_graph_leaves_no_lock(tiny: Path, home: Path) -> None:
+    """Nor could a kill: it is the folder that is locked."""
+    import fcntl
+
+    held: list[bool] = []
+
+    def write(folder: Path) -> dict[str, Any]:
+        file = os.open(home / "graphs", os.O_RDONLY)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(True)
+        finally:
+            os.close(file)
+        names = [one.name for one in (home / "graphs").iterdir()]
+        assert [name.endswith(".tmp") for name in names] == [True]
+        for name in FILES:
+            (folder / name).write_text("")
+        return {}
+
+    made = graph_store.made_graph("some-key", write)
+    assert held == [True]
+    assert [*(home / "graphs").iterdir()] == [made.folder]
 
 
 def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import multiprocessing
 import os
@@ -26,7 +27,7 @@ from rnnreranker.index import build, make
 from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.dense import DensePart
 from rnnreranker.index.part import Part
-from rnnreranker.index.texts import texts_of
+from rnnreranker.index.texts import CorpusWriter, Texts, documents_of, texts_of
 from rnnreranker.process import interrupts
 from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
@@ -109,7 +110,7 @@ def test_texts_come_back(tmp_path: Path) -> None:
     build_index([*documents(), *odd], tmp_path / "out", [DensePart(LetterEncoder())])
     found = texts_of(tmp_path / "out", ["ü", "d2", "nowhere", "d-1"])
     assert found == {"ü": 'two\nlines, "quoted" \u2028 日本', "d2": "ababc", "d-1": ""}
-    lines = (tmp_path / "out" / "corpus" / "documents.jsonl").read_bytes().decode().split("\n")
+    lines = gzip.decompress((tmp_path / "out" / "corpus" / "documents.jsonl.gz").read_bytes()).decode().split("\n")
     assert json.loads(lines[2]) == {"id": "d2", "contents": "ababc"}
 
 
@@ -123,10 +124,54 @@ def test_texts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
         texts_of(tmp_path, ["d1"])
     build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
-    (tmp_path / "out" / "corpus" / "documents.jsonl").write_text("{}\n")
+    (tmp_path / "out" / "corpus" / "documents.jsonl.gz").write_bytes(b"{}\n")
     with pytest.raises(InputError, match="has 3 bytes, but was written with"):
         texts_of(tmp_path / "out", ["d1"])
     (tmp_path / "out" / DESCRIPTION).unlink()
+    with pytest.raises(InputError, match="no whole block of documents at byte 0"):
+        texts_of(tmp_path / "out", ["d7"])
+
+
+def test_texts_in_many_blocks(tmp_path: Path) -> None:
+    """Any of them is read by its block alone, in any order, also where one is larger than a block."""
+    texts = {f"d{number}": f"{number} " * (number**2 % 3001) for number in range(80)} | {"long": "é" * 200_000}
+    with CorpusWriter(tmp_path) as corpus:
+        for docid, text in texts.items():
+            corpus.add(Document(docid, text))
+    path = tmp_path / "corpus" / "documents.jsonl.gz"
+    offsets = np.load(tmp_path / "corpus" / "offsets.npy")["offset"]
+    starts = sorted({int(offset) >> 16 for offset in offsets})
+    assert len(starts) > 3
+    assert path.stat().st_size < sum(map(len, texts.values())) / 5
+    wanted = ["long", *(f"d{number}" for number in range(79, -1, -7))]
+    assert texts_of(tmp_path, wanted) == {docid: texts[docid] for docid in wanted}
+    assert [(one.docid, one.text) for one in documents_of(tmp_path)] == list(texts.items())
+    content = bytearray(path.read_bytes())
+    content[starts[2] + 40] ^= 1
+    path.write_bytes(bytes(content))
+    read = Texts(tmp_path)
+    assert read["d0"] == texts["d0"]
+    with pytest.raises(InputError, match=rf"documents\.jsonl\.gz: no whole block of documents at byte {starts[2]}"):
+        list(documents_of(tmp_path))
+
+
+def test_texts_of_an_index_made_before_are_read(tmp_path: Path) -> None:
+    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+    expected = [(one.docid, one.text) for one in documents_of(tmp_path / "out")]
+    corpus = tmp_path / "out" / "corpus"
+    lines = gzip.decompress((corpus / "documents.jsonl.gz").read_bytes())
+    (corpus / "documents.jsonl.gz").unlink()
+    (corpus / "documents.jsonl").write_bytes(lines)
+    table = np.load(corpus / "offsets.npy")  # one block: what stands behind its beginning is the byte
+    assert (table["offset"] < len(lines)).all()
+    path = tmp_path / "out" / DESCRIPTION
+    described = json.loads(path.read_text())
+    del described["files"]
+    path.write_text(json.dumps(described))
+    assert [(one.docid, one.text) for one in documents_of(tmp_path / "out")] == expected
+    assert texts_of(tmp_path / "out", ["d7", "d3"]) == {docid: dict(expected)[docid] for docid in ("d7", "d3")}
+    lines = lines.replace(b'"id": "d7"', b'"no": "d7"')
+    (corpus / "documents.jsonl").write_bytes(lines)
     with pytest.raises(InputError, match="no document at byte"):
         texts_of(tmp_path / "out", ["d7"])
 
@@ -355,7 +400,7 @@ class LengthsPart(Part):
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         if self._fail:
             raise KeyboardInterrupt
-        assert (count, (corpus / "documents.jsonl").is_file()) == (len(self.lengths), True)
+        assert (count, (corpus / "documents.jsonl.gz").is_file()) == (len(self.lengths), True)
         (folder / "lengths.txt").write_text("".join(f"{length}\n" for length in self.lengths))
         return {"longest": max(self.lengths)}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.encode.graph_store import GRAPH, TOKENIZER, WEIGHTS, Refused
-from rnnreranker.errors import require
+from rnnreranker.errors import InputError, require
 from rnnreranker.files import write_atomically
 
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type` of transformers
@@ -52,7 +52,8 @@ def write_graph(module: Any, inputs: Sequence[str], transformer: Any, tokenizer:
         transformer: of transformers, in the module; tokenizer: of it.
 
     Raises:
-        Refused: torch cannot export it.
+        Refused: torch cannot export it, or ONNX Runtime not take it.
+        InputError, OSError: they cannot be written.
     """
     with contextlib.ExitStack() as exported:
         path = folder / "exported.onnx"
@@ -95,7 +96,12 @@ def _export(module: Any, inputs: Sequence[str], transformer: Any, path: Path) ->
 
 
 def _optimise(exported: Path, path: Path) -> None:
-    """Write a graph again with its operations joined, by rules that hold on every processor, and its weights apart."""
+    """Write a graph again with its operations joined, by rules that hold on every processor, and its weights apart.
+
+    Raises:
+        Refused: ONNX Runtime cannot take it.
+        InputError: it cannot be written.
+    """
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(3)
@@ -105,7 +111,12 @@ def _optimise(exported: Path, path: Path) -> None:
     options.optimized_model_filepath = str(path)
     options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
     options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-    onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
+    try:
+        onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
+    except Exception:  # ONNX Runtime has classes of its own, under Exception itself
+        with compared():  # without writing
+            onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
+        raise InputError(f"{path}: cannot be written by ONNX Runtime, which does not say why") from None
 
 
 def probes(tokenizer: Any) -> list[str]:

@@ -62,11 +62,11 @@ def build_bm25(
     """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
 
     English analysis (Porter stemmer, stop words removed) or Chinese (every two neighbouring characters), with
-    positions, document vectors and raw documents kept; one thread and one segment, so that ties come out the same every
-    time. Documents without text are left out by Anserini.
+    positions and document vectors kept, texts not, which the corpus has; one thread and one segment, so that ties come
+    out the same every time. Documents without text are left out by Anserini.
 
     Args:
-        corpus: a folder with files of JSON documents, one a line: {"id", "contents"}.
+        corpus: a folder with files of JSON documents, plain or gzip, one a line: {"id", "contents"}.
         output: where the index goes.
         language: as Pyserini's `--language`.
 
@@ -74,9 +74,9 @@ def build_bm25(
         InputError: no such folder, or an index that could not be made of what is in it.
         UnavailableError: no Java 21 or newer.
     """
-    own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors", "-storeRaw"]
+    own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors"]
     own += [] if language == "en" else ["-language", language]
-    return run_anserini(corpus, output, own, ".jsonl files of id and contents")
+    return run_anserini(corpus, output, own, ".jsonl files of id and contents, plain or gzip")
 
 
 def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str], own: list[str], expected: str) -> Path:

@@ -1,7 +1,8 @@
 """The texts of an index: a JSON document a line, as in Pyserini's JsonCollection, and a table to find a few quickly.
 
-`corpus/documents.jsonl` holds {"id", "contents"} in the order of the rows; `corpus/offsets.npy` holds, sorted by a hash
-of the docid, where each line begins, so that looking up a handful of docids reads little more than their lines.
+`corpus/documents.jsonl.gz` holds {"id", "contents"} in the order of the rows, in blocks that are compressed one by
+one; `corpus/offsets.npy` holds, sorted by a hash of the docid, where each line begins, so that looking up a handful of
+docids reads little more than their blocks. Indexes that were made before have `corpus/documents.jsonl`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import numpy as np
 from rnnreranker.data.document import Document
 from rnnreranker.errors import InputError
 from rnnreranker.files.checksums import TEXTS, check_files
-from rnnreranker.files.json_files import parse_record
+from rnnreranker.index.text_blocks import BlockLines, BlockWriter, Lines, PlainLines
 from rnnreranker.vectors.npy_files import map_array, write_array
 
 FOLDER = "corpus"
+BLOCKS, PLAIN = "documents.jsonl.gz", "documents.jsonl"  # the second in indexes that were made before
 ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
 
 
@@ -35,15 +37,14 @@ class CorpusWriter:
         self._folder = index / FOLDER
         self._hashes = array("Q")
         self._offsets = array("q")
-        self._at = 0
 
     def __enter__(self) -> CorpusWriter:
         self._folder.mkdir(parents=True)
-        self._stream: IO[bytes] = open(self._folder / "documents.jsonl", "wb")
+        self._lines = BlockWriter(open(self._folder / BLOCKS, "wb"))  # closed with it
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        self._stream.close()
+        self._lines.close()
         if kind is None:
             table = np.empty(len(self._hashes), dtype=ENTRY)
             table["hash"], table["offset"] = self._hashes, self._offsets
@@ -53,11 +54,8 @@ class CorpusWriter:
     def add(self, document: Document) -> None:
         """Append a document."""
         record = {"id": document.docid, "contents": document.text}
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        self._stream.write(line)
         self._hashes.append(_hash(document.docid))
-        self._offsets.append(self._at)
-        self._at += len(line)
+        self._offsets.append(self._lines.add(json.dumps(record, ensure_ascii=False).encode() + b"\n"))
 
 
 class Texts(Mapping[str, str]):
@@ -77,7 +75,7 @@ class Texts(Mapping[str, str]):
             if not (folder / "offsets.npy").exists():
                 raise FileNotFoundError(errno.ENOENT, "", str(folder / "offsets.npy"))
             self._table = map_array(folder / "offsets.npy", "build the index again")
-            self._stream = open(folder / "documents.jsonl", "rb")  # noqa: SIM115  closed with the object
+            self._lines, stream = _opened(folder)
         except FileNotFoundError as error:
             raise InputError(
                 f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
@@ -93,20 +91,20 @@ class Texts(Mapping[str, str]):
         hashes = self._table["hash"]
         if (hashes[1:] < hashes[:-1]).any():
             raise InputError(f"{folder / 'offsets.npy'}: its hashes do not ascend; build the index again")
-        weakref.finalize(self, self._stream.close)
+        weakref.finalize(self, stream.close)
 
     def __getitem__(self, docid: str) -> str:
         wanted = np.uint64(_hash(docid))
         place = int(np.searchsorted(self._table["hash"], wanted))
         while place < len(self._table) and self._table["hash"][place] == wanted:  # several only when hashes collide
-            record = _read(self._stream, int(self._table["offset"][place]))
-            if record["id"] == docid:
-                return record["contents"]
+            record = self._lines.read(int(self._table["offset"][place]))
+            if record.docid == docid:
+                return record.text
             place += 1
         raise KeyError(docid)
 
     def __iter__(self) -> Iterator[str]:
-        return (_read(self._stream, int(offset))["id"] for offset in np.sort(self._table["offset"]))
+        return (self._lines.read(int(offset)).docid for offset in np.sort(self._table["offset"]))
 
     def __len__(self) -> int:
         return len(self._table)
@@ -120,13 +118,18 @@ def documents_of(index: Path) -> Iterator[Document]:
     """
     check_files(index, TEXTS)
     try:
-        stream = open(index / FOLDER / "documents.jsonl", "rb")  # noqa: SIM115  closed below
+        lines, stream = _opened(index / FOLDER)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); build the index again") from None
     with stream:
-        while stream.peek(1):
-            record = _read(stream, stream.tell())
-            yield Document(record["id"], record["contents"])
+        for record in lines.all():
+            yield Document(record.docid, record.text)
+
+
+def file_of_texts(index: Path) -> Path:
+    """The file of the texts of an index."""
+    path = index / FOLDER / PLAIN
+    return path if path.exists() else index / FOLDER / BLOCKS
 
 
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
@@ -139,21 +142,11 @@ def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, 
     return {docid: text for docid, text in found.items() if text is not None}
 
 
-def _read(stream: IO[bytes], offset: int) -> dict[str, str]:
-    where = f"{stream.name}: no document at byte {offset}"
-    if offset < 0:
-        raise InputError(f"{where} where offsets.npy has one; build the index again")
-    try:
-        stream.seek(offset)
-        line = stream.readline()
-        if offset and not line.startswith(b"{"):  # in the middle of a line may stand what looks like a document
-            raise ValueError("no beginning of a line")
-        record = parse_record(line.decode(), where)
-    except (ValueError, OSError):  # none where no file can have a byte either
-        raise InputError(f"{where} where offsets.npy has one; build the index again") from None
-    if not isinstance(record.get("id"), str) or not isinstance(record.get("contents"), str):
-        raise InputError(f"{where}, but an object without the texts id and contents; build the index again")
-    return {"id": record["id"], "contents": record["contents"]}
+def _opened(folder: Path) -> tuple[Lines, IO[bytes]]:
+    """The lines of an index, and their stream, which whoever opens it closes."""
+    path = file_of_texts(folder.parent)
+    stream = open(path, "rb")  # noqa: SIM115
+    return (PlainLines if path.name == PLAIN else BlockLines)(stream), stream
 
 
 def _hash(docid: str) -> int:

@@ -121,11 +121,11 @@ def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
 
 def digest_of_texts(job: Job) -> str:
     """What tells the texts from others: the digest of their file, or the name of a data set, and fields not usual."""
-    from rnnreranker.index.texts import FOLDER
+    from rnnreranker.index.texts import file_of_texts
 
     if job.documents is None:
         assert job.index is not None
-        return file_digest(job.index / FOLDER / "documents.jsonl")
+        return file_digest(file_of_texts(job.index))
     path = Path(job.documents).expanduser()
     found = file_digest(path) if path.is_file() else job.documents
     fields = fields_of(job.documents, job.fields)

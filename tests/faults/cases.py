@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
 FAULTS = (*ERRORS, *SIGNALS)
 LIMIT = 10.0  # seconds that a command may take to end from a fault on
 GIVEN_UP = 300.0
+NOT_KEPT = "cannot be kept"  # said where a cache could not be written, and the command goes on without
 DESCRIPTION = "rnnreranker.json"  # of an index: a part that joins it is there, whole, before it is named
 HOME, TEMPORARY = "home", "tmp"  # in the folder of a case: the cache folder and that for temporary files
 
@@ -119,6 +121,8 @@ class Bench:
 
     def _of_words(self, ended: Ended, fault: str, replacing: bool) -> list[str]:
         new = [line for line in _lines(ended.error) if line not in self._said[replacing]]
+        if ended.code == 0 and len(new) == 1 and NOT_KEPT in new[0]:
+            new = []
         wanted = {"SIGTERM": [143], "SIGKILL": [-9]}.get(fault, [2, 0, *self._command.codes])
         wrong = [] if ended.code in wanted else [f"exit code {ended.code}: {ended.error[-2000:]}"]
         if fault == "SIGKILL":
@@ -204,7 +208,9 @@ def _become(of: Command, words: list[str], folder: Path, said: Path, to: socket.
     try:
         os.setsid()
         os.chdir(folder)
+        tempfile.tempdir = None  # of the process that was forked
         os.environ |= {"RNNRERANKER_HOME": str(folder / HOME), "TMPDIR": str(folder / TEMPORARY)}
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder.parent / "inductor")  # torch makes it where it exports
         for number, path, how in ((0, os.devnull, os.O_RDONLY), (1, os.devnull, os.O_WRONLY)):
             os.dup2(os.open(path, how), number)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -44,26 +46,44 @@ def _make_texts(folder: Path) -> None:
             corpus.add(Document(docid, text))
 
 
+def _make_plain_texts(folder: Path) -> None:
+    """As indexes were made before."""
+    (folder / "corpus").mkdir()
+    lines = [json.dumps({"id": docid, "contents": text}, ensure_ascii=False).encode() for docid, text in TEXTS.items()]
+    (folder / "corpus" / "documents.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    offsets = np.cumsum([0, *(len(line) + 1 for line in lines)])[:-1]
+    table = np.array(
+        sorted(zip(map(_hash, TEXTS), offsets.tolist(), strict=True)), dtype=[("hash", "<u8"), ("offset", "<i8")]
+    )
+    np.save(folder / "corpus" / "offsets.npy", table)
+
+
 def _read_texts(folder: Path) -> Any:
     return [texts_of(folder, TEXTS), [(one.docid, one.text) for one in documents_of(folder)]]
 
 
+def _hash(docid: str) -> int:
+    return int.from_bytes(hashlib.blake2b(docid.encode(), digest_size=8).digest(), "little")
+
+
 def _slow_texts(folder: Path) -> Any:
     """Every entry of the table in turn, for every docid."""
-    import hashlib
-
-    content = (folder / "corpus" / "documents.jsonl").read_bytes()
+    packed = folder / "corpus" / "documents.jsonl.gz"
+    compressed = packed.exists()
+    content = (packed if compressed else folder / "corpus" / "documents.jsonl").read_bytes()
     raw = (folder / "corpus" / "offsets.npy").read_bytes()
     length = int.from_bytes(raw[8:10], "little") if raw[6] == 1 else int.from_bytes(raw[8:12], "little") + 2
     table = list(struct.iter_unpack("<Qq", raw[10 + length :]))
     found = {}
     for docid in TEXTS:
-        wanted = int.from_bytes(hashlib.blake2b(docid.encode(), digest_size=8).digest(), "little")
+        wanted = _hash(docid)
         for marked, offset in table:
             if marked == wanted and docid not in found:
-                record = json.loads(content[offset:].split(b"\n")[0])
+                rest = gzip.decompress(content[offset >> 16 :])[offset & 65535 :] if compressed else content[offset:]
+                record = json.loads(rest.split(b"\n")[0])
                 if record["id"] == docid:
                     found[docid] = record["contents"]
+    content = gzip.decompress(content) if compressed else content
     records = [json.loads(line) for line in content.removesuffix(b"\n").split(b"\n")] if content else []
     return [found, [(one["id"], one["contents"]) for one in records]]
 
@@ -232,8 +252,12 @@ def _from_memory(content: bytes, docids: list[str]) -> np.ndarray:
 
 FORMATS = [
     Format(
-        "texts of an index", _make_texts, ("corpus/documents.jsonl", "corpus/offsets.npy"), _read_texts, _slow_texts,
+        "texts of an index", _make_texts, ("corpus/documents.jsonl.gz", "corpus/offsets.npy"), _read_texts, _slow_texts,
         1.0, (bad_header, overwritten),
+    ),
+    Format(
+        "texts, not compressed", _make_plain_texts, ("corpus/documents.jsonl", "corpus/offsets.npy"), _read_texts,
+        _slow_texts, 0.7, (bad_header, overwritten),
     ),
     Format(
         "impacts", _make_impacts, ("impacts/offsets.npy", "impacts/terms.npy", "impacts/weights.npy", "docid"),

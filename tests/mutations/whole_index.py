@@ -39,7 +39,7 @@ DOCUMENTS = [
     Document("d", "hail, fog, rain"),
 ]
 FILES = (
-    *("docid", "index", "corpus/documents.jsonl", "corpus/offsets.npy", "terms/offsets.npy", "terms/terms.npy"),
+    *("docid", "index", "corpus/documents.jsonl.gz", "corpus/offsets.npy", "terms/offsets.npy", "terms/terms.npy"),
     *("terms/weights.npy", "terms/vocabulary.txt", "neighbours/edges.u32.np", "neighbours/weights.f16.np"),
     "neighbours/pt_meta.json",
 )
