@@ -20,9 +20,10 @@ from rnnreranker.index.build import add_parts, build_index, describe
 from rnnreranker.index.graph_params import GraphParams
 from rnnreranker.index.neighbours import NeighboursPart, has_graph
 from rnnreranker.index.part import Part
-from rnnreranker.neighbours import graph_files, nearest, open_neighbours
+from rnnreranker.neighbours import graph_files, nearest, open_neighbours, pairs
 from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.graph_source import entries_of
+from rnnreranker.neighbours.graph_source import as_entries
+from rnnreranker.neighbours.highest import Highest
 from rnnreranker.neighbours.nearest import DenseNeighbours
 from rnnreranker.search.indexes import open_index
 from rnnreranker.vectors import open_vectors
@@ -86,16 +87,48 @@ def test_its_first_columns_are_the_graph_of_fewer_neighbours(tmp_path: Path) -> 
     np.testing.assert_array_equal(wide.weights[:, :16], usual.weights)
 
 
-@pytest.mark.parametrize(("threads", "rows", "columns"), [(1, 512, 8192), (3, 37, 8192), (2, 512, 20), (4, 1, 300)])
-def test_bytes_depend_neither_on_threads_nor_on_blocks(
-    threads: int, rows: int, columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "rows", "held"), [(1, 512, 2**25), (3, 37, 2**25), (2, 20, 2**14), (4, 1, 1)])
+def test_bytes_depend_neither_on_threads_nor_on_blocks_nor_on_bands(
+    threads: int, rows: int, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
-    monkeypatch.setattr(nearest, "COLUMNS", columns)
+    monkeypatch.setattr(pairs, "HELD", held)
     write_graph(DenseNeighbours(source), tmp_path / "other", 5, threads=threads)
     assert content(tmp_path / "other") == content(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("columns", [1, 20, 8192])
+def test_some_documents_have_the_neighbours_that_all_together_have(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = open_neighbours(graph_in(tmp_path, random_vectors(), 5))
+    monkeypatch.setattr(nearest, "COLUMNS", columns)
+    rows = np.array([7, 0, 299, 50])
+    edges, similarities = DenseNeighbours(open_vectors(tmp_path)).nearest(rows, 5)
+    np.testing.assert_array_equal(edges, graph.edges[rows])
+    np.testing.assert_array_equal(similarities.astype(np.float16), graph.weights[rows])
+
+
+def test_the_highest_products_are_kept_whatever_the_order() -> None:
+    """Rising, so that every product is among the highest when it comes, falling, and with one value many times."""
+    products = np.sort(np.random.default_rng(0).standard_normal((40, 900)).astype(np.float32), axis=1)
+    products[:, 400:500] = products[:, [450]]
+    for given in (products, products[:, ::-1]):
+        highest = Highest(40, 6)
+        for first in range(0, 900, 90):
+            highest.offer_rows(np.ascontiguousarray(given[:, first : first + 90]), first)
+        beside = Highest(40, 6)
+        for first in range(0, 900, 90):
+            beside.offer_columns(np.ascontiguousarray(given[:, first : first + 90].T), first)
+        halves = Highest(40, 6), Highest(40, 6)
+        for first in range(0, 900, 90):
+            halves[first // 90 % 2].offer_rows(np.ascontiguousarray(given[:, first : first + 90]), first)
+        halves[0].join(halves[1])
+        for scores, documents in (highest.best(), beside.best(), halves[0].best()):
+            np.testing.assert_array_equal(scores, -np.sort(-given, axis=1)[:, :6])
+            np.testing.assert_array_equal(np.take_along_axis(given, documents, axis=1), scores)
 
 
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,10 +141,10 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypa
         done.append(args)
         if len(done) > 2:
             raise KeyboardInterrupt
-        return entries_of(*args)  # type: ignore[arg-type]
+        return as_entries(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as broken:
-        broken.setattr(graph_files, "entries_of", failing)
+        broken.setattr(graph_files, "as_entries", failing)
         with pytest.raises(KeyboardInterrupt):
             write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
     assert not (tmp_path / "graph").exists()
@@ -126,6 +159,15 @@ def test_few_documents_have_fewer_neighbours(tmp_path: Path) -> None:
         write_graph(DenseNeighbours(ArrayVectors(VECTORS[:1])), tmp_path / "one")
     with pytest.raises(InputError, match="neighbours=0: expected an integer >= 1"):
         write_graph(DenseNeighbours(ArrayVectors(VECTORS)), tmp_path / "none", 0)
+
+
+def test_products_beyond_float32_are_settled_in_float64() -> None:
+    """Some are infinite, some not a number: infinity less infinity."""
+    vectors = np.random.default_rng(0).standard_normal((80, 8)).astype(np.float32) * np.float32(1e30)
+    edges = DenseNeighbours(ArrayVectors(vectors)).nearest(np.arange(80), 5)[0]
+    products = vectors.astype(np.float64) @ vectors.astype(np.float64).T
+    np.fill_diagonal(products, -np.inf)
+    np.testing.assert_array_equal(edges, np.argsort(-products, axis=1, kind="stable")[:, :5])
 
 
 def test_products_beyond_float16(tmp_path: Path) -> None:

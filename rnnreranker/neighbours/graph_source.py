@@ -86,6 +86,15 @@ def entries_of(source: GraphSource, rows: np.ndarray, k: int, earlier: Earlier |
         before = before[(before < earlier.kept).all(axis=1)]
         edges[known], scores[known] = _merged(source, rows[known], before, earlier.kept)
     edges[~known], scores[~known] = source.nearest(rows[~known], k)
+    return as_entries(source, rows, edges, scores)
+
+
+def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(R, k) of `ENTRY`: what is known of some rows as the graph has it.
+
+    Raises:
+        InputError: a similarity that float16 cannot hold.
+    """
     entries = np.empty(edges.shape, dtype=ENTRY)
     entries["edge"] = edges
     with np.errstate(over="ignore"):

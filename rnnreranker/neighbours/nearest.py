@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.process.faiss_threads import one_thread
+from rnnreranker.neighbours.highest import Highest, multiplied
+from rnnreranker.process.blas import one_blas_thread
 from rnnreranker.vectors import VectorSource, open_vectors
-from rnnreranker.vectors.exact import exact_search, inner_products, largest
+from rnnreranker.vectors.exact import exact_search, inner_products
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
+AT_ONCE = 2**21  # products made at a time, where they are not too few for a list
 SPARE = 9  # documents proposed beyond a list and the document itself
-OVERFLOW = 1e37  # products below it, summed, fit float32
 
 
 class DenseNeighbours:
@@ -46,8 +47,15 @@ class DenseNeighbours:
         """Of the vectors."""
         return self.vectors.fingerprint
 
-    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(
+        self, rows: np.ndarray, k: int, first: int = 0, proposed: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """As `GraphSource`.
+
+        Args:
+            rows, k, first: as there.
+            proposed: the k + 1 + SPARE highest float32 products of every row, or all, from the highest on, and their
+                rows, where they are known.
 
         Raises:
             InputError: NaN or infinite vectors.
@@ -55,8 +63,19 @@ class DenseNeighbours:
         count = len(self.docids) - first
 
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-            scores, proposed = _largest(queries, _blocks(self.vectors, first, max(COLUMNS, wanted)), wanted)
-            return scores, proposed - first
+            if proposed is not None and proposed[0].shape == (len(queries), wanted):
+                return proposed
+            if wanted >= count:  # all are settled
+                shape = len(queries), count
+                return np.zeros(shape, dtype=np.float32), np.broadcast_to(np.arange(count), shape)
+            highest = Highest(len(queries), wanted)
+            step = max(wanted, min(COLUMNS, AT_ONCE // max(1, len(queries))))
+            for start in range(first, first + count, step):
+                rows = np.arange(start, min(start + step, first + count))
+                with one_blas_thread():
+                    products = multiplied(queries, self.vectors.fetch(rows))
+                highest.offer_rows(products, start - first)
+            return highest.best()
 
         def fetch(places: np.ndarray) -> np.ndarray:
             return self.vectors.fetch(places + first)
@@ -84,35 +103,3 @@ class DenseNeighbours:
 def _opened(path: Path, mark: str) -> DenseNeighbours:
     """The vectors at a path, once in a process for as long as it is of them."""
     return DenseNeighbours(open_vectors(path), path)
-
-
-def _blocks(source: VectorSource, start: int, size: int) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, (up to size, d) float32) from a row to the last."""
-    count = len(source.docids)
-    for first in range(start, count, size):
-        yield first, source.fetch(np.arange(first, min(first + size, count)))
-
-
-def _largest(
-    queries: np.ndarray, blocks: Iterator[tuple[int, np.ndarray]], count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (Q, count) float32, non-increasing, and rows (Q, count) int64 of the largest float32 products."""
-    import faiss
-
-    scores = np.empty((len(queries), 0), dtype=np.float32)
-    rows = np.empty((len(queries), 0), dtype=np.int64)
-    highest = float(np.abs(queries).max(initial=0.0)) * queries.shape[1]
-    for first, block in blocks:
-        if highest * float(np.abs(block).max(initial=0.0)) < OVERFLOW:
-            with one_thread(faiss):
-                best, places = faiss.knn(queries, block, min(count, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
-        else:  # what is beyond float32 is settled in float64
-            with np.errstate(over="ignore", invalid="ignore"):
-                products = queries @ block.T
-            best, places = largest(products, count)
-        scores, rows = np.concatenate([scores, best], axis=1), np.concatenate([rows, places + first], axis=1)
-        if scores.shape[1] > count:
-            scores, places = largest(scores, count)
-            rows = np.take_along_axis(rows, places, axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
