@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -153,19 +156,53 @@ def run_lines(draw: st.DrawFn) -> tuple[str, str]:
     return format, "".join(lines)
 
 
-@given(run_lines())
-@example(("msmarco", "q0\td0\t0x1\n"))
-@example(("trec", "q0 Q0 d1 1 2 t\n\r Q0 d0 1 1 t\n"))
+class Halting(io.BytesIO):
+    """A stream that gives some bytes at a time."""
+
+    step = 2**20
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(self.step if size is None or size < 0 else min(size, self.step))
+
+
+@given(run_lines(), st.integers(3, 40))
+@example(("msmarco", "q0\td0\t0x1\n"), 5)
+@example(("msmarco", "q0\td0\t1\nq0\td1\t0x2\n"), 16)
+@example(("trec", "q0 Q0 d1 1 2 t\n\r Q0 d0 1 1 t\n"), 40)
+@example(("trec", "q0 Q0 d1 1 2 t\r\nq0 Q0 d0 1 1 t\r\n"), 15)
 @settings(max_examples=500, deadline=None)
-def test_the_clean_reader_accepts_nothing_that_the_other_refuses(written: tuple[str, str]) -> None:
+def test_the_clean_reader_accepts_nothing_that_the_other_refuses(written: tuple[str, str], step: int) -> None:
     format, text = written
-    clean = _read_clean(text.encode(), format)
+    stream = Halting(text.encode())
+    stream.step = step
+    clean = _read_clean(stream, format)
     if clean is not None:
         careful = _read_lines(text.encode(), format, "run.txt")
         assert clean.docids[clean.rows].tolist() == careful.docids[careful.rows].tolist()
         assert clean.scores.tolist() == careful.scores.tolist()
         assert clean.offsets.tolist() == careful.offsets.tolist()
         assert clean.qids == careful.qids
+
+
+def test_a_run_from_a_pipe_and_a_file_are_the_same(tmp_path: Path) -> None:
+    text = b"\xef\xbb\xbf" + b"".join(b"q%d Q0 d%d 1 %d.5 t\n" % (n // 90, n % 90, -n) for n in range(9000))
+    (tmp_path / "run").write_bytes(text)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(text,))
+    writer.start()
+    piped = Run.read(tmp_path / "pipe")
+    writer.join()
+    assert piped.to_dict() == Run.read(tmp_path / "run").to_dict()
+    assert (len(piped), len(piped["q99"])) == (100, 90)
+
+
+@pytest.mark.parametrize("odd", [b"\x00", b"\t", b" 0x1"])
+def test_what_is_wrong_far_behind_in_a_run_is_told_with_its_line(odd: bytes, tmp_path: Path) -> None:
+    lines = [b"q%d Q0 d%d 1 1 t" % (n // 90, n % 90) for n in range(9000)]
+    lines[8000] = lines[8000].replace(b" 1 ", odd + b" 1 1 ", 1)
+    (tmp_path / "run").write_bytes(b"\n".join(lines))
+    with pytest.raises(InputError, match=r"run:8001: "):
+        Run.read(tmp_path / "run")
 
 
 def test_from_columns_and_from_dict() -> None:

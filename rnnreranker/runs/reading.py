@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.errors import InputError, nearest
-from rnnreranker.files import check_no_nul, read_bytes
+from rnnreranker.files import check_no_nul, open_bytes
 from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
 from rnnreranker.runs.words import are_words, check_id
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 COLUMNS = {"trec": ("qid", "Q0", "docid", "rank", "score", "tag"), "msmarco": ("qid", "docid", "rank")}
 LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest float32: its shortest text lies above it
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+ALONE = re.compile(rb"\r[^\n]")
 NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+HEAD = 2**16  # bytes from which the format is told
+BLOCK = 2**20  # bytes read at a time
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -27,11 +31,15 @@ def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
     """The columns of a run file; see `Run.read`."""
     if format is not None and format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
-    content = read_bytes(path, "run file").removeprefix(BYTE_ORDER_MARK)
+    with open_bytes(path, "run file") as stream:
+        again = stream if os.path.isfile(path) else io.BytesIO(stream.read())  # a pipe is read once
+        found = _read_clean(again, format)
+        if found is not None:
+            return found
+        again.seek(0)
+        content = again.read().removeprefix(BYTE_ORDER_MARK)
     check_no_nul(content, path)
-    format = format or _detect(content, path)
-    found = _read_clean(content, format)
-    return found if found is not None else _read_lines(content, format, path)
+    return _read_lines(content, format or _detect(content, path), path)
 
 
 def _detect(content: bytes, path: str | os.PathLike[str]) -> str:
@@ -41,18 +49,60 @@ def _detect(content: bytes, path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path}: {_expected('no run lines')}")
     end = content.find(b"\n", start.start())
     line = content[start.start() : end if end >= 0 else len(content)]
-    for format, names in COLUMNS.items():
-        if len(line.split()) == len(names):
-            return format
+    if (format := _format_of(line)) is not None:
+        return format
     number = content.count(b"\n", 0, start.start()) + 1
     raise InputError(f"{path}:{number}: {_expected(f'{len(line.split())} columns')}")
+
+
+def _format_of(line: bytes) -> str | None:
+    return next((format for format, names in COLUMNS.items() if len(names) == len(line.split())), None)
 
 
 def _expected(found: str) -> str:
     return f"{found}; expected TREC `{' '.join(COLUMNS['trec'])}` or MS MARCO `{' '.join(COLUMNS['msmarco'])}`"
 
 
-def _read_clean(content: bytes, format: str) -> Columns | None:
+class _UncleanError(Exception):
+    """Something that Arrow would take for something else."""
+
+
+class _Clean:
+    """A stream with one separator throughout: what is read of it is looked through while it is in the cache.
+
+    Args:
+        head: what was read of the stream before; separator: a byte.
+    """
+
+    closed = False
+
+    def __init__(self, head: bytes, stream: IO[bytes], separator: bytes) -> None:
+        self._head, self._stream, self._before = head, stream, b""
+        self._refused = (b" " if separator == b"\t" else b"\t", b"\v", b"\f", b"\0")
+        self._hexadecimal = separator + b"0x", separator + b"0X"  # a rank that Arrow would read in base 16
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file.
+
+        Raises:
+            _UncleanError: not a clean run.
+        """
+        part, self._head = self._head or self._stream.read(size), b""
+        window = self._before + part
+        if any(mark in part for mark in self._refused):
+            raise _UncleanError
+        if b"\r" in window and (ALONE.search(window) or (window.endswith(b"\r") and not part)):
+            raise _UncleanError
+        if any(mark[-1:] in part and mark in window for mark in self._hexadecimal):
+            raise _UncleanError
+        self._before = window[-2:]
+        return part
+
+    def close(self) -> None:
+        """Whoever opened the stream closes it."""
+
+
+def _read_clean(stream: IO[bytes], format: str | None) -> Columns | None:
     """The columns of a file with one separator throughout and nothing wrong in it; None for any other.
 
     Two separators in a row, or one at an end of a line, give a line another number of columns or an empty column: Arrow
@@ -61,28 +111,26 @@ def _read_clean(content: bytes, format: str) -> Columns | None:
     import pyarrow
     import pyarrow.csv
 
-    separator = b"\t" if b"\t" in content[:4096] else b" "
-    other = b" " if separator == b"\t" else b"\t"
-    if any(mark in content for mark in (other, b"\v", b"\f", b"\0")):  # single bytes: quickly looked for
+    head = stream.read(HEAD).removeprefix(BYTE_ORDER_MARK)
+    first, end, _ = head.lstrip().partition(b"\n")
+    format = format or _format_of(first)
+    if format is None or (len(head) >= HEAD and not end):
         return None
-    if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
-        return None
-    if any(x in content and separator + b"0" + x in content for x in (b"x", b"X")):
-        return None  # Arrow would read a rank in base 16
+    separator = b"\t" if b"\t" in head[:4096] else b" "
     number, kind = ("score", pyarrow.float64()) if format == "trec" else ("rank", pyarrow.int64())
     words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     kinds = dict.fromkeys(COLUMNS[format], words) | {"docid": pyarrow.string(), "rank": pyarrow.int64(), number: kind}
     try:
         table = pyarrow.csv.read_csv(
-            pyarrow.BufferReader(content),
-            read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=16 * 2**20),
+            _Clean(head, stream, separator),
+            read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=kinds,
                 null_values=[],
             ),
         )
-    except pyarrow.ArrowException:
+    except (pyarrow.ArrowException, _UncleanError):
         return None  # the line by line reader says what is wrong, and where
     columns = {name: table.column(name) for name in table.column_names}
     del table
