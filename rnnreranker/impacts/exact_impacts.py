@@ -59,7 +59,7 @@ def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -
     """The first `hits` by descending score, ties by docid."""
     if len(scores) > hits:
         lowest = np.partition(scores, len(scores) - hits)[len(scores) - hits]
-        kept = scores >= lowest
+        kept = np.flatnonzero(scores >= lowest)
         scores, rows = scores[kept], rows[kept]
     scores, rows = in_order(scores, rows, places)
     return scores[:hits], rows[:hits]
@@ -67,5 +67,13 @@ def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -
 
 def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
     """Scores and rows by descending score, ties by docid."""
-    order = np.lexsort((places[rows], -scores))
-    return scores[order], rows[order]
+    order = np.argsort(-scores)
+    scores, rows = scores[order], rows[order]
+    tied = scores[1:] == scores[:-1]
+    if tied.any():
+        among = np.zeros(len(rows), dtype=bool)
+        among[1:] = tied
+        among[:-1] |= tied
+        entries = np.flatnonzero(among)
+        rows[entries] = rows[entries[np.lexsort((places[rows[entries]], -scores[entries]))]]
+    return scores, rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,13 +61,17 @@ def likeness(vectors: np.ndarray) -> np.ndarray:
     """
     rows = vectors.astype(np.float64)
     products = rows @ rows.T
-    others = products[~np.eye(len(rows), dtype=bool)]
-    low, span = (others.min(), np.ptp(others)) if len(others) else (0.0, 0.0)
-    if span <= ROUNDING * np.abs(others).max(initial=0.0):
+    n = len(rows)
+    others = products.reshape(-1)[1:].reshape(max(n - 1, 0), n + 1)[:, :-1]  # all but the diagonal
+    low, high = (others.min(), others.max()) if others.size else (0.0, 0.0)
+    if high - low <= ROUNDING * max(-low, high):
         return np.zeros(products.shape)
-    mapped = np.clip((products - low) / span, 0.0, 1.0).astype(np.float32)  # products of equal vectors are equal
-    np.fill_diagonal(mapped, 1.0)
-    return mapped.astype(np.float64)
+    products -= low
+    products /= high - low
+    np.minimum(np.maximum(products, 0.0, out=products), 1.0, out=products)
+    mapped = products.astype(np.float32).astype(np.float64)  # products of equal vectors are equal
+    mapped.reshape(-1)[:: n + 1] = 1.0
+    return mapped
 
 
 def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
@@ -87,15 +92,17 @@ def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tu
     ([0, 2, 1], [0.5, 0.0, -0.09999999999999998])
     """
     n = len(relevance)
-    taken, values = np.empty(n, dtype=np.int64), np.empty(n)
-    gains, nearest, left = weight * relevance, np.zeros(n), np.zeros(n)
-    for turn in range(n):
-        worth = gains - (1.0 - weight) * nearest + left
+    taken: list[int] = []
+    values: list[float] = []
+    worth = weight * relevance
+    beside = list(worth - (1.0 - weight) * similarity)  # what each is worth at most once one of them is taken
+    for _ in range(n):
         chosen = int(worth.argmax())
-        taken[turn], values[turn] = chosen, worth[chosen]
-        left[chosen] = -np.inf
-        np.maximum(nearest, similarity[chosen], out=nearest)
-    return taken, values
+        taken.append(chosen)
+        values.append(worth.item(chosen))
+        worth[chosen] = -np.inf
+        np.minimum(worth, beside[chosen], out=worth)
+    return np.array(taken, dtype=np.int64), np.array(values, dtype=np.float64)
 
 
 def falling(values: np.ndarray) -> np.ndarray:
@@ -104,7 +111,9 @@ def falling(values: np.ndarray) -> np.ndarray:
     >>> falling(np.array([1.0, 1.0, 0.5])).tolist()
     [1.0, 0.9999999999999999, 0.5]
     """
+    if (values[1:] < values[:-1]).all():
+        return values
     found = values.tolist()
     for place in range(1, len(found)):
-        found[place] = min(found[place], float(np.nextafter(found[place - 1], -np.inf)))
+        found[place] = min(found[place], math.nextafter(found[place - 1], -math.inf))
     return np.array(found)

@@ -81,6 +81,20 @@ def run_of_rows(
     from rnnreranker.runs import Run
 
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-    used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
-    names = np.array([docids[row] for row in used], dtype=object)
-    return Run.from_parts(qids, offsets, names, inverse.astype(np.int32), np.concatenate(scores))
+    used, numbers = _distinct(np.concatenate(rows), len(docids))
+    names = np.array([docids[row] for row in used.tolist()], dtype=object)
+    return Run.from_parts(qids, offsets, names, numbers, np.concatenate(scores))
+
+
+def _distinct(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones among rows below `count`, ascending, and the number of each row among them, int32.
+
+    >>> _distinct(np.array([4, 1, 4]), 6)
+    (array([1, 4]), array([1, 0, 1], dtype=int32))
+    """
+    if 8 * len(rows) < count:  # too few to go through all
+        used, numbers = np.unique(rows, return_inverse=True)
+        return used, numbers.astype(np.int32)
+    there = np.zeros(count, dtype=bool)
+    there[rows] = True
+    return np.flatnonzero(there), (np.cumsum(there, dtype=np.int32) - np.int32(1))[rows]

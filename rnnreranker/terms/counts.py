@@ -6,7 +6,8 @@ matrix in `offsets.npy`, `terms.npy` and `weights.npy`.
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.impacts.impact_files import write_impacts
-from rnnreranker.runs.columns import encode
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -29,11 +29,13 @@ class Counted:
     """The words of n documents.
 
     Attributes:
-        words: those of the first document, ascending, each once, then those of the next.
+        vocabulary: the different words, ascending.
+        words: (p,) int32, numbers of the words of the first document, ascending, each once, then those of the next.
         counts: (p,) int64, how often each stands there; lengths: (n,) int64, how many different words a document has.
     """
 
-    words: list[str]
+    vocabulary: list[str]
+    words: np.ndarray
     counts: np.ndarray
     lengths: np.ndarray
 
@@ -41,28 +43,33 @@ class Counted:
 def count_words(documents: Iterable[Sequence[str]]) -> Counted:
     """How often each word stands in each document.
 
-    >>> count_words([["b", "a", "b"], []])
-    Counted(words=['a', 'b'], counts=array([1, 2]), lengths=array([2, 0]))
+    >>> counted = count_words([["b", "a", "b"], []])
+    >>> counted.vocabulary, counted.words.tolist(), counted.counts.tolist(), counted.lengths.tolist()
+    (['a', 'b'], [0, 1], [1, 2], [2, 0])
     """
-    found = [sorted(Counter(own).items()) for own in documents]
-    return Counted(
-        [word for own in found for word, _ in own],
-        np.array([count for own in found for _, count in own], dtype=np.int64),
-        np.array([len(own) for own in found], dtype=np.int64),
-    )
+    documents = list(documents)
+    numbers: dict[str, int] = defaultdict(itertools.count().__next__)  # a word that is new gets the next
+    every = np.fromiter(map(numbers.__getitem__, itertools.chain.from_iterable(documents)), dtype=np.int64)
+    vocabulary = sorted(numbers)
+    places = np.empty(len(vocabulary), dtype=np.int64)
+    places[[numbers[word] for word in vocabulary]] = np.arange(len(vocabulary))
+    owners = np.repeat(np.arange(len(documents)), [len(own) for own in documents])
+    pairs, counts = np.unique(owners * max(len(vocabulary), 1) + places[every], return_counts=True)
+    of, words = np.divmod(pairs, max(len(vocabulary), 1))
+    return Counted(vocabulary, words.astype(np.int32), counts, np.bincount(of, minlength=len(documents)))
 
 
 def save_counted(stream: IO[bytes], counted: Counted) -> None:
     """Write a block as `.npz`."""
-    words = np.frombuffer("\n".join(counted.words).encode(), dtype=np.uint8)
-    np.savez(stream, words=words, counts=counted.counts, lengths=counted.lengths)
+    vocabulary = np.frombuffer("\n".join(counted.vocabulary).encode(), dtype=np.uint8)
+    np.savez(stream, vocabulary=vocabulary, words=counted.words, counts=counted.counts, lengths=counted.lengths)
 
 
 def load_counted(file: Path) -> Counted:
     """A block that `save_counted` wrote."""
     with np.load(file, allow_pickle=False) as block:
-        words = block["words"].tobytes().decode()
-        return Counted(words.split("\n") if words else [], block["counts"], block["lengths"])
+        words = block["vocabulary"].tobytes().decode()
+        return Counted(words.split("\n") if words else [], block["words"], block["counts"], block["lengths"])
 
 
 def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple[int, int]:
@@ -77,15 +84,14 @@ def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple
     known: set[str] = set()
     large = False
     for block in blocks():
-        known.update(encode(block.words, "words")[0])
+        known.update(block.vocabulary)
         large |= bool(block.counts.max(initial=0) >= 2**16)
     words = sorted(known)
     number = {word: place for place, word in enumerate(words)}
 
     def matrices() -> Iterator[csr_matrix]:
         for block in blocks():
-            distinct, codes = encode(block.words, "words")
-            terms = np.array([number[word] for word in distinct], dtype=np.int32)[codes]
+            terms = np.array([number[word] for word in block.vocabulary], dtype=np.int32)[block.words]
             offsets = np.concatenate([[0], np.cumsum(block.lengths)])
             yield csr_matrix((block.counts, terms, offsets), (len(block.lengths), max(len(words), 1)))
 

@@ -134,8 +134,9 @@ class TermSource:
     def counted(self, rows: np.ndarray) -> Counted:
         """The words of some documents."""
         places, ends = places_of(self._offsets, rows)
-        words = [self.vocabulary[term] for term in self._terms[places].tolist()]
-        return Counted(words, self._counts[places].astype(np.int64), np.diff(ends))
+        used, words = np.unique(self._terms[places], return_inverse=True)
+        vocabulary = [self.vocabulary[term] for term in used.tolist()]
+        return Counted(vocabulary, words.astype(np.int32), self._counts[places].astype(np.int64), np.diff(ends))
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
         """(Q, V) float64 CSR, words ascending: how often each text has each word that a document has.
@@ -147,7 +148,7 @@ class TermSource:
         """
         number = self._number
         found = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
-        terms = np.array([number[word] for word in found.words], dtype=np.int32)
+        terms = np.array([number[word] for word in found.vocabulary], dtype=np.int32)[found.words]
         if lacking := int((found.lengths == 0).sum()):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
