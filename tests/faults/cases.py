@@ -121,8 +121,8 @@ class Bench:
 
     def _of_words(self, ended: Ended, fault: str, replacing: bool) -> list[str]:
         new = [line for line in _lines(ended.error) if line not in self._said[replacing]]
-        if ended.code == 0 and len(new) == 1 and NOT_KEPT in new[0]:
-            new = []
+        noted = [line for line in new if NOT_KEPT in line]
+        new = [line for line in new if line not in noted]
         wanted = {"SIGTERM": [143], "SIGKILL": [-9]}.get(fault, [2, 0, *self._command.codes])
         wrong = [] if ended.code in wanted else [f"exit code {ended.code}: {ended.error[-2000:]}"]
         if fault == "SIGKILL":
@@ -130,7 +130,7 @@ class Bench:
         lines = {143: [interrupts.SAID], 0: []}.get(ended.code)
         good = new == lines if lines is not None else 0 < len(new) <= 1 + len(self._command.codes)
         good = good and all(line.startswith("error: ") or line == interrupts.SAID for line in new)
-        return wrong + ([] if good else [f"said {new}"])
+        return wrong + ([] if good and len(noted) == len(set(noted)) else [f"said {noted + new}"])
 
     def _of_files(self, after: dict[str, bytes | None], code: int, replacing: bool, stuck: str) -> list[str]:
         start, made = self._start[replacing], self._made[replacing]
