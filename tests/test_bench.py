@@ -77,7 +77,7 @@ CELLS = {
     "pairs": [
         *("layers", "width", "candidates", "batch_tokens", "bare_pairs_s", "rerank_pairs_s"),
         *RATIO,
-        *("model_pairs_s", "of_model"),
+        *("new_texts", "model_pairs_s", "of_model"),
         *JUDGED,
     ],
     "encoding": [

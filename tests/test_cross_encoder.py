@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker.encode.cross import PairScorer, load_pair_scorer
+from rnnreranker.encode import graph_session
+from rnnreranker.encode.cross import PairScorer, load_pair_scorer, open_pair_scorer
 from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.method import find, names
 from tests.tiny_encoder import make_cross_encoder, make_encoder
@@ -125,3 +126,30 @@ def test_known_names_are_hub_models() -> None:
     assert find("cross-encoder", "ms-marco-minilm-l6").hub == "cross-encoder/ms-marco-MiniLM-L-6-v2"
     with pytest.raises(UnavailableError, match=r"cross-encoder/ms-marco-MiniLM-L-12-v2: not in the cache"):
         load_pair_scorer("ms-marco-minilm-l12")
+
+
+@pytest.mark.parametrize("kept", [2**18, 100, 0])
+def test_pairs_of_a_graph_have_the_tokens_of_pairs(kept: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever texts were read before, and however few are kept."""
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(graph_session, "KEPT", kept)
+    scorer = open_pair_scorer(str(folder))
+    session = scorer.model.session
+    pairs = [*PAIRS, ("w1 " * 80, "w2 " * 90), ("w3 " * 200, "w4"), *many_pairs()]
+    for limit in (5, 64, 20):
+        session._tokenizer.enable_truncation(limit)
+        plain = session._tokenizer.encode_batch(pairs)
+        expected = [(one.ids, one.type_ids, bool(one.overflowing)) for one in plain]
+        for given in (pairs, pairs[::-1]):
+            found = session.tokens_of_pairs(given, limit)
+            assert found == (expected if given is pairs else expected[::-1])
+    assert session._kept_tokens == sum(map(len, session._kept.values())) <= kept
+
+
+def test_scores_of_a_graph_do_not_depend_on_what_was_scored_before(folder: Path) -> None:
+    pytest.importorskip("onnx")
+    first = open_pair_scorer(str(folder)).score(PAIRS)
+    scorer = open_pair_scorer(str(folder))
+    scorer.score([(text, query) for query, text in many_pairs()])
+    again = scorer.score(PAIRS)
+    assert (again.scores.tobytes(), again.cut.tolist()) == (first.scores.tobytes(), first.cut.tolist())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.encoder import Encoder, load_encoder
+from rnnreranker.encode.encoder import Encoder, load_encoder, open_encoder
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.errors import InputError, UnavailableError
 
@@ -282,7 +282,7 @@ def test_bfloat16_stays_close(minilm: Encoder) -> None:
 def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnreranker.encode import encoder, kept_queries
 
-    settings, texts = {"pooling": "mean"}, ["wing", "flow of air"]
+    settings, texts = {"pooling": "mean", "dtype": "bfloat16"}, ["wing", "flow of air"]  # that has no graph
     loaded = []
     monkeypatch.setattr(
         encoder, "load_encoder", lambda *name, **given: loaded.append(given) or load_encoder(*name, **given)
@@ -293,7 +293,7 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     np.testing.assert_array_equal(first, load_encoder(str(plain), **settings).encode(texts))
     assert len(loaded) == 1
     kept_queries.encoded_queries(str(plain), settings, texts[::-1], 1)
-    kept_queries.encoded_queries(str(plain), {"pooling": "cls"}, texts, 1)
+    kept_queries.encoded_queries(str(plain), {**settings, "pooling": "cls"}, texts, 1)
     assert len(loaded) == 3
     for path in (home / "queries").glob("*.npz"):
         path.write_bytes(path.read_bytes()[:-8])  # as a damaged disk leaves it
@@ -303,6 +303,15 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
     kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
     assert len(loaded) == 6
+
+
+def test_a_model_whose_weights_all_stand_in_its_graph_has_one(plain: Path) -> None:
+    pytest.importorskip("onnx")
+    opened = open_encoder(str(plain), pooling="mean", dtype="float32")
+    assert opened.graph is not None
+    assert (opened.graph.folder / "model.onnx.data").stat().st_size == 0
+    expected = load_encoder(str(plain), pooling="mean", dtype="float32").encode(["wing", "flow of air"])
+    np.testing.assert_allclose(opened.encode(["wing", "flow of air"]), expected, atol=1e-5)
 
 
 def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> None:

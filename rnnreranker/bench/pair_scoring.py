@@ -37,7 +37,8 @@ def pairs(models: tuple[tuple[int, int], ...], candidates: int, times: int) -> l
         row: dict[str, Any] = {"layers": layers, "width": width, "candidates": candidates, "batch_tokens": BATCH_TOKENS}
         speed = {"bare_pairs_s": candidates / found["base"], "rerank_pairs_s": candidates / found["other"]}
         spread = {key: found[key] for key in ("ratio", "low", "high", "pairs")}
-        beside = {"model_pairs_s": candidates / found["model"], "of_model": found["of_model"]}
+        beside = {"new_texts": found["new_texts"], "model_pairs_s": candidates / found["model"]}
+        beside["of_model"] = found["of_model"]
         rows.append(judged(row | speed | spread | beside, "ratio", BOUND))
     return rows
 
@@ -46,7 +47,8 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
     """The reranker, everything but its loading included (other), against bare passes (base): a `Ratio` as a dict.
 
     Of torch's own passes, `model` has the seconds, and `of_model` the ratio to them. Every measured rerank is of a
-    query of its own, so that no kept score is found.
+    query of its own, so that no kept score is found; the candidates are the same, whose tokens are kept, but for
+    `new_texts`, the ratio where none was read before.
     """
     import torch
 
@@ -64,13 +66,25 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
         reranker.rerank(Run.from_dict({qid: {docid: float(row) for row, docid in enumerate(texts)}}))
 
     [scorer] = reranker.scorers
-    found = in_pairs(graph_passes(scorer.model, rerank), rerank, times, time.process_time)
+    passes = graph_passes(scorer.model, rerank)
+    found = in_pairs(passes, rerank, times, time.process_time)
+
+    def rerank_new() -> None:
+        texts.update(others.pop() if others else shuffled(rng, texts))
+        rerank()
+
+    others = [shuffled(rng, texts) for _ in range(4 * times)]
+    new_texts = in_pairs(passes, rerank_new, times, time.process_time)
     whole = load_pair_scorer(f"{folder}/model")
     model, _ = bare_passes(
         whole.model.modules.model, lambda: whole.score([(topics["q0"], one) for one in texts.values()])
     )
     of_model = in_pairs(model, rerank, times, time.process_time)
-    return dataclasses.asdict(found) | {"model": of_model.base, "of_model": of_model.ratio}
+    return dataclasses.asdict(found) | {
+        "new_texts": new_texts.ratio,
+        "model": of_model.base,
+        "of_model": of_model.ratio,
+    }
 
 
 def write_model(folder: Path, layers: int, width: int) -> None:
@@ -88,6 +102,11 @@ def write_model(folder: Path, layers: int, width: int) -> None:
     transformers.logging.disable_progress_bar()
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=512).save_pretrained(folder)
+
+
+def shuffled(rng: np.random.Generator, texts: dict[str, str]) -> dict[str, str]:
+    """Other texts of the same words, which no one has read."""
+    return {docid: " ".join(rng.permutation(text.split())) for docid, text in texts.items()}
 
 
 def made_up_words(rng: np.random.Generator, count: int) -> str:

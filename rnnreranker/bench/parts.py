@@ -144,8 +144,9 @@ PARTS = {
     "pairs": Part(
         "A cross-encoder",
         "`--rerank cross-encoder` of a query with candidates of 30 to 150 words, by made-up weights, beside "
-        "the bare passes of its graph on the same batches of token numbers: `ratio`. `of_model`: beside those of the "
-        "model itself, by torch. Processor seconds, one thread.",
+        "the bare passes of its graph on the same batches of token numbers: `ratio`, of a query after another over the "
+        "same candidates, whose tokens are kept; `new_texts`: where every text is new. `of_model`: beside the passes "
+        "of the model itself, by torch. Processor seconds, one thread.",
         "pair_scoring.pairs",
         lambda sizes: (sizes.cross_encoders, sizes.scored, sizes.pairs),
     ),

@@ -38,7 +38,7 @@ class CrossGraph:
 
     def tokens(self, pairs: Sequence[tuple[str, str]]) -> list[Tokens]:
         """What `forward` takes of each pair, cut at the limit, its longer text first."""
-        return self.session.tokens([(self.prompt + query, text) for query, text in pairs], self.max_length)
+        return self.session.tokens_of_pairs([(self.prompt + query, text) for query, text in pairs], self.max_length)
 
     def forward(self, batch: Sequence[Tokens]) -> np.ndarray:
         """(b,) float32: the scores of a batch of pairs."""

@@ -60,6 +60,7 @@ def write_graph(module: Any, inputs: Sequence[str], transformer: Any, tokenizer:
         exported.callback(path.unlink, missing_ok=True)
         _export(module, inputs, transformer, path)
         _optimise(path, folder / GRAPH)
+    (folder / WEIGHTS).touch()  # none of a model so small that all its weights stand in the graph
     words = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())  # one of its own
     words.no_padding()
     words.no_truncation()

@@ -6,7 +6,7 @@ Their imports take longer than all the rest of a search for one question. `graph
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from rnnreranker.encode.graph_store import GRAPH, TOKENIZER, KeptGraph
 from rnnreranker.errors import InputError, require
 from rnnreranker.process.phases import phase
 
+KEPT = 2**18  # tokens of texts of pairs that are kept, of some 100 bytes each
 LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may give other last bits
 
 
@@ -47,6 +48,8 @@ class GraphSession:
         tokenizers = require("tokenizers", f"the graph {graph.folder}", "tokenizers")
         self.graph = graph
         self._tokenizing = threading.Lock()  # a tokenizer keeps its limit in itself: one thread at a time
+        self._kept: dict[str, Any] = {}  # text of pairs → its tokens; the first came first
+        self._kept_tokens = 0
         with phase("loading the encoder's graph", "loading the model"):
             try:
                 self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
@@ -60,12 +63,38 @@ class GraphSession:
                     f"{graph.folder}: cannot be loaded ({reason}); remove this folder, and the graph is made again"
                 ) from None
 
-    def tokens(self, texts: Sequence[str] | Sequence[tuple[str, str]], limit: int) -> list[Tokens]:
-        """The tokens of texts or pairs, each cut at a limit: of a pair the longer text first."""
+    def tokens(self, texts: Sequence[str], limit: int) -> list[Tokens]:
+        """The tokens of texts, each cut at a limit."""
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
-            encoded = self._tokenizer.encode_batch(list(texts))
+            encoded = self._tokenizer.encode_batch_fast(list(texts))
         return [Tokens(one.ids, one.type_ids, bool(one.overflowing)) for one in encoded]
+
+    def tokens_of_pairs(self, pairs: Sequence[tuple[str, str]], limit: int) -> list[Tokens]:
+        """The tokens of pairs of texts, each cut at a limit, the longer text first.
+
+        A text is cut into tokens once, whatever pairs it is in, and those of the last texts are kept: candidates of a
+        query are often those of another too.
+        """
+        with self._tokenizing:
+            read = self._read({text: None for pair in pairs for text in pair}, limit)
+            self._tokenizer.enable_truncation(limit)
+            joined = [self._tokenizer.post_process(read[first], read[second]) for first, second in pairs]
+        return [Tokens(one.ids, one.type_ids, bool(one.overflowing)) for one in joined]
+
+    def _read(self, texts: Mapping[str, None], limit: int) -> dict[str, Any]:
+        """The tokens of texts, without those that stand around them."""
+        new = [text for text in texts if text not in self._kept]
+        self._tokenizer.no_truncation()
+        read = dict(zip(new, self._tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True))
+        found = {text: self._kept[text] if text in self._kept else read[text] for text in texts}
+        for text, tokens in read.items():
+            if len(tokens) <= limit:
+                self._kept[text] = tokens
+                self._kept_tokens += len(tokens)
+        while self._kept_tokens > KEPT:
+            self._kept_tokens -= len(self._kept.pop(next(iter(self._kept))))
+        return found
 
     def run(self, **inputs: np.ndarray) -> np.ndarray:
         """The output of the graph, float32; inputs: (b, t) int64 each, by their names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -41,11 +41,12 @@ def compute_batches(
         progress: show a bar on stderr.
     """
     batches = list(_batches(lengths, tokens))
-    with (
-        one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer,
-        ThreadPoolExecutor(threads or cores(), initializer=initializer) as pool,
-    ):
-        done = pool.map(compute, batches)
+    workers = min(threads or cores(), len(batches))
+    with one_torch_thread() if "torch" in sys.modules else nullcontext() as initializer, ExitStack() as stack:
+        done: Iterator[None] = map(compute, batches)
+        if workers > 1:
+            pool = stack.enter_context(ThreadPoolExecutor(workers, initializer=initializer))
+            done = pool.map(compute, batches)
         for _ in show_progress(done, unit="batches", total=len(batches), what="encode") if progress else done:
             pass
 

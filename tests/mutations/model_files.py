@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import struct
 import sys
 from collections.abc import Callable
@@ -145,6 +147,58 @@ def _slow_transformer(folder: Path) -> list[Any]:
     return [{name: float(config.get(name, standard[name])) for name in SIZES}, kept, ordered]
 
 
+def _make_graph(folder: Path) -> None:
+    """What the cache folder has of an encoder: its graph, weights and tokenizer, and a description of them."""
+    from rnnreranker.encode.encoder import open_encoder
+
+    plain, home = folder.with_name("plain"), folder.with_name("home")
+    plain.mkdir()
+    _tiny(plain)
+    before = os.environ.get("RNNRERANKER_HOME")
+    os.environ["RNNRERANKER_HOME"] = str(home)
+    try:
+        graph = open_encoder(str(plain), pooling="mean", dtype="float32").graph
+    finally:
+        del os.environ["RNNRERANKER_HOME"]
+        if before is not None:
+            os.environ["RNNRERANKER_HOME"] = before
+    assert graph is not None
+    folder.rmdir()
+    graph.folder.rename(folder)
+
+
+def _read_graph(folder: Path) -> Any:
+    """Its numbers, as those who use a graph read it."""
+    from rnnreranker.encode.dense_graph import GraphModel, check_about
+    from rnnreranker.encode.graph_store import DESCRIPTION, graph_in
+
+    graph = graph_in(folder, DESCRIPTION, "it is made again")
+    about = check_about(graph)
+    model = GraphModel(graph, {"lowercase": about["lowercase"], "max_length": min(max(about["limit"], 4), 64)})
+    vectors = np.stack([model.forward([tokens])[0] for tokens in model.tokenize([WORDS, "w1"])])
+    return [{name: about[name] for name in sorted(about)}, np.round(vectors.astype(np.float64), 2)]
+
+
+def _slow_graph(folder: Path) -> Any:
+    """What a description says, of files that have its digests; the vectors are those of the whole files."""
+    about = json.loads((folder / "graph.json").read_text())
+    for name in ("model.onnx", "model.onnx.data", "tokenizer.json"):
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == about["sha256"][name]
+    import onnxruntime
+    import tokenizers
+
+    words = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    texts = [text.lower() if about["lowercase"] else text for text in (WORDS, "w1")]
+    limit = min(max(about["limit"], 4), 64)
+    found = []
+    for text in texts:
+        numbers = words.encode(text).ids
+        numbers = np.array([numbers if len(numbers) <= limit else [*numbers[: limit - 1], numbers[-1]]], dtype=np.int64)
+        found.append(session.run(None, {"tokens": numbers, "attention": np.ones_like(numbers)})[0][0])
+    return [{name: about[name] for name in sorted(about)}, np.round(np.stack(found).astype(np.float64), 2)]
+
+
 def _make_scorer(folder: Path) -> None:
     import torch
 
@@ -224,6 +278,11 @@ FORMATS = [
         ("config.json", "model.safetensors", "model.safetensors", "tokenizer.json", "modules.json",
          "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
         _read_encoder, _slow_encoder, 0.4, (bad_tensors,), quick=2, needs=_without("transformers"),
+    ),
+    Format(
+        "graph of an encoder", _make_graph,
+        ("graph.json", "graph.json", "model.onnx", "model.onnx.data", "tokenizer.json"), _read_graph, _slow_graph,
+        0.7, quick=4, needs=_without("onnx"),
     ),
     Format(
         "scorer, folder", _make_scorer, ("config.json", "model.safetensors", "encoder/config.json",
