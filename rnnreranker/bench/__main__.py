@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         choices=list(PARTS),
         metavar="PART",
-        help=f"may be repeated: {', '.join(PARTS)} (without it all but {' and '.join(ASKED)})",
+        help=f"may be repeated: {', '.join(PARTS)} (without it all but {', '.join(ASKED)})",
     )
     parser.add_argument(
         "--quick",

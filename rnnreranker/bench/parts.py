@@ -9,7 +9,7 @@ from rnnreranker.bench.measured_part import Part
 from rnnreranker.bench.sizes import ENCODERS, Sizes
 from rnnreranker.command import cores, progress, say
 
-ASKED = GPU, PEERS = ("gpu", "peers")  # measured only where they are asked for by name
+ASKED = GPU, PEERS, WAITING = ("gpu", "peers", "waiting")  # measured only where they are asked for by name
 MADE = "graph-size"  # whose graphs are as large as one says
 
 
@@ -237,6 +237,16 @@ PARTS = {
         "not cut and left out of the difference.",
         "peers.peers",
         lambda sizes: (sizes.peers, min(sizes.pairs, 5)),
+    ),
+    WAITING: Part(
+        "Everyday commands",
+        "Elapsed seconds of commands in fresh processes (`total`), over pydoc's first documents, files being warm, "
+        "beside what they cannot do without (`needed`): to start Python with NumPy (`python`), to import other "
+        "libraries (`imports`), passes of the model, in training backwards and the optimizer's steps too (`passes`), "
+        "and to read the files that they are given once (`files`). `phases`: the longest, seconds; passes are among "
+        "them. The first index on a machine makes the encoder's graph, by torch, which later ones read.",
+        "waiting.waiting",
+        lambda sizes: (sizes.encoded, sizes.times),
     ),
     "gather": Part(
         "A batch of training",
