@@ -5,11 +5,11 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
-from rnnreranker.process import interrupts
+from rnnreranker.base.process import interrupts
 
 interrupts.install_for(__name__)  # before all else, so that a command can be interrupted while it starts
 
-from rnnreranker.process import memory  # noqa: E402
+from rnnreranker.base.process import memory  # noqa: E402
 
 memory.check_for(__name__)
 
@@ -22,34 +22,34 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or ONNX Runtime keeps an 
 
 if TYPE_CHECKING:
     from rnnreranker.adapters import RnnSearcher
-    from rnnreranker.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
+    from rnnreranker.base.errors import InputError, MissingDependencyError, RnnrerankerError, UnavailableError
     from rnnreranker.labels import LabelParams, SoftLabels, smooth_labels
-    from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-    from rnnreranker.rerank import RnnReranker
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+    from rnnreranker.parts.terms.word_weights import label_distribution
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
     from rnnreranker.rnn import RnnParams, jaccard_similarity, maxsim, rnn_similarity
     from rnnreranker.runs import Run
-    from rnnreranker.terms.word_weights import label_distribution
-    from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
 
 _HOMES = {
-    "InputError": "errors",
+    "InputError": "base.errors",
     "LabelParams": "labels",
-    "MissingDependencyError": "errors",
-    "NeighbourGraph": "neighbours",
-    "QueryVectors": "vectors",
+    "MissingDependencyError": "base.errors",
+    "NeighbourGraph": "parts.neighbours",
+    "QueryVectors": "parts.vectors",
     "RnnParams": "rnn",
-    "RnnReranker": "rerank",
+    "RnnReranker": "methods.rerank",
     "RnnSearcher": "adapters",
-    "RnnrerankerError": "errors",
+    "RnnrerankerError": "base.errors",
     "Run": "runs",
     "SoftLabels": "labels",
-    "UnavailableError": "errors",
-    "VectorSource": "vectors",
+    "UnavailableError": "base.errors",
+    "VectorSource": "parts.vectors",
     "jaccard_similarity": "rnn",
-    "label_distribution": "terms.word_weights",
+    "label_distribution": "parts.terms.word_weights",
     "maxsim": "rnn",
-    "open_neighbours": "neighbours",
-    "open_vectors": "vectors",
+    "open_neighbours": "parts.neighbours",
+    "open_vectors": "parts.vectors",
     "rnn_similarity": "rnn",
     "smooth_labels": "labels",
 }

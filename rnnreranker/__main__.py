@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rnnreranker import __version__, command
-from rnnreranker.errors import InputError, nearest
+from rnnreranker import __version__
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, nearest
 
 COMMANDS = {
     "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",

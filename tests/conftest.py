@@ -50,8 +50,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="session")
 def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dense index of the built-in collection: the one in the cache folder, else one made for the tests."""
+    from rnnreranker.base.files import cache_home
     from rnnreranker.data import pydoc
-    from rnnreranker.files import cache_home
     from rnnreranker.index.__main__ import main as make_index
 
     cached = cache_home() / "indexes" / f"pydoc-{pydoc.fingerprint()}"

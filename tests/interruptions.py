@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.process import interrupts
+from rnnreranker.base.process import interrupts
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_MOST = 1.0  # seconds from a signal to the end of all processes
@@ -221,7 +221,7 @@ def main() -> int:
                 found = ends(name, (0.2 + count * 0.9 for count in range(12)), signals, folder)
             outcome[name] = summary(found)
     if args.record:
-        from rnnreranker.record import add_records, made_here
+        from rnnreranker.base.record import add_records, made_here
 
         seconds = round(time.perf_counter() - begun, 2)
         only = "".join(f" --only {shlex.quote(name)}" for name in args.only or [])

@@ -27,8 +27,8 @@ from rnnreranker import (
 )
 from rnnreranker.adapters import RnnTransformer, read_requests, rerank_requests, write_requests
 from rnnreranker.adapters.rank_llm import as_run
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 
 DOCUMENTS, DIMENSION = 40, 6
 RNG = np.random.default_rng(2)
@@ -89,7 +89,7 @@ def expected(text: str, depth: int, params: RnnParams = PARAMS) -> list[tuple[st
 def open_vectors_of() -> Any:
     import faiss
 
-    from rnnreranker.vectors.faiss_folder import FaissIndex
+    from rnnreranker.parts.vectors.faiss_folder import FaissIndex
 
     index = faiss.IndexFlatIP(DIMENSION)
     index.add(VECTORS)
@@ -223,8 +223,8 @@ def test_what_the_searcher_lacks_is_said(index: Path) -> None:
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve texts with BM25 and MiniLM vectors; needs Java."""
+    from rnnreranker.base.java import start_java
     from rnnreranker.index.__main__ import main
-    from rnnreranker.java import start_java
 
     try:
         start_java()
@@ -242,7 +242,7 @@ class Shared:
     """Pyserini asks for `encode` of one text."""
 
     def __init__(self) -> None:
-        from rnnreranker.encode.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import load_encoder
 
         self.encoder = load_encoder("minilm")
 

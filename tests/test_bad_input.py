@@ -15,9 +15,9 @@ import faiss
 import numpy as np
 import pytest
 
-from rnnreranker import command, java
+from rnnreranker.base import command, java
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.documents import load_documents
-from rnnreranker.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main as regress
@@ -404,7 +404,7 @@ def test_no_network_for_a_prebuilt_index(files: Path) -> None:
         "import socket, sys\n"
         "def no_network(*a, **k): raise OSError('no network in this test')\n"
         "socket.getaddrinfo = socket.create_connection = no_network\n"
-        "from rnnreranker import command\n"
+        "from rnnreranker.base import command\n"
         "from rnnreranker.search.__main__ import main\n"
         "sys.exit(command.run(main))\n"
     )

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import collection_size, corpus, fresh_process, gpu, graph_size, tensors
-from rnnreranker.bench.__main__ import main
-from rnnreranker.bench.corpus import rerank_corpus, write_corpus
-from rnnreranker.bench.file_to_file import file_to_file
-from rnnreranker.bench.page_cache import drop
-from rnnreranker.bench.parts import ASKED, PARTS
-from rnnreranker.bench.sizes import ENCODERS, FULL, PeerSizes, Sizes
-from rnnreranker.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
-from rnnreranker.bench.synthetic import contexts, documents, run_scores
-from rnnreranker.encode.encoder import has_bfloat16
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.java import find_java
-from rnnreranker.record import Record, read_records
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.java import find_java
+from rnnreranker.base.record import Record, read_records
+from rnnreranker.encode.dense.encoder import has_bfloat16
+from rnnreranker.lab.bench import collection_size, corpus, fresh_process, gpu, graph_size, tensors
+from rnnreranker.lab.bench import command as bench
+from rnnreranker.lab.bench.command import main
+from rnnreranker.lab.bench.corpus import rerank_corpus, write_corpus
+from rnnreranker.lab.bench.file_to_file import file_to_file
+from rnnreranker.lab.bench.page_cache import drop
+from rnnreranker.lab.bench.parts import ASKED, PARTS
+from rnnreranker.lab.bench.sizes import ENCODERS, FULL, PeerSizes, Sizes
+from rnnreranker.lab.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
+from rnnreranker.lab.bench.synthetic import contexts, documents, run_scores
 from rnnreranker.rnn import RnnParams, reference, reference_scores
 from rnnreranker.runs.score_use import why_useless
 
@@ -438,7 +438,7 @@ def test_what_no_part_reads_is_refused(argv: list[str], said: str, capsys: pytes
 
 
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnreranker.bench.corpus.BLOCK", 40)
+    monkeypatch.setattr("rnnreranker.lab.bench.corpus.BLOCK", 40)
     path = write_corpus(tmp_path, 100, 8)
     matrix = np.load(path)
     assert (matrix.shape, matrix.dtype) == ((100, 8), np.float16)
@@ -491,7 +491,7 @@ def test_the_most_memory_while_something_runs() -> None:
 
 def test_a_process_that_fails() -> None:
     with pytest.raises(UnavailableError, match=r"bench\.fresh_process\.nothing failed .* AttributeError: .*'nothing'"):
-        fresh_process.in_fresh_process("rnnreranker.bench.fresh_process", "nothing")
+        fresh_process.in_fresh_process("rnnreranker.lab.bench.fresh_process", "nothing")
 
 
 def test_a_quick_look_ends_in_time_and_names_what_it_left_out(

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.bench import __main__ as bench
-from rnnreranker.bench import peer_tasks, peers
-from rnnreranker.bench.__main__ import main
-from rnnreranker.bench.peer_runs import Measuring, Reading
-from rnnreranker.bench.peer_tasks import PEERS, Peer, Task, tasks
-from rnnreranker.bench.sizes import FULL, PeerSizes
-from rnnreranker.record import read_records
+from rnnreranker.base.record import read_records
+from rnnreranker.lab.bench import command as bench
+from rnnreranker.lab.bench.command import main
+from rnnreranker.lab.bench.peers import measure as peers
+from rnnreranker.lab.bench.peers import tasks as peer_tasks
+from rnnreranker.lab.bench.peers.runs import Measuring, Reading
+from rnnreranker.lab.bench.peers.tasks import PEERS, Peer, Task, tasks
+from rnnreranker.lab.bench.sizes import FULL, PeerSizes
 from tests.test_bench import TINY
 
 CELLS = [

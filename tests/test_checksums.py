@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import checksums, contents
+from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.files import checksums, contents
-from rnnreranker.files.checksums import DESCRIPTION, check_files
+from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main
-from rnnreranker.index.build import add_parts, build_index, describe
-from rnnreranker.index.counted_words import TermsPart
-from rnnreranker.index.dense import DensePart
-from rnnreranker.index.neighbours import NeighboursPart
-from rnnreranker.index.texts import texts_of
-from rnnreranker.neighbours import open_neighbours
+from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours.part import NeighboursPart
+from rnnreranker.parts.terms.part import TermsPart
+from rnnreranker.parts.texts import texts_of
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.part import DensePart
 from rnnreranker.search.indexes import open_index
-from rnnreranker.terms.params import TermParams
-from rnnreranker.vectors import open_vectors
 
 
 class Letters:

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from rnnreranker import maxsim
-from rnnreranker.encode.late import special_tokens
-from rnnreranker.encode.late_base import make_late_base
-from rnnreranker.errors import InputError, MissingDependencyError
-from rnnreranker.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
-from rnnreranker.method import Inputs
-from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
-from rnnreranker.retrieve.late import LateRetriever, LateSearchParams
+from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.method import Inputs
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.encoder import special_tokens
+from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
+from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.methods.retrieve.late import LateRetriever, LateSearchParams
+from rnnreranker.parts.tokens.files import FOLDER, write_tokens
+from rnnreranker.parts.tokens.ivf_pq import write_neighbours
+from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
+from rnnreranker.parts.tokens.queries import QueryTokens
+from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tokens.ivf_pq import write_neighbours
-from rnnreranker.tokens.lexicon import NEAREST, Lexicon
-from rnnreranker.tokens.query_tokens import QueryTokens
-from rnnreranker.tokens.token_files import FOLDER, write_tokens
-from rnnreranker.tokens.token_source import TokenSource
 from tests.test_impacts import run_index, run_search
 from tests.test_tokens import D, unit
 from tests.tiny_encoder import WORDS, make_encoder
@@ -166,8 +166,10 @@ PARAMS = ColbertParams(fb_docs=3, fb_clusters=8, fb_embeddings=5, fb_expansion_w
 @pytest.fixture
 def known_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up encoder has no tokenizer: its special tokens are given."""
-    monkeypatch.setattr("rnnreranker.tokens.lexicon.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32))
-    monkeypatch.setattr("rnnreranker.tokens.query_tokens.late_digest_of", lambda name: "y")
+    monkeypatch.setattr(
+        "rnnreranker.parts.tokens.lexicon.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32)
+    )
+    monkeypatch.setattr("rnnreranker.parts.tokens.queries.late_digest_of", lambda name: "y")
 
 
 @pytest.mark.usefixtures("known_words")
@@ -229,7 +231,7 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
 
 @pytest.mark.usefixtures("known_words")
 def test_known_candidates_are_the_first_feedback(source: TokenSource, asked: QueryTokens) -> None:
-    from rnnreranker.rerank.base import Candidates, Query
+    from rnnreranker.methods.rerank.base import Candidates, Query
 
     rows = np.flatnonzero(np.diff(source.offsets) >= 4)[:12]
     inputs = Inputs(tokens=source, query_tokens=asked)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker import command
-from rnnreranker.errors import InputError, no_space, shown
-from rnnreranker.files import check_writable, folder_written_whole, write_atomically
-from rnnreranker.tables import print_table
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, no_space, shown
+from rnnreranker.base.files import check_writable, folder_written_whole, write_atomically
+from rnnreranker.base.tables import print_table
 
 
 def wrapped() -> None:

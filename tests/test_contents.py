@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import contents, file_digest, files_digest
 from rnnreranker.encode.model_folder import content_of
-from rnnreranker.errors import InputError
-from rnnreranker.files import contents, file_digest, files_digest
 from rnnreranker.index.make import Recipe
 
 ONE = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker.encode import graph_session
-from rnnreranker.encode.cross import PairScorer, load_pair_scorer, open_pair_scorer
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.method import find, names
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.method import find, names
+from rnnreranker.encode.cross.encoder import PairScorer, load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.graphs import session as graph_session
 from tests.tiny_encoder import make_cross_encoder, make_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")

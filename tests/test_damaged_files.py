@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 
 from rnnreranker import Run
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import first_line, read_lines
+from rnnreranker.base.files.json_files import parse_json, read_json
+from rnnreranker.base.files.yaml_files import read_yaml
+from rnnreranker.base.record import read_records
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.irds import reading
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import read as read_paragraphs
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError
-from rnnreranker.files import first_line, read_lines
-from rnnreranker.files.json_files import parse_json, read_json
-from rnnreranker.files.yaml_files import read_yaml
-from rnnreranker.record import read_records
-from rnnreranker.regress.reading import Document
+from rnnreranker.lab.study.trial import read_trial
+from rnnreranker.lab.tune.leave_out import read_collections
+from rnnreranker.lab.tune.space import Space
+from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.regress.specs.reading import Document
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.study.trial import read_trial
-from rnnreranker.train.fairness import read_neutrality
-from rnnreranker.tune.leave_out import read_collections
-from rnnreranker.tune.space import Space
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.train.query.fairness import read_neutrality
 
 Reader = Callable[[Path], Any]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
-from rnnreranker.errors import InputError
 
 
 def written(path: Path, text: str) -> Path:
@@ -132,7 +132,7 @@ def test_unknown_names_get_the_nearest(load: object) -> None:
 def test_data_that_cannot_be_downloaded_is_unavailable(tmp_path: Path) -> None:
     code = (
         "from rnnreranker.data.topics import load_topics\n"
-        "from rnnreranker.errors import UnavailableError\n"
+        "from rnnreranker.base.errors import UnavailableError\n"
         "import socket\n"
         "def refuse(*a, **k): raise socket.gaierror('closed for this test')\n"
         "socket.getaddrinfo = refuse\n"

@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data import irds
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import usual_fields
 from rnnreranker.data.texts_by_id import texts_by_id
-from rnnreranker.errors import InputError
-from rnnreranker.index.build import describe
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.regress.source_code import module_of
 from rnnreranker.search.indexes import open_index
 from rnnreranker.search.inputs import document_texts
-from rnnreranker.terms.word_weights import CollectionWeights
 
 TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")
 ALONE = {f"p0#s{number}": text for number, text in enumerate(TEXTS)}
@@ -88,7 +89,7 @@ def test_titles_of_trec_and_of_ir_datasets(tmp_path: Path) -> None:
 
 
 def run(module: str, *argv: object) -> None:
-    main: Callable[[list[str]], int] = importlib.import_module(f"rnnreranker.{module}.__main__").main
+    main: Callable[[list[str]], int] = importlib.import_module(module_of(module)).main
     assert main([str(word) for word in argv]) == 0
 
 
@@ -177,8 +178,8 @@ conditions: {bm25s: {title: BM25, retrieve: {bm25s: {}}, index: alone}}
 
 
 def test_a_spec_names_the_fields_of_an_index_and_of_a_model(tmp_path: Path) -> None:
-    from rnnreranker.regress.checks import read_spec
-    from rnnreranker.regress.plan import make_plan
+    from rnnreranker.regress.plans.plan import make_plan
+    from rnnreranker.regress.specs.checks import read_spec
 
     (tmp_path / "own.yaml").write_text(SPEC)
     words = [step.command() for step in make_plan(read_spec(tmp_path / "own.yaml")).steps]

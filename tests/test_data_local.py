@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.irds import SHORT_NAMES, load
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError, UnavailableError
 
 
 @pytest.fixture

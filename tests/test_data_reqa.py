@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files import cache_home
 from rnnreranker.data import reqa
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import Paragraph, Question, read
 from rnnreranker.data.sentences import spans
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.files import cache_home
 
 
 @pytest.mark.parametrize(

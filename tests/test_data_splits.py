@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data import splits
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.local import kept_at
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError
 
 TEXTS = {f"q{number}": f"Question number {number}?" for number in range(10)}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError, UnavailableError
 
 DOC = """<DOC>
 <DOCNO>{}</DOCNO>

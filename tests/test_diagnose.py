@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.diagnose import diagnose, rank_biased_overlap, verdict
-from rnnreranker.diagnose.__main__ import main
-from rnnreranker.diagnose.diagnosis import sampled
-from rnnreranker.diagnose.geometry import cohesion, geometry, skewness
-from rnnreranker.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.diagnose.learnt_limit import Case, HeldOut, leave_one_out, limit
-from rnnreranker.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
-from rnnreranker.diagnose.report import print_report, rows
-from rnnreranker.diagnose.terms import effects, terms, weights_of
-from rnnreranker.diagnose.verdict import LIKELY
-from rnnreranker.errors import InputError
-from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.record import read_records
-from rnnreranker.regress.forecasts import Forecast, cases, forecasts
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import read_records
+from rnnreranker.lab.diagnose import diagnose, rank_biased_overlap, verdict
+from rnnreranker.lab.diagnose.command import main
+from rnnreranker.lab.diagnose.diagnosis import sampled
+from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
+from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
+from rnnreranker.lab.diagnose.learnt_limit import Case, HeldOut, leave_one_out, limit
+from rnnreranker.lab.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
+from rnnreranker.lab.diagnose.report import print_report, rows
+from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
+from rnnreranker.lab.diagnose.verdict import LIKELY
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.regress.pages.forecasts import Forecast, cases, forecasts
 from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import jaccard_similarity, reference, reference_scores
 

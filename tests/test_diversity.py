@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.record import Record
-from rnnreranker.regress.diversity import diversity
+from rnnreranker.base.record import Record
+from rnnreranker.regress.pages.diversity import diversity
 from rnnreranker.regress.records import Figures
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.encoder import Encoder, load_encoder, open_encoder
+from rnnreranker.encode.dense.encoder import Encoder, load_encoder, open_encoder
 from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.errors import InputError, UnavailableError
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
 TEXTS = ["the cat runs", "a dog", "", "the dog sleeps a the cat runs", "a cat", "the the the the"] * 40
@@ -280,7 +280,8 @@ def test_bfloat16_stays_close(minilm: Encoder) -> None:
 
 
 def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.encode import encoder, kept_queries
+    from rnnreranker.encode import kept_queries
+    from rnnreranker.encode.dense import encoder
 
     settings, texts = {"pooling": "mean", "dtype": "bfloat16"}, ["wing", "flow of air"]  # that has no graph
     loaded = []

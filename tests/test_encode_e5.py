@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from tiny_encoder import make_encoder
 
+from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.encode import Encoder, load_encoder
-from rnnreranker.encode.encoder import digest_of
-from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.encode.dense.encoder import digest_of
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search

@@ -17,16 +17,18 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder, make_texts
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode import graph_export, graph_store
-from rnnreranker.encode.encoder import Encoder, by_graph, load_encoder, open_encoder
-from rnnreranker.encode.graph_export import KNOWN
-from rnnreranker.encode.graph_store import FILES, Refused
-from rnnreranker.errors import InputError
-from rnnreranker.index.build import build_index, describe
-from rnnreranker.index.dense import DensePart
-from rnnreranker.index.index_encoder import index_encoder
-from rnnreranker.vectors import open_vectors
+from rnnreranker.encode.dense.encoder import Encoder, by_graph, load_encoder, open_encoder
+from rnnreranker.encode.graphs import export as graph_export
+from rnnreranker.encode.graphs import store as graph_store
+from rnnreranker.encode.graphs.export import KNOWN
+from rnnreranker.encode.graphs.store import FILES, Refused
+from rnnreranker.index.build import build_index
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.encoder import index_encoder
+from rnnreranker.parts.vectors.part import DensePart
 
 pytest.importorskip("onnx")
 TEXTS = [*make_texts().values(), "w1", "unknown W2", ""]
@@ -86,7 +88,7 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = open_encoder(str(tiny), pooling="mean")
-    monkeypatch.setattr("rnnreranker.encode.encoder.load_encoder", None)  # would fail
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.load_encoder", None)  # would fail
     again = open_encoder(str(tiny), pooling="mean", query_prompt="w3 ", max_length=5)
     assert again.graph == first.graph
     assert again.fingerprint != first.fingerprint
@@ -202,7 +204,8 @@ def test_without_any_folder_to_write_an_encoder_is_refused(
 def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "tmp").mkdir()
-    code = f"from rnnreranker.encode.encoder import open_encoder as o; print(o({str(tiny)!r}, pooling='mean').graph)"
+    code = "from rnnreranker.encode.dense.encoder import open_encoder as o; "
+    code += f"print(o({str(tiny)!r}, pooling='mean').graph)"
     of = os.environ | {"RNNRERANKER_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "tmp")}
     done = subprocess.run([sys.executable, "-c", code], env=of, capture_output=True, text=True, check=True)
     assert str(tmp_path / "tmp") in done.stdout

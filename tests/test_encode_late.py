@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from rnnreranker import maxsim
-from rnnreranker.encode.late import LateEncoder, late_digest_of, load_late_encoder, special_tokens
-from rnnreranker.encode.late_base import make_late_base
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.encoder import LateEncoder, late_digest_of, load_late_encoder, special_tokens
 from tests.tiny_encoder import WORDS, make_encoder
 
 pytest.importorskip("sentence_transformers")

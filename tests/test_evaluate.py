@@ -10,8 +10,8 @@ import numpy as np
 import pandas
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.errors import InputError
 from rnnreranker.evaluate import evaluate, parse_measures
 from rnnreranker.evaluate.measures import topics_that_count
 from rnnreranker.evaluate.ties import TIES

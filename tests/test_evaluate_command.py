@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main
 
 

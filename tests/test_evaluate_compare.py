@@ -7,7 +7,7 @@ import pandas
 import pytest
 import scipy.stats
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate import Scores, compare, evaluate
 from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
 from rnnreranker.runs import Run

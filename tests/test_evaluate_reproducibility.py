@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.evaluate.reproducibility import compare_orders, compare_scores, rank_biased_overlap, tau_of_union

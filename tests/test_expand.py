@@ -9,12 +9,12 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, Run
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, find, make_params, names
-from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rerank import RnnReranker
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, find, make_params, names
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 
 # K = 2 nearest on a line, by hand: 0 - 1 - 2 and 3 - 4 - 5 are two groups, 6 is alone and nobody's neighbour
 EDGES = [[1, 2], [0, 2], [1, 0], [4, 5], [3, 5], [4, 3], [0, 3]]

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors, rnn_similarity
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
-from rnnreranker.explain import Neighbourhood, file_name, neighbourhood
-from rnnreranker.explain.badges import DIGIT, SIGN, SIZE
-from rnnreranker.explain.page import LISTED, account, explanation, membership, summands
-from rnnreranker.explain.picture import Picture, picture, spread
-from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
+from rnnreranker.search.explain import Neighbourhood, file_name, neighbourhood
+from rnnreranker.search.explain.badges import DIGIT, SIGN, SIZE
+from rnnreranker.search.explain.page import LISTED, account, explanation, membership, summands
+from rnnreranker.search.explain.picture import Picture, picture, spread
 
 SETTINGS = [
     RnnParams(),

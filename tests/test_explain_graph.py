@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
-from rnnreranker.explain import graph_neighbourhood
-from rnnreranker.explain.page import explanation, summands
-from rnnreranker.index.texts import CorpusWriter
-from rnnreranker.neighbours import NeighbourGraph
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rnn import graph_reference
-from rnnreranker.rnn.graph_similarity import graph_similarity
+from rnnreranker.parts.neighbours import NeighbourGraph
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.texts import CorpusWriter
+from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.rnn.graph.similarity import graph_similarity
 from rnnreranker.search.__main__ import main
+from rnnreranker.search.explain import graph_neighbourhood
+from rnnreranker.search.explain.page import explanation, summands
 
 DOCUMENTS, K, CONTEXT = 40, 4, 15
 RNG = np.random.default_rng(5)

@@ -12,17 +12,17 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker import QueryVectors, Run, open_vectors
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
-from rnnreranker.feedback.rocchio import rocchio
-from rnnreranker.impacts import QueryImpacts
-from rnnreranker.java import find_java, start_java
-from rnnreranker.method import Inputs, find, make_params, names
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.plan import make_plan
-from rnnreranker.regress.spec import specs_folder
-from rnnreranker.rerank.prf_average import PrfAverageReranker
-from rnnreranker.rerank.prf_rocchio import PrfRocchioReranker
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.java import find_java, start_java
+from rnnreranker.base.method import Inputs, find, make_params, names
+from rnnreranker.methods.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
+from rnnreranker.methods.feedback.rocchio import rocchio
+from rnnreranker.methods.rerank.prf_average import PrfAverageReranker
+from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioReranker
+from rnnreranker.parts.impacts import QueryImpacts
+from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.search.__main__ import main as search
 
 
@@ -230,7 +230,7 @@ def lucene(tmp_path_factory: pytest.TempPathFactory) -> Path:
         find_java()
     except UnavailableError as error:
         pytest.skip(str(error))
-    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.parts.bm25.part import build_bm25
 
     folder = tmp_path_factory.mktemp("lucene")
     (folder / "corpus").mkdir()
@@ -262,7 +262,7 @@ def test_bm25_searches_again_as_pyserini_does(lucene: Path, name: str) -> None:
 def test_an_index_without_document_vectors_is_named(lucene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start_java()
 
-    monkeypatch.setattr("rnnreranker.lucene_search.LuceneSearcher.keeps_documents", False)
+    monkeypatch.setattr("rnnreranker.parts.bm25.searcher.LuceneSearcher.keeps_documents", False)
     inputs = Inputs(words=lucene, topics={"q1": "wing"})
     with pytest.raises(InputError, match="bm25: keeps no document vectors, which prf rm3 reads; make the index with"):
         find("retriever", "bm25")(inputs, feedback=feedback("rm3")).retrieve(4)

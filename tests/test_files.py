@@ -12,8 +12,8 @@ from typing import IO
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import atomic, check_writable, first_line, folder_written_whole, write_atomically
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import atomic, check_writable, first_line, folder_written_whole, write_atomically
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, write_records
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import InputError
-from rnnreranker.record import Record, write_records
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.first_stages import LAYOUTS, METHODS, Collection, stage_table
-from rnnreranker.regress.prose import write_prose
+from rnnreranker.regress.pages.first_stages import LAYOUTS, METHODS, Collection, stage_table
+from rnnreranker.regress.pages.prose import write_prose
 from rnnreranker.regress.records import Figures
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARK = Record("benchmark", "", "performance", {"parts": {}}, date="2026-01-01")

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.cross import load_pair_scorer, open_pair_scorer
-from rnnreranker.encode.graph_export import KNOWN
-from rnnreranker.encode.late import load_late_encoder, open_late_encoder
-from rnnreranker.encode.late_base import make_late_base
-from rnnreranker.encode.sparse import load_sparse_encoder, open_sparse_encoder
-from rnnreranker.encode.sparse_graph import make_sparse_graph
-from rnnreranker.errors import InputError
-from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.build import build_index, describe
-from rnnreranker.index.impact import ImpactPart
-from rnnreranker.index.tokens import TokensPart
-from rnnreranker.tokens.params import TokenParams
+from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.graphs.export import KNOWN
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.encoder import load_late_encoder, open_late_encoder
+from rnnreranker.encode.sparse.encoder import load_sparse_encoder, open_sparse_encoder
+from rnnreranker.encode.sparse.graph import make_sparse_graph
+from rnnreranker.index.build import build_index
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.impacts.part import ImpactPart
+from rnnreranker.parts.tokens.params import TokenParams
+from rnnreranker.parts.tokens.part import TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
 from tests.test_encode_graph import LARGER
 from tests.test_encode_late import TEXTS, VOCABULARY
@@ -120,7 +121,11 @@ def test_every_graph_is_made_once(
     masked: str, late: str, cross: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [open_sparse_encoder(masked), open_late_encoder(late), open_pair_scorer(cross)]
-    for name in ("sparse.load_sparse_encoder", "late.load_late_encoder", "cross.load_pair_scorer"):
+    for name in (
+        "sparse.encoder.load_sparse_encoder",
+        "late.encoder.load_late_encoder",
+        "cross.encoder.load_pair_scorer",
+    ):
         monkeypatch.setattr(f"rnnreranker.encode.{name}", None)  # would fail
     again = [
         *(open_sparse_encoder(masked, max_length=9), open_late_encoder(late, query_length=9)),

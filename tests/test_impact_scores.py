@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.feedback.base import Feedback, weighed_twice
-from rnnreranker.impacts import ImpactSource, QueryImpacts
-from rnnreranker.method import find, make_params
-from rnnreranker.retrieve.base import run_of_rows
+from rnnreranker.base.method import find, make_params
+from rnnreranker.methods.feedback.base import Feedback, weighed_twice
+from rnnreranker.methods.retrieve.base import run_of_rows
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, fuse
 from tests.test_impact_search import of_index, of_search, world  # noqa: F401  a fixture

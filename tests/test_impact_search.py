@@ -12,16 +12,16 @@ import pytest
 from scipy.sparse import csr_matrix, vstack
 from scipy.sparse import random as random_sparse
 
-from rnnreranker.encode.sparse import load_sparse_encoder
-from rnnreranker.encode.term_counts import term_counts
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.java import start_java
+from rnnreranker.base.record import read_records
+from rnnreranker.encode.sparse.encoder import load_sparse_encoder
+from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.encode.vocabulary import load_tokenizer, words_of
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.impacts import ImpactSource, QueryImpacts, anserini, seismic
-from rnnreranker.index.build import describe
-from rnnreranker.index.impact_lucene import opened
-from rnnreranker.java import start_java
-from rnnreranker.record import read_records
-from rnnreranker.retrieve.impact import ImpactSearchParams
+from rnnreranker.methods.retrieve.impact import ImpactSearchParams
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts, anserini, seismic
+from rnnreranker.parts.impacts.lucene_part import opened
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import WORDS, made_up, make_masked_model, run_index, run_search, written
@@ -179,7 +179,7 @@ def test_index_and_diagnose_say_how_sparse_texts_are(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.data.topics import load_topics
-    from rnnreranker.diagnose.__main__ import main as diagnose
+    from rnnreranker.lab.diagnose.command import main as diagnose
 
     index, run = copied(world, tmp_path), tmp_path / "run.txt"
     assert run_search(*of_search(world, index, run)) == 0

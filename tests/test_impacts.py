@@ -10,16 +10,17 @@ import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.sparse import SparseEncoder, load_sparse_encoder
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.impacts import ImpactParams, ImpactSource, QueryImpacts
-from rnnreranker.impacts import impact_source as source_module
-from rnnreranker.impacts.impact_files import FOLDER, write_impacts
-from rnnreranker.impacts.whole import whole
-from rnnreranker.index.build import build_index, describe
-from rnnreranker.index.impact import ImpactPart
+from rnnreranker.encode.sparse.encoder import SparseEncoder, load_sparse_encoder
+from rnnreranker.index.build import build_index
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts import ImpactParams, ImpactSource, QueryImpacts
+from rnnreranker.parts.impacts import source as source_module
+from rnnreranker.parts.impacts.files import FOLDER, write_impacts
+from rnnreranker.parts.impacts.part import ImpactPart
+from rnnreranker.parts.impacts.whole import whole
 
 WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
@@ -258,8 +259,8 @@ def test_weights_that_are_not_installed_say_how(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:
-    from rnnreranker.method import Inputs
-    from rnnreranker.retrieve.impact import ImpactRetriever
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.methods.retrieve.impact import ImpactRetriever
 
     source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
     source.encoder = {"name": str(folder)}

@@ -19,18 +19,19 @@ import faiss
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files.checksums import DESCRIPTION
+from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.files.checksums import DESCRIPTION
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build, make
-from rnnreranker.index.build import add_parts, build_index, describe
-from rnnreranker.index.dense import DensePart
-from rnnreranker.index.part import Part
-from rnnreranker.index.texts import CorpusWriter, Texts, documents_of, texts_of
-from rnnreranker.process import interrupts
+from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.parts.base import Part
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.texts import CorpusWriter, Texts, documents_of, texts_of
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.part import DensePart
 from rnnreranker.search.indexes import open_index
-from rnnreranker.vectors import open_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -115,7 +116,7 @@ def test_texts_come_back(tmp_path: Path) -> None:
 
 
 def test_texts_whose_hashes_collide_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnreranker.index.texts._hash", lambda docid: 5)
+    monkeypatch.setattr("rnnreranker.parts.texts._hash", lambda docid: 5)
     build_index(documents(5), tmp_path / "out", [DensePart(LetterEncoder())])
     assert texts_of(tmp_path / "out", ["d4", "d0", "x"]) == {"d4": "ababababc", "d0": "c"}
 
@@ -351,7 +352,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", load)
     monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
@@ -485,7 +486,7 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\n") == 1
-    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import load_encoder
 
     described = describe(tmp_path / "out")["parts"]["dense"]["encoder"]
     encoder = load_encoder(described["name"], **described["settings"])
@@ -536,7 +537,7 @@ def test_auto_leaves_out_no_encoder_that_is_named(
     def load(name: str, **options: Any) -> None:
         raise UnavailableError(f"encoder {name}: not in the cache")
 
-    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", load)
     with pytest.raises(UnavailableError, match=r"^encoder tas-b: not in the cache$"):
         command.main([*three_parts, "--parts", "auto", "--encoder", "tas-b"])
     with pytest.raises(UnavailableError, match=r"no part of an index .* here: dense \(encoder minilm: .*after"):

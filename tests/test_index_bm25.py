@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker import java
-from rnnreranker.errors import InputError, UnavailableError
+from rnnreranker.base import java
+from rnnreranker.base.errors import InputError, UnavailableError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,13 +83,13 @@ SEARCH = """
 import json, sys
 from pathlib import Path
 from rnnreranker.data.document import Document
-from rnnreranker.index.bm25 import Bm25Part
+from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.index.build import build_index
 texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
 documents = [Document(docid, text) for docid, text in texts.items()]
 output = Path(sys.argv[1])
 build_index(documents, output, [Bm25Part()])
-from rnnreranker.java import start_java
+from rnnreranker.base.java import start_java
 start_java()
 from pyserini.search.lucene import LuceneSearcher
 searcher = LuceneSearcher(str(output / "bm25"))
@@ -120,7 +120,7 @@ CHINESE = {"a": "北京大学的图书馆很大。", "b": "他们今天学习Pyt
 @pytest.mark.jvm
 def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.index.build import describe
+    from rnnreranker.parts.description import describe
     from rnnreranker.runs import Run
     from rnnreranker.search.__main__ import main as search
 
@@ -157,8 +157,8 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_language_of_a_folder(tmp_path: Path) -> None:
-    from rnnreranker.method import Inputs
-    from rnnreranker.retrieve.bm25 import Bm25Retriever, LuceneParams
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.methods.retrieve.bm25 import Bm25Retriever, LuceneParams
 
     def language(folder: str, described: object, asked: str | None = None) -> str:
         (tmp_path / "rnnreranker.json").write_text(json.dumps(described))
@@ -174,7 +174,7 @@ def test_the_language_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
-    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.parts.bm25.part import build_bm25
 
     with pytest.raises(InputError, match="no such folder; expected one with"):
         build_bm25(tmp_path / "nowhere", tmp_path / "out")
@@ -206,13 +206,13 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from rnnreranker.data.document import Document\n"
         "from rnnreranker.index.build import build_index\n"
-        "from rnnreranker.index.dense import DensePart\n"
+        "from rnnreranker.parts.vectors.part import DensePart\n"
         "class Axes:\n"
         "    name, dimension, fingerprint, options, model = 'axes', 4, 'axes', {}, None\n"
         "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
         "folder = Path(sys.argv[1])\n"
         "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"
-        "from rnnreranker.java import start_java; start_java()\n"
+        "from rnnreranker.base.java import start_java; start_java()\n"
         "from pyserini.search.faiss import FaissSearcher\n"
         "queries = np.array([[0, 1, 3, 2]], dtype=np.float32)\n"
         "found = FaissSearcher(str(folder), None).batch_search(queries, ['q'], k=3)['q']\n"
@@ -236,9 +236,9 @@ def test_a_full_disk_is_one_line_not_those_of_java(tmp_path: Path) -> None:
     (tmp_path / "corpus" / "documents.jsonl").write_text("\n".join(lines))
     code = """
 import resource, signal, sys
-from rnnreranker import command
-from rnnreranker.index.bm25 import build_bm25
-from rnnreranker.java import start_java
+from rnnreranker.base import command
+from rnnreranker.parts.bm25.part import build_bm25
+from rnnreranker.base.java import start_java
 def main(argv):
     start_java()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

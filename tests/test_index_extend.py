@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.encode.sparse import Encoded
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.sparse.encoder import Encoded
 from rnnreranker.index import build
-from rnnreranker.index import neighbours as neighbours_part
 from rnnreranker.index.__main__ import main
-from rnnreranker.index.build import describe
-from rnnreranker.neighbours import graph_files, graph_source
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours import part as neighbours_part
+from rnnreranker.parts.neighbours import source as graph_source
 from rnnreranker.search.indexes import open_index
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
@@ -67,10 +68,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)
-    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", lambda name, **given: DenseWords())
-    monkeypatch.setattr("rnnreranker.encode.sparse.open_sparse_encoder", lambda name, **given: SparseWords())
-    monkeypatch.setattr("rnnreranker.encode.encoder.digest_of", lambda name: "digest")
-    monkeypatch.setattr("rnnreranker.encode.sparse.sparse_digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.open_sparse_encoder", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.sparse_digest_of", lambda name: "digest")
 
 
 def documents(path: Path, rows: range) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from interruptions import fresh, interrupted, python
 
-from rnnreranker.process import interrupts
+from rnnreranker.base.process import interrupts
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = f"{interrupts.SAID}\n"
@@ -22,9 +22,9 @@ COMMAND = """
 import sys
 sys.argv, sys.orig_argv = ["-m"], [sys.executable, "-m", "rnnreranker.search"]
 import rnnreranker
-from rnnreranker import command
-from rnnreranker.files import folder_written_whole, write_atomically
-from rnnreranker.process import interrupts
+from rnnreranker.base import command
+from rnnreranker.base.files import folder_written_whole, write_atomically
+from rnnreranker.base.process import interrupts
 def main(argv):
     {body}
     return 0
@@ -80,7 +80,7 @@ WRITING = """
 """
 HOLDING = """
     from pathlib import Path
-    from rnnreranker.locks import alone
+    from rnnreranker.base.locks import alone
     with alone(Path("out"), ""), interrupts.at_once():  # as while a library is imported
         print("ready", flush=True)
         time.sleep(60)
@@ -168,7 +168,7 @@ def test_a_search_at_many_moments(moments: list[float], tmp_path: Path) -> None:
 
 CHILDREN = """
     import subprocess, joblib
-    from rnnreranker.process.interrupts import left_to_this_process
+    from rnnreranker.base.process.interrupts import left_to_this_process
     with left_to_this_process():
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         print("ready", flush=True)

@@ -17,9 +17,9 @@ from rnnreranker import InputError, SoftLabels
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.audit import proposals
-from rnnreranker.labels.confidence import of_labels
-from rnnreranker.labels.plots import by_rank
+from rnnreranker.labels.report.audit import proposals
+from rnnreranker.labels.report.confidence import of_labels
+from rnnreranker.labels.report.plots import by_rank
 
 TINY = SoftLabels.from_lists(
     ["q1", "q2"],
@@ -161,7 +161,7 @@ def test_proposals_are_the_unjudged_with_most_probability() -> None:
 
 
 def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
-    from rnnreranker.labels.audit import write_audit
+    from rnnreranker.labels.report.audit import write_audit
 
     page = tmp_path / "audit.html"
     texts = {"a": "<script>alert(1)</script>", "b": "b & co"}
@@ -214,7 +214,7 @@ def test_verdicts_are_qrels(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: the page's script is not run")
-    from rnnreranker.labels.audit import write_audit
+    from rnnreranker.labels.report.audit import write_audit
 
     page = tmp_path / "audit.html"
     write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x", "b": "y"}, TINY.metadata)

@@ -11,24 +11,26 @@ import numpy as np
 import pytest
 
 from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, VectorSource, open_vectors
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.errors import InputError
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.from_graph import GraphLikeness
+from rnnreranker.labels.graph_similarity import GraphLikeness
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
 from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.labels.negatives.command import main as mine
+from rnnreranker.labels.negatives.filters import pools
 from rnnreranker.labels.shards import make_labels
-from rnnreranker.method import Inputs
-from rnnreranker.negatives.__main__ import main as mine
-from rnnreranker.negatives.filters import pools
-from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rnn import graph_probes, graph_reference, reference
-from rnnreranker.train.samples import check_index
-from rnnreranker.vectors.queries import load_encoded_queries
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.vectors.queries import load_encoded_queries
+from rnnreranker.rnn import reference
+from rnnreranker.rnn.graph import probes as graph_probes
+from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.train.query.samples import check_index
 
 QUERIES, DOCUMENTS = 12, 90
 PARAMS = RnnParams(k=4, k_exp=2, context=25, lam=0.4, rank_weight=0.0, run_weight=0.0, probes=1)
@@ -154,7 +156,7 @@ def test_the_command_opens_no_vectors_and_no_encoder(
     def never(*args: object, **rest: object) -> None:
         raise AssertionError("opened")
 
-    for name in ("rnnreranker.vectors.open_vectors", "rnnreranker.encode.encoder.load_encoder"):
+    for name in ("rnnreranker.parts.vectors.open_vectors", "rnnreranker.encode.dense.encoder.load_encoder"):
         monkeypatch.setattr(name, never)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
     assert (

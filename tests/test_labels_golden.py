@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.labels import LabelParams, smooth_labels
-from rnnreranker.labels.likeness import VectorLikeness
+from rnnreranker.labels.similarity import VectorLikeness
 from rnnreranker.labels.smooth import from_scores
 from rnnreranker.labels.targets import aggregated, redistributed, transformed
 from rnnreranker.rnn import RnnParams

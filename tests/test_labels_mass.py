@@ -10,17 +10,17 @@ import pytest
 from scipy.optimize import minimize
 
 from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource, open_vectors
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.held_out_loss import Listwise, best_share, fitted, held_out_losses
-from rnnreranker.labels.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
 from rnnreranker.labels.judged import contexts_of
-from rnnreranker.labels.learnt_mass import learn_mass, listwise
+from rnnreranker.labels.mass.held_out_loss import Listwise, best_share, fitted, held_out_losses
+from rnnreranker.labels.mass.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
+from rnnreranker.labels.mass.learnt import learn_mass, listwise
 from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.targets import with_share
 from rnnreranker.labels.vector_labeler import VectorLabeler
-from rnnreranker.method import Inputs
 
 TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other
 

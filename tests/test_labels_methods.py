@@ -10,7 +10,8 @@ import pandas
 import pytest
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, names
 from rnnreranker.labels import judged as judged_module
 from rnnreranker.labels.methods.base import Labeler, needs_of
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
@@ -19,9 +20,8 @@ from rnnreranker.labels.methods.query import QueryLabeler
 from rnnreranker.labels.methods.run import RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
-from rnnreranker.method import Inputs, names
-from rnnreranker.rerank.base import make_reranker
-from rnnreranker.rerank.encoder import EncoderReranker
+from rnnreranker.methods.rerank.base import make_reranker
+from rnnreranker.methods.rerank.encoder import EncoderReranker
 from rnnreranker.rnn import reference
 
 PARAMS = RnnParams(k=4, context=12)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
+from rnnreranker.lab.tune.command import main as tune
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.distribution import distributions_of, edges_of, ranges_of
-from rnnreranker.tune.__main__ import main as tune
+from rnnreranker.labels.report.distribution import distributions_of, edges_of, ranges_of
 
 SCORES = [[0.0, 0.1, 0.11, 1.0, -np.inf], [0.25, 0.0, -0.5]]
 

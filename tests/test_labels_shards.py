@@ -17,7 +17,7 @@ import pytest
 from lost_worker import cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
-from rnnreranker.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.shards import Shard, make_labels, make_shard
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.vectors.queries import load_encoded_queries
+    from rnnreranker.parts.vectors.queries import load_encoded_queries
 
     work = Job("evidence", folder / "v.npy", RnnParams(k=4, context=20), LabelParams(), 1)
     judged = positives_of(load_qrels(folder / "qrels.txt"))
@@ -151,7 +151,7 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
     other = work if same else Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
     make_labels(out, other, run, judged, queries)
     made: list[Path] = []
-    monkeypatch.setattr("rnnreranker.locks.hold", lambda *_: True)
+    monkeypatch.setattr("rnnreranker.base.locks.hold", lambda *_: True)
     monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
     if same:
         assert make_labels(out, work, run, judged, queries)["queries"] == QUERIES

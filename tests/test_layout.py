@@ -12,18 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker import command
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.__main__ import main as list_commands
-from rnnreranker.errors import InputError, MissingDependencyError, require
-from rnnreranker.method import KINDS, names
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, MissingDependencyError, require
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
 
-# Each room imports only from rooms that stand before it. A command stands outside: `__main__` may ask any room.
-ROOMS = [
-    *(
+# Each folder imports only from folders that stand before it. A command stands outside: it may ask any of them.
+FOLDERS = (
+    *("base", "rnn", "runs", "encode", "data", "parts", "evaluate", "methods"),
+    *("index", "search", "labels", "train", "adapters", "lab", "regress"),
+)
+COMMAND_FILES = ("__main__.py", "command.py", "pool_command.py")
+BELOW = {  # folders of a folder that import one way too
+    "base": (
         "errors",
         "process",
         "files",
@@ -36,35 +40,14 @@ ROOMS = [
         "tables",
         "pages",
         "java",
-        "lucene_search",
     ),
-    *(
-        "rnn",
-        "runs",
-        "encode",
-        "vectors",
-        "impacts",
-        "terms",
-        "neighbours",
-        "tokens",
-        "data",
-        "evaluate",
-        "feedback",
-        "retrieve",
-        "expand",
-    ),
-    *("scorer", "rerank", "explain", "index", "search", "fuse", "pool", "adapters", "diagnose", "labels", "negatives"),
-    *("recover", "train", "tune", "study", "bench", "regress", "papers"),
-]
+    "regress": ("specs", "plans", "pages", "papers"),
+}
 
 
 def modules() -> list[Path]:
     top = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path not in top]
-
-
-def room_of(dotted: str) -> str:
-    return dotted.split(".")[1]
 
 
 def imports_of(path: Path) -> set[str]:
@@ -78,31 +61,25 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name.startswith("rnnreranker.")}
 
 
-def test_every_module_stands_in_a_listed_room() -> None:
-    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()}
-    assert rooms <= set(ROOMS)
+def test_every_folder_is_listed_and_the_top_has_commands_alone() -> None:
+    there = {path.relative_to(PACKAGE).parts[0] for path in modules()}
+    assert {name for name in there if not name.endswith(".py")} == set(FOLDERS)
+    assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_one_way(path: Path) -> None:
-    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    folder, *rest = path.relative_to(PACKAGE).parts
     for imported in imports_of(path):
+        asked, *below = imported.split(".")[1:]
         assert not imported.startswith("rnnreranker.regress.__main__"), f"{path} imports a command"
-        if room_of(imported) in ROOMS and path.name != "__main__.py":
-            assert ROOMS.index(room_of(imported)) <= ROOMS.index(room), f"{room} imports {imported}"
-
-
-SAME_MEANING = {"__init__", "__main__", "base", "flags", "inputs", "page", "params", "plots", "reading", "report"}
-
-
-def test_no_two_files_of_one_name_mean_different_things() -> None:
-    places: dict[str, list[str]] = {}
-    for path in modules():
-        places.setdefault(path.stem, []).append(str(path.relative_to(PACKAGE)))
-    methods = {stem for kind in KINDS for stem in (name.replace("-", "_") for name in names(kind))}
-    assert {
-        stem: found for stem, found in places.items() if len(found) > 1 and stem not in SAME_MEANING | methods
-    } == {}
+        if folder not in FOLDERS or (path.name in COMMAND_FILES and folder != "base"):
+            continue
+        if asked in FOLDERS:
+            assert FOLDERS.index(asked) <= FOLDERS.index(folder), f"{folder} imports {imported}"
+        order, own = BELOW.get(folder, ()), rest[0].removesuffix(".py")
+        if asked == folder and own in order and below[0] in order:
+            assert order.index(below[0]) <= order.index(own), f"{path} imports {imported}"
 
 
 def test_no_import_goes_in_a_circle() -> None:
@@ -118,7 +95,7 @@ def test_no_import_goes_in_a_circle() -> None:
 
 def test_no_command_is_called_from_python() -> None:
     """A command's `main` belongs to the shell; what another module needs of it is a function of the room."""
-    for path in PACKAGE.rglob("*.py"):
+    for path in set(PACKAGE.rglob("*.py")) - set(PACKAGE.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rnnreranker"):
                 assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from rnnreranker import Run, open_vectors
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, make_params
-from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rerank import make_reranker
-from rnnreranker.rerank.lexboost import LexboostParams, boosted
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.methods.rerank import make_reranker
+from rnnreranker.methods.rerank.lexboost import LexboostParams, boosted
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.search.__main__ import main as search
 
 DOCUMENTS = 120

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from rnnreranker.base.errors import UnavailableError
+from rnnreranker.base.java import start_java
+from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.topics import load_topics
-from rnnreranker.errors import UnavailableError
-from rnnreranker.feedback import Feedback
-from rnnreranker.java import start_java
-from rnnreranker.method import Inputs, find
-from rnnreranker.retrieve.bm25 import LuceneParams
+from rnnreranker.methods.feedback import Feedback
+from rnnreranker.methods.retrieve.bm25 import LuceneParams
 
 pytestmark = pytest.mark.jvm
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +35,7 @@ def java() -> None:
 
 
 def made(folder: Path, documents: Iterator[Any], language: str = "en") -> Path:
-    from rnnreranker.index.bm25 import build_bm25
+    from rnnreranker.parts.bm25.part import build_bm25
 
     (folder / "texts").mkdir(parents=True)
     with (folder / "texts" / "all.jsonl").open("w", encoding="utf-8") as stream:

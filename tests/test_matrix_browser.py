@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.pages import write_page
-from rnnreranker.papers.agreement import Agreement
-from rnnreranker.papers.cells import STATES
-from rnnreranker.papers.html import matrix_page
-from rnnreranker.papers.twins import Twin, TwinSet
+from rnnreranker.base.pages import write_page
+from rnnreranker.regress.papers.agreement import Agreement
+from rnnreranker.regress.papers.cells import STATES
+from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.twins import Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

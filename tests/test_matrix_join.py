@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.papers.html import matrix_page
-from rnnreranker.papers.join import key_of, page_cells
-from rnnreranker.papers.paper import Published, paper_names, published, read_paper
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.base.errors import InputError
+from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.join import key_of, page_cells
+from rnnreranker.regress.papers.paper import Published, paper_names, published, read_paper
+from rnnreranker.regress.specs.spec import specs_folder
 
 PAPER = """\
 schema: 3

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.pages import write_page
-from rnnreranker.papers.agreement import Agreement
-from rnnreranker.papers.chart import TOP, Line, Panel, chart
-from rnnreranker.papers.figures import figures
-from rnnreranker.papers.html import matrix_page
-from rnnreranker.papers.twins import Twin, TwinSet
-from rnnreranker.record import Record
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.spec import QuerySet, Spec, specs_folder
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.pages import write_page
+from rnnreranker.base.record import Record
+from rnnreranker.regress.papers.agreement import Agreement
+from rnnreranker.regress.papers.chart import TOP, Line, Panel, chart
+from rnnreranker.regress.papers.figures import figures
+from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.twins import Twin, TwinSet
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 
 
 def cell(**given: Any) -> dict[str, Any]:

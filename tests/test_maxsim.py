@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, RnnParams, maxsim, rnn_similarity
-from rnnreranker.rnn import late_interaction as module
-from rnnreranker.rnn import maxsim_kernel as kernel
 from rnnreranker.rnn.given import given_similarity
-from rnnreranker.rnn.late_interaction import token_similarities
+from rnnreranker.rnn.late import kernel
+from rnnreranker.rnn.late import maxsim as module
+from rnnreranker.rnn.late.maxsim import token_similarities
 
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 11, 12, 13, 17, 23, 24, 25, 40, 0, 180]
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.base.method import Inputs
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.method import Inputs
-from rnnreranker.negatives.__main__ import main
-from rnnreranker.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
-from rnnreranker.negatives.mining import mine, rows_of, toll, write_rows
-from rnnreranker.negatives.params import NegativeParams
-from rnnreranker.negatives.reading import read_negatives
+from rnnreranker.labels.negatives.command import main
+from rnnreranker.labels.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
+from rnnreranker.labels.negatives.mining import mine, rows_of, toll, write_rows
+from rnnreranker.labels.negatives.params import NegativeParams
+from rnnreranker.labels.negatives.reading import read_negatives
 
 POOL = Pool(
     "q",
@@ -207,7 +207,7 @@ def test_filters_of_scores_compute_no_similarity(tmp_path: Path, monkeypatch: py
             assert one.likeness == {}
     with pytest.raises(InputError, match="query vectors have 3 dimensions"):
         scored(run, judged, Inputs(vectors=source, query_vectors=QueryVectors(queries.qids, np.ones((5, 3)))), 60)
-    monkeypatch.setattr("rnnreranker.negatives.filters.make_labeler", None)  # what computes similarities
+    monkeypatch.setattr("rnnreranker.labels.negatives.filters.make_labeler", None)  # what computes similarities
     common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt")]
     common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
     common += ["--output", str(tmp_path / "out.tsv"), "--topics", str(tmp_path / "topics.tsv")]

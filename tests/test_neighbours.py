@@ -12,21 +12,23 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_json
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
-from rnnreranker.files import write_json
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.index.build import add_parts, build_index, describe
-from rnnreranker.index.graph_params import GraphParams
-from rnnreranker.index.neighbours import NeighboursPart, has_graph
-from rnnreranker.index.part import Part
-from rnnreranker.neighbours import graph_files, nearest, open_neighbours, pairs
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.graph_source import as_entries
-from rnnreranker.neighbours.highest import Highest
-from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.parts.base import Part
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.highest import Highest
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.params import GraphParams
+from rnnreranker.parts.neighbours.part import NeighboursPart, has_graph
+from rnnreranker.parts.neighbours.source import as_entries
+from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.search.indexes import open_index
-from rnnreranker.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
 
@@ -280,7 +282,7 @@ def test_rows_are_looked_at_where_they_are_fetched(
     others = np.setdiff1d(np.arange(5), [row])
     edges, weights = graph.fetch(others)
     assert (edges.dtype, weights.dtype, edges.shape) == (np.uint32, np.float16, (4, 2))
-    monkeypatch.setattr("rnnreranker.neighbours.graph.CHECKED", 4)
+    monkeypatch.setattr("rnnreranker.parts.neighbours.graph.CHECKED", 4)
     for look in (lambda: graph.fetch(np.arange(5)[::-1]), lambda: graph.neighbours([0, row]), graph.check_whole):
         with pytest.raises(InputError, match=said) as refused:
             look()

@@ -13,19 +13,19 @@ import pytest
 from lost_worker import cluster_that_loses_a_worker
 from scipy.sparse import csr_matrix
 
-from rnnreranker.errors import InputError
-from rnnreranker.impacts.impact_files import write_impacts
-from rnnreranker.index import neighbours as part
+from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
-from rnnreranker.index.graph_params import GraphParams
-from rnnreranker.index.neighbours import graph_source
-from rnnreranker.neighbours import approximate as approximate_module
-from rnnreranker.neighbours import graph_files, open_neighbours
-from rnnreranker.neighbours.approximate import ApproximateNeighbours, approximate
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.neighbours.nearest_words import WordNeighbours
-from rnnreranker.vectors import open_vectors
+from rnnreranker.parts.impacts.files import write_impacts
+from rnnreranker.parts.neighbours import approximate as approximate_module
+from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours import open_neighbours, part
+from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, approximate
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
+from rnnreranker.parts.neighbours.params import GraphParams
+from rnnreranker.parts.neighbours.part import graph_source
+from rnnreranker.parts.vectors import open_vectors
 
 SEARCHES = ("hnsw", "ivf")
 BACKENDS = ["loky", *(["dask"] if importlib.util.find_spec("distributed") else [])]

@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
-from rnnreranker.impacts.impact_files import FOLDER, write_impacts
-from rnnreranker.index.bm25 import Bm25Part
-from rnnreranker.index.build import add_parts, build_index, describe
-from rnnreranker.index.graph_params import GraphParams
+from rnnreranker.index.build import add_parts, build_index
 from rnnreranker.index.make import Recipe, make_index
-from rnnreranker.index.neighbours import NeighboursPart, graph_source, has_graph
-from rnnreranker.index.part import Part
-from rnnreranker.neighbours import bm25_words, graph_files, nearest_words
-from rnnreranker.neighbours.bm25_words import write_bm25_words
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest_words import WordNeighbours
+from rnnreranker.parts.base import Part
+from rnnreranker.parts.bm25.part import Bm25Part
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts.files import FOLDER, write_impacts
+from rnnreranker.parts.neighbours import bm25_words, nearest_words
+from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours.bm25_words import write_bm25_words
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
+from rnnreranker.parts.neighbours.params import GraphParams
+from rnnreranker.parts.neighbours.part import NeighboursPart, graph_source, has_graph
 from rnnreranker.search.indexes import open_index
 
 WORDS = 30

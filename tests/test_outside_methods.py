@@ -13,7 +13,7 @@ import pytest
 from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
 
 from rnnreranker import Run, SoftLabels
-from rnnreranker.train.inputs import hard_labels
+from rnnreranker.train.query.inputs import hard_labels
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -48,7 +48,7 @@ def made_index(collection: Path) -> Path:
     """An index of the collection's documents, with texts, whose vectors are those of the collection."""
     faiss = pytest.importorskip("faiss")
     from rnnreranker.data.documents import load_documents
-    from rnnreranker.index.texts import CorpusWriter
+    from rnnreranker.parts.texts import CorpusWriter
 
     folder = collection / "index"
     folder.mkdir()

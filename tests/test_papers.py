@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.papers.matrix import Matrix
-from rnnreranker.papers.paper import paper_names, published, read_paper
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.base.errors import InputError
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.paper import paper_names, published, read_paper
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
 
 PAPER = """\
 schema: 3

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.papers.join import key_of, letters
-from rnnreranker.papers.markdown import cells_of, counted, paper_page
-from rnnreranker.papers.matrix import Matrix
-from rnnreranker.papers.paper import paper_names, read_paper
-from rnnreranker.papers.site import write_pages
-from rnnreranker.record import Record, read_records, write_records
+from rnnreranker.base.record import Record, read_records, write_records
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.page import spec_page
-from rnnreranker.regress.published import find_runs, measure_published
+from rnnreranker.regress.pages.page import spec_page
+from rnnreranker.regress.pages.published import find_runs, measure_published
+from rnnreranker.regress.papers.join import key_of, letters
+from rnnreranker.regress.papers.markdown import cells_of, counted, paper_page
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.paper import paper_names, read_paper
+from rnnreranker.regress.papers.site import write_pages
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.spec import spec_names, specs_folder
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import spec_names, specs_folder
 from rnnreranker.runs import Run
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

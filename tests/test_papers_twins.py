@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.papers.agreement import Agreement, agreement
-from rnnreranker.papers.matrix import Matrix
-from rnnreranker.papers.twins import TwinSet, interval_text
-from rnnreranker.record import Record, read_records, write_records
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, read_records, write_records
+from rnnreranker.regress.papers.agreement import Agreement, agreement
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.twins import TwinSet, interval_text
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.regress.specs.spec import specs_folder
 
 
 class TestAgreement:

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data import irds
 from rnnreranker.data.document import Document
 from rnnreranker.data.passage_documents import documents_by
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.fuse.__main__ import main as fuse_command
-from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.fuse import main as fuse_command
+from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.runs.passages import AGGREGATES, to_documents

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from test_negatives import small
 
-from rnnreranker.process import phases
+from rnnreranker.base.process import phases
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = """
 import sys, time
-from rnnreranker import command
-from rnnreranker.process import phases
+from rnnreranker.base import command
+from rnnreranker.base.process import phases
 def main(argv):
     time.sleep({first})
     with phases.phase("loading the model"):

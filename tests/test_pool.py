@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.errors import InputError
+from rnnreranker.evaluate.pool_command import main
 from rnnreranker.evaluate.pooling import Row, agreement, pool
-from rnnreranker.pool import main
 from rnnreranker.runs import Run
 
 ONE = Run.from_dict({"q2": {"a": 3.0, "b": 2.0, "c": 1.0}, "q1": {"d": 1.0}})

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.method import KINDS, find
-from rnnreranker.record import Record, add_records, read_records, write_records
-from rnnreranker.regress.checks import KINDS as ENTRIES
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.method_table import method_tables, settings_of
-from rnnreranker.regress.needs import TEXTS, UNITS
-from rnnreranker.regress.prose import apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import KINDS, find
+from rnnreranker.base.record import Record, add_records, read_records, write_records
+from rnnreranker.regress.pages.method_table import method_tables, settings_of
+from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
+from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.records import Figures
-from rnnreranker.regress.runner import chosen_plan
-from rnnreranker.regress.spec import WORKS, Spec
+from rnnreranker.regress.specs.checks import KINDS as ENTRIES
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.needs import TEXTS, UNITS
+from rnnreranker.regress.specs.spec import WORKS, Spec
 from rnnreranker.rnn import RnnParams
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import pydoc
 from rnnreranker.data.docstrings import MODULES
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
-from rnnreranker.errors import UnavailableError
-from rnnreranker.regress.prose import judged_twice
+from rnnreranker.regress.pages.prose import judged_twice
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 

@@ -16,11 +16,11 @@ import rnnreranker
 from rnnreranker import Run
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.papers.matrix import Matrix
-from rnnreranker.regress.checks import read_spec
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.records import last_run, recorded
-from rnnreranker.regress.runner import chosen_plan
-from rnnreranker.regress.spec import specs_folder
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent

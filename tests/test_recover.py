@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
-from rnnreranker.errors import InputError
-from rnnreranker.labels.confidence import by_confidence
-from rnnreranker.labels.from_graph import Asked, GraphLikeness
-from rnnreranker.labels.likeness import VectorLikeness
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import read_records
+from rnnreranker.lab.recover import Visible, recover, visible_positives
+from rnnreranker.lab.recover.answer import answer
+from rnnreranker.lab.recover.command import main
+from rnnreranker.lab.recover.detection import filtered, ranking_measures
+from rnnreranker.lab.recover.similarities import Similarities
+from rnnreranker.labels.graph_similarity import Asked, GraphLikeness
 from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.record import read_records
-from rnnreranker.recover import Visible, recover, visible_positives
-from rnnreranker.recover.__main__ import main
-from rnnreranker.recover.answer import answer
-from rnnreranker.recover.detection import filtered, ranking_measures
-from rnnreranker.recover.likenesses import Similarities
+from rnnreranker.labels.report.confidence import by_confidence
+from rnnreranker.labels.similarity import VectorLikeness
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.rnn import jaccard_similarity
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

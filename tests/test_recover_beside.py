@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, Run
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.record import read_records
 from rnnreranker.evaluate.comparison import holm, paired_t_test
-from rnnreranker.method import Inputs
-from rnnreranker.record import read_records
-from rnnreranker.recover.__main__ import _load, _parser, main
-from rnnreranker.recover.detection import ranking_measures
-from rnnreranker.recover.likenesses import Similarities
-from rnnreranker.recover.rankings import Visible, visible_positives
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.runner import chosen_plan
-from rnnreranker.rerank.base import Candidates, Query
-from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.lab.recover.command import _load, main, make_parser
+from rnnreranker.lab.recover.detection import ranking_measures
+from rnnreranker.lab.recover.rankings import Visible, visible_positives
+from rnnreranker.lab.recover.similarities import Similarities
+from rnnreranker.methods.rerank.base import Candidates, Query
+from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.parts.tokens.queries import query_tokens
+from rnnreranker.regress.plans.runner import chosen_plan
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tokens.query_tokens import query_tokens
 from tests import test_colbert_prf as prf
 from tests import test_regress_specs as specs
 from tests.test_impacts import run_index, run_search
@@ -57,7 +57,7 @@ def words(world: Path, index: Path, *more: object) -> list[str]:
 
 
 def cases_of(world: Path, index: Path, *more: object) -> list[Visible]:
-    args = _parser().parse_args(words(world, index, *more))
+    args = make_parser().parse_args(words(world, index, *more))
     loaded, _, beside = _load(args)
     assert beside is not None
     return list(visible_positives(*loaded, Similarities(RnnParams(context=25), beside=beside.of), visible=args.visible))

@@ -11,12 +11,12 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import Run
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.evaluate.redundancy import redundancy
-from rnnreranker.regress import measure
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.plans import measure
+from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.search import indexes
 
 VECTORS = {"a": [1.0, 0.0], "b": [5.0, 0.0], "c": [3.0, 4.0], "d": [0.0, 2.0], "zero": [0.0, 0.0]}

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.method import names
 from rnnreranker.data.irds import SHORT_NAMES
 from rnnreranker.data.names import left_out
 from rnnreranker.data.topics import load_topics
-from rnnreranker.method import names
-from rnnreranker.papers.paper import read_paper
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.model_names import models_in
-from rnnreranker.regress.plan import Plan, make_plan
-from rnnreranker.regress.spec import Model, Spec, Use, spec_names, specs_folder
-from rnnreranker.train.dual_params import DualParams
-from rnnreranker.train.late_params import LateParams
+from rnnreranker.regress.papers.paper import read_paper
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.model_names import models_in
+from rnnreranker.regress.specs.spec import Model, Spec, Use, spec_names, specs_folder
+from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.late.params import LateParams
 from rnnreranker.train.params import TrainParams, settings_for
 
 

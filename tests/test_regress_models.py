@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.regress import runner
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.model_names import use_with_folders
-from rnnreranker.regress.page import spec_page
-from rnnreranker.regress.plan import Plan, make_plan
+from rnnreranker.base.errors import InputError
+from rnnreranker.regress.pages.page import spec_page
+from rnnreranker.regress.plans import runner
+from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.regress.spec import Use
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.model_names import use_with_folders
+from rnnreranker.regress.specs.spec import Use
 from rnnreranker.runs import Run
 from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world
 
@@ -202,7 +202,7 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert unfiltered.argv[2:4] == ("--documents", "cranfield")
     for step in [*steps, unfiltered]:
-        importlib.import_module(module_of(step.module))._parser().parse_args(step.argv)
+        importlib.import_module(module_of(step.module)).make_parser().parse_args(step.argv)
     train = steps[steps.index(mined) + 1]
     assert train.value("--negatives") == str(mined.output)
     assert train.value("--labels") == ""
@@ -289,7 +289,7 @@ def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path)
     assert plan.needs() == {"hours": 20, "gpu_hours": 35}
     assert "--device" not in labels.argv  # nothing in it is for a GPU
     for step in plan.steps:
-        importlib.import_module(module_of(step.module))._parser().parse_args(step.argv)
+        importlib.import_module(module_of(step.module)).make_parser().parse_args(step.argv)
 
 
 def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.record import read_records
+from rnnreranker.base.record import read_records
 
 SPEC = """\
 schema: 3

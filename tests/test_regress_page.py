@@ -10,15 +10,15 @@ from typing import Any
 import pandas
 import pytest
 
+from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
-from rnnreranker.record import Record
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.measure import Measured
-from rnnreranker.regress.page import Printed, spec_page
-from rnnreranker.regress.plan import make_plan
+from rnnreranker.regress.pages.page import Printed, spec_page
+from rnnreranker.regress.plans.measure import Measured
+from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.plans.state import State
 from rnnreranker.regress.records import compare
-from rnnreranker.regress.spec import Spec
-from rnnreranker.regress.state import State
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import Spec
 from rnnreranker.runs import Run
 
 SMALL = """\

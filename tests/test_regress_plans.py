@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.spec import query_set_names, specs_folder
+from rnnreranker.regress.specs.spec import query_set_names, specs_folder
 
 PLANS = Path(__file__).resolve().parent / "plans"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.papers.cells import STATES
-from rnnreranker.papers.matrix import Matrix
-from rnnreranker.record import add_records, read_records
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import add_records, read_records
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.checks import find_spec
-from rnnreranker.regress.published import find_runs, measure_published
+from rnnreranker.regress.pages.published import find_runs, measure_published
+from rnnreranker.regress.papers.cells import STATES
+from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.spec import QuerySet, Spec, specs_folder
+from rnnreranker.regress.specs.checks import find_spec
+from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 from rnnreranker.runs import Run
 
 ROOT = Path(__file__).resolve().parent.parent

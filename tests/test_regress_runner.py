@@ -18,20 +18,20 @@ import numpy as np
 import pytest
 from tiny_encoder import WORDS, make_encoder
 
-from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process import interrupts
+from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.process import interrupts
-from rnnreranker.record import read_records
-from rnnreranker.regress import obstacles, runner, stale
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.plan import Plan, make_plan
-from rnnreranker.regress.runner import run
+from rnnreranker.regress.plans import obstacles, runner, stale
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.runner import run
+from rnnreranker.regress.plans.stale import Keys, stale_steps
+from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.source_code import PACKAGE, code_of, module_of, sources
-from rnnreranker.regress.spec import Spec
-from rnnreranker.regress.stale import Keys, stale_steps
-from rnnreranker.regress.step import Step
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import Spec
 from rnnreranker.runs import Run
 
 SMALL = """\
@@ -224,10 +224,10 @@ class TestWhatIsStale:
             room: {path.relative_to(PACKAGE).as_posix() for path in sources(f"rnnreranker.{room}.__main__")}
             for room in ("index", "train")
         }
-        assert {"index/dense.py", "encode/transformer.py", "data/local.py", "java.py"} <= found["index"]
+        assert {"parts/vectors/part.py", "encode/transformer.py", "data/local.py", "base/java.py"} <= found["index"]
         assert {"train/losses/kl.py", "labels/soft.py", "search/indexes.py"} <= found["train"]  # kl is found by name
-        assert not any(name.startswith(("train/", "labels/", "rnn/", "regress/")) for name in found["index"])
-        assert not any(name.startswith(("tune/", "regress/")) for name in found["train"])
+        assert not any(name.startswith(("train/", "labels/", "rnn/", "lab/", "regress/")) for name in found["index"])
+        assert not any(name.startswith(("lab/", "regress/")) for name in found["train"])
 
     def test_an_output_of_other_inputs_is_removed_before_it_is_made_again(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch

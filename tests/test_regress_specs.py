@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.checks import find_spec, read_spec
-from rnnreranker.regress.methods import check_rerank
-from rnnreranker.regress.plan import Plan, make_plan
-from rnnreranker.regress.rules import cycles
-from rnnreranker.regress.runner import chosen_plan
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.runner import chosen_plan
+from rnnreranker.regress.plans.step import ADDED
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.regress.spec import Use, query_set_names, spec_names, specs_folder
-from rnnreranker.regress.step import ADDED
+from rnnreranker.regress.specs.checks import find_spec, read_spec
+from rnnreranker.regress.specs.methods import check_rerank
+from rnnreranker.regress.specs.rules import cycles
+from rnnreranker.regress.specs.spec import Use, query_set_names, spec_names, specs_folder
 
 OWN = """\
 schema: 3
@@ -175,7 +175,7 @@ class TestSchema:
             plan = plan_of(tmp_path, OWN.replace("k: 5,", f"normalize: {written},"), only="dense-rnn")
             step = plan.steps[-1]
             assert step.value("--normalize") == "none"
-            parser = importlib.import_module("rnnreranker.search.__main__")._parser()
+            parser = importlib.import_module("rnnreranker.search.__main__").make_parser()
             assert parser.parse_args(step.argv).normalize == "none"
 
     def test_rerankers_of_one_condition_share_their_flags(self, tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ class TestTheProjectsOwn:
             spec = read_spec(specs_folder() / f"{name}.yaml")
             for step in make_plan(spec, works=spec.works).steps:
                 if step.module not in parsers:
-                    parsers[step.module] = importlib.import_module(module_of(step.module))._parser()
+                    parsers[step.module] = importlib.import_module(module_of(step.module)).make_parser()
                 args = parsers[step.module].parse_args(step.argv)
                 added = [f"{args.output}/{folder}" for folder in ADDED.values()]
                 assert str(step.output) in (args.output, getattr(args, "record", None), *added)

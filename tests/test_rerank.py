@@ -9,12 +9,12 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, find
-from rnnreranker.rerank import base
-from rnnreranker.rerank import rnn as rerank_module
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, find
+from rnnreranker.methods.rerank import base
+from rnnreranker.methods.rerank import rnn as rerank_module
+from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import order_by_score, place_below
-from rnnreranker.vectors.validity import all_finite
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, make_params
-from rnnreranker.rerank import Candidates, Query, Reranker, make_reranker
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.methods.rerank import Candidates, Query, Reranker, make_reranker
 from rnnreranker.runs.head import choose_head, reordered, with_new_head
-from rnnreranker.settings import Params, setting
 
 
 def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:

@@ -13,11 +13,11 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.adapters import inputs_of, rerank_requests
-from rnnreranker.encode.cross import PairScorer, load_pair_scorer, open_pair_scorer
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.encode.cross.encoder import PairScorer, load_pair_scorer, open_pair_scorer
 from rnnreranker.encode.params import CrossEncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, make_params
-from rnnreranker.rerank import make_reranker
+from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.search.__main__ import main
 from tests.tiny_encoder import files_of, make_cross_encoder, make_index, make_run, make_source, make_texts, make_topics
 
@@ -26,7 +26,7 @@ pytest.importorskip("sentence_transformers")
 STALLED = """
 import sys, time
 from pathlib import Path
-from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.search.__main__ import main
 
 score, calls = PairScorer.score, []

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
-from rnnreranker.method import Inputs, find, make_params
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.rerank.base import Candidates, Query
-from rnnreranker.rnn import graph_reference
+from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.methods.rerank.base import Candidates, Query
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.rnn.graph import reference as graph_reference
 from rnnreranker.search.__main__ import main as search
 
 DOCUMENTS, DIMENSION, K = 60, 8, 5
@@ -135,8 +135,8 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
     def opened(*_: object, **__: object) -> None:
         raise AssertionError("vectors or a model were opened")
 
-    monkeypatch.setattr("rnnreranker.vectors.open_vectors", opened)
-    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", opened)
+    monkeypatch.setattr("rnnreranker.parts.vectors.open_vectors", opened)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", opened)
     monkeypatch.setattr("rnnreranker.encode.kept_queries.encoded_queries", opened)
     words = ["--index", str(bare), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
     words += ["--from", "neighbours", "--k", "4", "--context", "20", "--output", str(tmp_path / "out.txt")]

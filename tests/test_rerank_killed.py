@@ -18,9 +18,9 @@ QUERIES, DOCUMENTS, DIMENSION = 80, 1000, 256  # more candidates than a reranker
 STALLED = """
 import sys, time
 from pathlib import Path
-from rnnreranker import command
+from rnnreranker.base import command
 from rnnreranker.search.__main__ import main
-from rnnreranker.vectors.matrix_files import MatrixVectors
+from rnnreranker.parts.vectors.matrix_files import MatrixVectors
 
 fetch, calls = MatrixVectors.fetch, []
 

@@ -9,12 +9,12 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnReranker, Run
-from rnnreranker.errors import InputError
-from rnnreranker.method import find, make_params
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.spec import specs_folder
-from rnnreranker.rerank import make_reranker
-from rnnreranker.rerank.mmr import MmrParams, falling, likeness, marginal
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find, make_params
+from rnnreranker.methods.rerank import make_reranker
+from rnnreranker.methods.rerank.mmr import MmrParams, falling, likeness, marginal
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
 
 # inner products: a.b 1, a.c .6, b.c .6, a.d 0, b.d 0, c.d .8
 FOUR = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.6, 0.8], "d": [0.0, 1.0]}

@@ -11,17 +11,17 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs, find, make_params, names
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.methods import with_sources
-from rnnreranker.regress.spec import specs_folder
-from rnnreranker.rerank import make_reranker
-from rnnreranker.rerank.base import Candidates, Query
-from rnnreranker.rerank.prf_average import PrfAverageParams
-from rnnreranker.rerank.prf_rocchio import PrfRocchioParams
-from rnnreranker.rerank.regularise import RegulariseParams, affinities, regularised
-from rnnreranker.rerank.zhong import ZhongParams, zhong_distances
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, find, make_params, names
+from rnnreranker.methods.rerank import make_reranker
+from rnnreranker.methods.rerank.base import Candidates, Query
+from rnnreranker.methods.rerank.prf_average import PrfAverageParams
+from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioParams
+from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, regularised
+from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.methods import with_sources
+from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.rnn import reference, reference_scores
 from rnnreranker.search.__main__ import main as search
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
 
 QUERIES = np.eye(4, dtype=np.float32)[:2]
@@ -230,7 +230,8 @@ def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.Monk
 
 
 def use_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.rnn import chunks, fallback
+    from rnnreranker.rnn import chunks
+    from rnnreranker.rnn.engines import numpy as fallback
 
     if name == "fallback":
         monkeypatch.setattr(chunks.ENGINES, "for_work", lambda sizes: fallback.score_contexts)

@@ -14,10 +14,11 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.method import Inputs, make_params
-from rnnreranker.rnn import fallback, reference_scores, rnn_similarity
+from rnnreranker.rnn import reference_scores, rnn_similarity
+from rnnreranker.rnn.engines import numpy as fallback
 from rnnreranker.rnn.similarity import similarity_by
 from rnnreranker.runs.score_use import scores_of_use, why_useless
 
@@ -41,7 +42,7 @@ def test_golden_numbers(name: str, shared: Path) -> None:
         reference_scores.rnn_similarity(query, candidates, params, base),
     ]
     try:
-        from rnnreranker.rnn.torch import rnn_similarity as on_tensors
+        from rnnreranker.rnn.engines.torch import rnn_similarity as on_tensors
 
         found.append(on_tensors(query[None], candidates[None], params, base=base[None])[0].numpy())
     except ImportError:

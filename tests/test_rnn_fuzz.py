@@ -21,12 +21,12 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker.errors import InputError
-from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.rerank import RnnReranker
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.vectors import QueryVectors
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
 from rnnreranker.runs import Run
-from rnnreranker.vectors import QueryVectors
 
 CASES = int(os.environ.get("RNNRERANKER_FUZZ", "1500"))
 FIRST = int(os.environ.get("RNNRERANKER_FUZZ_SEED", "0"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, graph_kernel, graph_numpy, graph_reference, rnn_similarity
-from rnnreranker.rnn import graph_similarity as graph
-from rnnreranker.rnn.graph_similarity import graph_jaccard, graph_similarity
+from rnnreranker.base.errors import InputError
+from rnnreranker.rnn import RnnParams, rnn_similarity
+from rnnreranker.rnn.graph import kernel as graph_kernel
+from rnnreranker.rnn.graph import numpy as graph_numpy
+from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.rnn.graph import similarity as graph
+from rnnreranker.rnn.graph.similarity import graph_jaccard, graph_similarity
 
 SETTINGS = {
     "default": {},

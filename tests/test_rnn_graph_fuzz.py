@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, graph_kernel, graph_numpy, graph_probes, graph_reference
-from rnnreranker.rnn import graph_similarity as graph
-from rnnreranker.rnn.graph_kernel import COUNTED
-from rnnreranker.rnn.graph_probes import probe_similarities
+from rnnreranker.base.errors import InputError
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.graph import kernel as graph_kernel
+from rnnreranker.rnn.graph import numpy as graph_numpy
+from rnnreranker.rnn.graph import probes as graph_probes
+from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.rnn.graph import similarity as graph
+from rnnreranker.rnn.graph.kernel import COUNTED
+from rnnreranker.rnn.graph.probes import probe_similarities
 
 NONE = 2**32 - 1  # as a document's number: what -1 is in uint32
 

@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.rnn import RnnParams, chunks, fallback, reference, reference_scores, rnn_similarity
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn import RnnParams, chunks, reference, reference_scores, rnn_similarity
+from rnnreranker.rnn.engines import numpy as fallback
+from rnnreranker.rnn.engines.setting import EngineSetting
 from rnnreranker.rnn.similarity import jaccard_similarity, similarity_by
 
-kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
-compiled = pytest.importorskip("rnnreranker.rnn.compiled")
+kernel = pytest.importorskip(
+    "rnnreranker.rnn.engines.kernel", reason="numba is not installed: there is no compiled kernel"
+)
+compiled = pytest.importorskip("rnnreranker.rnn.engines.compiled")
 ENGINES = {"kernel": kernel.score_contexts, "fallback": fallback.score_contexts}
 SIZES = [
     (1, 1, 0.5, "authors"),
@@ -199,7 +202,8 @@ def test_a_machine_without_a_writable_folder_compiles_in_memory(monkeypatch: pyt
 def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
     program = (
         "import numpy as np\n"
-        "from rnnreranker.rnn import RnnParams, chunks, kernel, rnn_similarity\n"
+        "from rnnreranker.rnn import RnnParams, chunks, rnn_similarity\n"
+        "from rnnreranker.rnn.engines import kernel\n"
         "chunks.ENGINES.now()\n"
         "rnn_similarity(np.ones((1, 2)), np.ones((1, 3, 2)), RnnParams())\n"
         "print(sum(kernel._score_chunk.stats.cache_misses.values()))\n"
@@ -211,9 +215,10 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
 
 
 def test_the_machine_code_is_filed_under_all_its_sources() -> None:
-    folder = Path(compiled.__file__).parent
-    with_numba = {path.name for path in folder.glob("*.py") if "rnn.compiled import" in path.read_text()}
-    assert with_numba | {"compiled.py"} == set(compiled.SOURCES)
+    folder = Path(compiled.__file__).parents[1]
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.py")}
+    with_numba = {name for name, text in files.items() if "rnn.engines.compiled import" in text}
+    assert with_numba | {"engines/compiled.py"} == set(compiled.SOURCES)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

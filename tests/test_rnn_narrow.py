@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.neighbours import NeighbourGraph
-from rnnreranker.rerank import RnnReranker
+from rnnreranker.base.errors import InputError
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.narrow import product_of
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, fallback, jaccard_similarity, reference, reference_scores, rnn_similarity
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.base.errors import InputError
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
+from rnnreranker.rnn.engines import numpy as fallback
+from rnnreranker.rnn.engines.setting import EngineSetting
 
 RAW = RnnParams(scale="none")
 
@@ -216,7 +217,7 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
     fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors))[None], by_numpy, problem)
     np.testing.assert_allclose(by_numpy[0], jaccard, **near)
     pytest.importorskip("torch")
-    from rnnreranker.rnn.torch import jaccard_similarity as on_tensors
+    from rnnreranker.rnn.engines.torch import jaccard_similarity as on_tensors
 
     np.testing.assert_allclose(on_tensors(batch, params, probes=every)[0].numpy(), jaccard, **near)
 

@@ -11,12 +11,15 @@ import pytest
 from test_rnn_fuzz import BLOCK, draw
 from test_rnn_golden import CASES, Case
 
-from rnnreranker.errors import InputError
-from rnnreranker.rnn import RnnParams, fallback
+from rnnreranker.base.errors import InputError
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.engines import numpy as fallback
+from rnnreranker.rnn.engines.when_compiled import SMALL, WIDEST, Engines
 from rnnreranker.rnn.similarity import jaccard_by, similarity_by
-from rnnreranker.rnn.when_compiled import SMALL, WIDEST, Engines
 
-kernel = pytest.importorskip("rnnreranker.rnn.kernel", reason="numba is not installed: there is no compiled kernel")
+kernel = pytest.importorskip(
+    "rnnreranker.rnn.engines.kernel", reason="numba is not installed: there is no compiled kernel"
+)
 ENGINES: tuple[Any, ...] = (kernel.score_contexts, fallback.score_contexts)
 
 

@@ -11,10 +11,10 @@ import torch
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnReranker, Run, rnn
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, chunks, mixing, reference, reference_scores
-from rnnreranker.rnn.engine_setting import EngineSetting
-from rnnreranker.rnn.torch import jaccard_similarity, rnn_similarity
+from rnnreranker.rnn.engines.setting import EngineSetting
+from rnnreranker.rnn.engines.torch import jaccard_similarity, rnn_similarity
 from rnnreranker.search.__main__ import main as search
 
 NEAR = {"rtol": 1e-4, "atol": 1e-6}
@@ -145,7 +145,7 @@ def test_the_split_does_not_change_a_byte(params: RnnParams) -> None:
 
 
 def test_the_budget_sets_how_many_contexts_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.rnn import torch_steps
+    from rnnreranker.rnn.engines import torch_steps
 
     seen, steps = [], torch_steps.steps
 
@@ -289,7 +289,8 @@ def test_a_reranker_on_a_device_gives_the_run_of_the_default_one(device: str, mo
     expected = RnnReranker(source, params).rerank(run, given)
     used = []
     monkeypatch.setattr(
-        "rnnreranker.rnn.torch.rnn_similarity", lambda *a, **b: used.append(b["device"]) or rnn_similarity(*a, **b)
+        "rnnreranker.rnn.engines.torch.rnn_similarity",
+        lambda *a, **b: used.append(b["device"]) or rnn_similarity(*a, **b),
     )
     found = RnnReranker(source, params, device=device).rerank(run, given)
     assert set(used) == {device}

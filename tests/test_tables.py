@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from rnnreranker.tables import print_table
+from rnnreranker.base.tables import print_table
 
 HEADER = ["run", "nDCG@10", "p"]
 ROWS = [["bm25", "0.5058", "-"], ["rnn on\ttop", "-0.1000", "1.2e-05"]]

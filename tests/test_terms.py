@@ -14,23 +14,24 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.files import files_digest
+from rnnreranker.base.method import Inputs
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.files import files_digest
+from rnnreranker.encode.words.analysis import Analyser
+from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.index.build import build_index, describe
-from rnnreranker.index.counted_words import TermsPart
-from rnnreranker.method import Inputs
-from rnnreranker.retrieve.bm25 import Bm25Params
-from rnnreranker.retrieve.bm25s import Bm25sRetriever
-from rnnreranker.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
+from rnnreranker.index.build import build_index
+from rnnreranker.methods.retrieve.bm25 import Bm25Params
+from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
+from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.terms import source as term_source
+from rnnreranker.parts.terms.bm25 import bm25_weights
+from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.search.indexes import open_index
-from rnnreranker.terms import term_source
-from rnnreranker.terms.analysis import Analyser
-from rnnreranker.terms.bm25 import bm25_weights
-from rnnreranker.terms.params import TermParams
 from tests.test_checksums import without_checksums
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
@@ -378,7 +379,7 @@ def test_auto_takes_counted_words_where_there_is_no_other_bm25(
     def no_java() -> None:
         raise UnavailableError("no Java")
 
-    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", no_java)
+    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", no_java)
     with pytest.raises(InputError, match="no Lucene index in this folder"):
         search(flags)
     (path / "bm25" / "segments_1").touch()
@@ -386,8 +387,8 @@ def test_auto_takes_counted_words_where_there_is_no_other_bm25(
         search(flags)
     assert search(flags[:4]) == 0
     assert "retriever auto: bm25s; without bm25: no Java; not reranked: rnn needs" in capsys.readouterr().err
-    monkeypatch.setattr("rnnreranker.retrieve.bm25.start_java", lambda: None)
-    monkeypatch.setattr("rnnreranker.retrieve.bm25.Bm25Retriever.retrieve", lambda self, hits: lucene)
+    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", lambda: None)
+    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.Bm25Retriever.retrieve", lambda self, hits: lucene)
     capsys.readouterr()
     lucene = Run.from_dict({"query": {"d01": 1.0}})
     assert search(flags[:4]) == 0

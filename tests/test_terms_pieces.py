@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizer
 
-from rnnreranker.terms.analysis import Analyser
-from rnnreranker.terms.params import TermParams
-from rnnreranker.terms.pieces import NO_TAG, PieceReader, Pieces, aligned
+from rnnreranker.encode.words.analysis import Analyser
+from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.pieces import NO_TAG, PieceReader, Pieces, aligned
 
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "un", "##be", "##li", "##ev", "##able", "cost", "$"),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.errors import InputError, MissingDependencyError
-from rnnreranker.terms import jieba_words
-from rnnreranker.terms.segmentation import bmes_tags, language_of, word_spans, words
+from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.encode.words import jieba_words
+from rnnreranker.encode.words.segmentation import bmes_tags, language_of, word_spans, words
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
 

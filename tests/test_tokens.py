@@ -9,24 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.diagnose.token_search import token_search
-from rnnreranker.encode.late import LateEncoder, load_late_encoder
-from rnnreranker.encode.late_base import make_late_base
-from rnnreranker.errors import InputError
-from rnnreranker.index.build import build_index, describe
-from rnnreranker.index.tokens import TokensPart
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.encoder import LateEncoder, load_late_encoder
+from rnnreranker.index.build import build_index
+from rnnreranker.lab.diagnose.token_search import token_search
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.tokens.files import FOLDER, write_tokens
+from rnnreranker.parts.tokens.ivf_pq import FILE, write_neighbours
+from rnnreranker.parts.tokens.neighbours import TokenNeighbours
+from rnnreranker.parts.tokens.params import TokenParams
+from rnnreranker.parts.tokens.part import TokensPart
+from rnnreranker.parts.tokens.queries import query_tokens
+from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.given import given_similarity
-from rnnreranker.rnn.late_interaction import token_similarities
+from rnnreranker.rnn.late.maxsim import token_similarities
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tokens.ivf_pq import FILE, write_neighbours
-from rnnreranker.tokens.params import TokenParams
-from rnnreranker.tokens.query_tokens import query_tokens
-from rnnreranker.tokens.token_files import FOLDER, write_tokens
-from rnnreranker.tokens.token_neighbours import TokenNeighbours
-from rnnreranker.tokens.token_source import TokenSource
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder

@@ -12,17 +12,17 @@ import pytest
 import torch
 from tiny_encoder import files_of, make_documents, make_encoder, make_text_labels, make_topics, write_text_world
 
-from rnnreranker.encode.cross import load_pair_scorer
-from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.method import find
+from rnnreranker.encode.cross.encoder import load_pair_scorer
+from rnnreranker.labels.negatives.mining import Mined
 from rnnreranker.labels.soft import Labels
-from rnnreranker.method import find
-from rnnreranker.negatives.mining import Mined
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.group_inputs import GroupInputs
-from rnnreranker.train.group_training import count_of, train_on_groups
-from rnnreranker.train.groups import Groups, enough, merged, pools_of
+from rnnreranker.train.group.groups import Groups, enough, merged, pools_of
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.training import count_of, train_on_groups
 from rnnreranker.train.models.cross import CrossParams
-from rnnreranker.train.training import Trained
+from rnnreranker.train.query.training import Trained
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 
@@ -136,7 +136,7 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
     """Ctrl-C in the middle of these steps, once each."""
-    from rnnreranker.train.group_trainer import GroupTrainer
+    from rnnreranker.train.group.trainer import GroupTrainer
 
     compute, left = GroupTrainer.compute_loss, list(steps)
 

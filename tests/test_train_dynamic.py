@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs
 from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.method import Inputs
+from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train import trainer
-from rnnreranker.train.batches import Collator
-from rnnreranker.train.dynamic import DynamicContext, judged_of, query_vectors
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.samples import read_samples
-from rnnreranker.train.start import start_encoder
-from rnnreranker.train.training import train_encoder
-from rnnreranker.vectors import QueryVectors, VectorSource
+from rnnreranker.train.query import trainer
+from rnnreranker.train.query.batches import Collator
+from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
+from rnnreranker.train.query.samples import read_samples
+from rnnreranker.train.query.start import start_encoder
+from rnnreranker.train.query.training import train_encoder
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
 LABELS = LabelParams(boost=2.0)

@@ -12,19 +12,19 @@ import pytest
 import torch
 from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, files_of, make_encoder, make_source, make_topics
 
-from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.java import start_java
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.java import start_java
 from rnnreranker.labels import SoftLabels
-from rnnreranker.train.batches import Collator, add_negatives, score
+from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.checkpoints import read_mark, resume_from, write_mark
 from rnnreranker.train.losses.kl import KlLoss
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.samples import Sample, read_samples, renumber
-from rnnreranker.train.start import start_encoder
-from rnnreranker.train.table import PAD, VectorTable, load_table
-from rnnreranker.train.training import train_encoder
+from rnnreranker.train.query.batches import Collator, add_negatives, score
+from rnnreranker.train.query.samples import Sample, read_samples, renumber
+from rnnreranker.train.query.start import start_encoder
+from rnnreranker.train.query.table import PAD, VectorTable, load_table
+from rnnreranker.train.query.training import train_encoder
 from rnnreranker.train.validation import ndcg, rank_positives, rank_positives_of, reciprocal_rank, validate
-from rnnreranker.vectors import VectorSource
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +131,8 @@ def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After three kills, between checkpoints and while the encoder is written: every file is that of no kill."""
-    from rnnreranker.encode import encoder_folder
-    from rnnreranker.train import trainer
+    from rnnreranker.encode.dense import folder as encoder_folder
+    from rnnreranker.train.query import trainer
 
     labels = make_labels()
     params = TrainParams(
@@ -192,7 +192,7 @@ def test_early_stopping_and_the_best_weights(
 def test_the_folder_loads_in_search_and_sentence_transformers(
     tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
 ) -> None:
-    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import load_encoder
 
     (tmp_path / "source").mkdir()
     source = make_source(tmp_path / "source", dimension)
@@ -409,7 +409,7 @@ def test_a_training_that_ended_is_not_trained_on(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    from rnnreranker.encode import encoder_folder
+    from rnnreranker.encode.dense import folder as encoder_folder
 
     chosen = TrainParams(**{**QUICK.to_dict(), **params})
     whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")

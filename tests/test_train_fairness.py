@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.fairness import CUTOFFS, FEMALE, MALE, fairr, neutrality, ranking_fairness, read_neutrality
+from rnnreranker.train.query.fairness import CUTOFFS, FEMALE, MALE, fairr, neutrality, ranking_fairness, read_neutrality
 
 
 def test_golden(shared: Path) -> None:

@@ -12,13 +12,13 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from rnnreranker import InputError
-from rnnreranker.encode.encoder import load_encoder
-from rnnreranker.files import files_digest
+from rnnreranker.base.files import files_digest
+from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.masked_learner import MaskedLearner
+from rnnreranker.train.masked.learner import MaskedLearner
+from rnnreranker.train.masked.new_bert import SPECIAL, new_model, new_tokenizer
 from rnnreranker.train.models.masked import MaskedParams
-from rnnreranker.train.new_bert import SPECIAL, new_model, new_tokenizer
 
 SMALL = ["--new-layers", "1", "--new-size", "16", "--new-heads", "2"]
 HOW = ["--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]

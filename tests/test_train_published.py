@@ -13,13 +13,13 @@ import pytest
 import torch
 from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.runs import Run
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.inputs import hard_labels
-from rnnreranker.train.optimizer import Schedule, warmup_steps
 from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.inputs import hard_labels
+from rnnreranker.train.query.optimizer import Schedule, warmup_steps
 
 PLATEAU = TrainParams(schedule="plateau", warmup=0.0, final_ratio=0.3)
 

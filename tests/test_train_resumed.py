@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tiny_encoder import DOCUMENTS, files_of, make_encoder, make_qrels, make_run, make_source, make_topics
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.locks import sole
+from rnnreranker.base.method import Inputs
+from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.locks import sole
-from rnnreranker.method import Inputs
-from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.train import trainer
 from rnnreranker.train.params import training_settings
-from rnnreranker.train.training import train_encoder
+from rnnreranker.train.query import trainer
+from rnnreranker.train.query.training import train_encoder
 
 BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2, "candidates": 8}
 KINDS: dict[str, dict[str, Any]] = {

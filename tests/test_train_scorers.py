@@ -10,26 +10,26 @@ import pytest
 import torch
 from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
-from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, make_params
+from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.encode.model_folder import is_scorer
-from rnnreranker.errors import InputError
+from rnnreranker.encode.scorer.folder import TrainedScorer
+from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.encode.scorer.network import ScorerNetwork
+from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.method import Inputs, make_params
-from rnnreranker.rerank import Reranker, make_reranker
+from rnnreranker.methods.rerank import Reranker, make_reranker
+from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.scorer.model import CandidateScorer
-from rnnreranker.scorer.network import ScorerNetwork
-from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.scorer.scorer_folder import TrainedScorer
-from rnnreranker.train.batches import Collator, score, token_states
 from rnnreranker.train.params import TrainParams
-from rnnreranker.train.samples import read_samples
-from rnnreranker.train.start import start_encoder
-from rnnreranker.train.table import VectorTable
-from rnnreranker.train.training import train_encoder
-from rnnreranker.vectors import VectorSource
+from rnnreranker.train.query.batches import Collator, score, token_states
+from rnnreranker.train.query.samples import read_samples
+from rnnreranker.train.query.start import start_encoder
+from rnnreranker.train.query.table import VectorTable
+from rnnreranker.train.query.training import train_encoder
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -165,7 +165,7 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
 def test_a_killed_training_of_a_scorer_goes_on_exactly(
     tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.train import trainer
+    from rnnreranker.train.query import trainer
 
     def trained(name: str) -> tuple[dict[str, bytes], object]:
         found = train_encoder(

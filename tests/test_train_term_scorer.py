@@ -14,21 +14,21 @@ import pytest
 import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker.base.files import files_digest
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.files import files_digest
+from rnnreranker.encode.words import kept as kept_weights
+from rnnreranker.encode.words.scorer import TermScorer, WeighedWord, load_term_scorer
+from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
-from rnnreranker.labels.shaded_words import Way, pieces_of
+from rnnreranker.labels.report.shaded_words import Way, pieces_of
+from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.search.indexes import open_index
-from rnnreranker.terms import kept_weights
-from rnnreranker.terms.segmentation import words
-from rnnreranker.terms.term_scorer import TermScorer, WeighedWord, load_term_scorer
-from rnnreranker.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.term_inputs import TermInputs, WeighedText
-from rnnreranker.train.term_learner import TermLearner
-from rnnreranker.train.term_params import TermScorerParams
+from rnnreranker.train.term.inputs import TermInputs, WeighedText
+from rnnreranker.train.term.learner import TermLearner
+from rnnreranker.train.term.params import TermScorerParams
 from tests.tiny_encoder import make_encoder
 
 DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}
@@ -103,7 +103,7 @@ def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
-    from rnnreranker.terms.params import TermParams
+    from rnnreranker.encode.words.params import TermParams
 
     texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
     inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
@@ -248,7 +248,7 @@ def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
 
 def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:
     pytest.importorskip("jieba")
-    from rnnreranker.terms.params import TermParams
+    from rnnreranker.encode.words.params import TermParams
 
     texts = [WeighedText("w1 w2", {"w1": 0.5, "w2": 0.1})]
     found = []

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker.encode.encoder import load_encoder
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
-from rnnreranker.terms.segmentation import words
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.dual_params import DualParams
-from rnnreranker.train.group_inputs import GroupInputs
-from rnnreranker.train.group_training import train_on_groups
-from rnnreranker.train.training import Trained
+from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.training import train_on_groups
+from rnnreranker.train.query.training import Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.word_towers import SIZE, word_tokenizer, word_towers
+from rnnreranker.train.dual.word_towers import SIZE, word_tokenizer, word_towers
 
 PAIRS = 20
 QUICK = replace(

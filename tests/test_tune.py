@@ -14,18 +14,18 @@ import pandas as pd
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
-from rnnreranker.record import read_records
+from rnnreranker.lab.tune import Contexts, Objective, Space, search
+from rnnreranker.lab.tune.choice_rules import RULES, capped_gain, mean_gain
+from rnnreranker.lab.tune.command import main
+from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
+from rnnreranker.lab.tune.leave_out import draw, leave_one_out, read_collections
+from rnnreranker.lab.tune.preset import write_preset
+from rnnreranker.lab.tune.space import Between
+from rnnreranker.lab.tune.sweeps import sweep, without_terms
 from rnnreranker.rnn import rnn_similarity
-from rnnreranker.tune import Contexts, Objective, Space, search
-from rnnreranker.tune.__main__ import main
-from rnnreranker.tune.choice_rules import RULES, capped_gain, mean_gain
-from rnnreranker.tune.heldout import cross_validate, on_test_set, tune
-from rnnreranker.tune.leave_out import draw, leave_one_out, read_collections
-from rnnreranker.tune.preset import write_preset
-from rnnreranker.tune.space import Between
-from rnnreranker.tune.sweeps import sweep, without_terms
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -268,7 +268,7 @@ def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_an_interrupted_trial_is_no_news(tmp_path: Path) -> None:
     code = (
-        "from rnnreranker.tune.trials import search\nfrom rnnreranker.tune.space import Space\n"
+        "from rnnreranker.lab.tune.trials import search\nfrom rnnreranker.lab.tune.space import Space\n"
         "def interrupted(params, report): raise KeyboardInterrupt\n"
         "try: search(interrupted, Space(), 2, storage='trials')\nexcept KeyboardInterrupt: pass"
     )

@@ -14,17 +14,17 @@ import torch
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
-from rnnreranker.encode.encoder import load_encoder
-from rnnreranker.errors import InputError
-from rnnreranker.record import read_records
-from rnnreranker.retrieve.dense import dense_run
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import read_records
+from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.lab.tune import Space
+from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
+from rnnreranker.lab.tune.joint.trial import Test as HeldOutQueries
+from rnnreranker.lab.tune.joint.trial import Trainings, joint_ablations, on_test_queries, tune_jointly
+from rnnreranker.lab.tune.preset import write_preset
+from rnnreranker.lab.tune.space import Between
+from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.train.params import TrainParams
-from rnnreranker.tune import Space
-from rnnreranker.tune.joint import Test as HeldOutQueries
-from rnnreranker.tune.joint import Trainings, joint_ablations, on_test_queries, tune_jointly
-from rnnreranker.tune.joint_space import NARROW_NAME, Joint, JointSpace, LabelSpace
-from rnnreranker.tune.preset import write_preset
-from rnnreranker.tune.space import Between
 
 QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
@@ -243,10 +243,10 @@ def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.
 def test_the_command_writes_a_preset_that_the_other_commands_take(
     tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from rnnreranker.lab.tune.command import main
     from rnnreranker.labels import SoftLabels
     from rnnreranker.labels.__main__ import main as labels
     from rnnreranker.train.__main__ import main as train
-    from rnnreranker.tune.__main__ import main
 
     common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", str(tiny), "--pooling", "mean"]
     judged = ["--qrels", str(data / "qrels.txt")]
@@ -298,8 +298,8 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     tiny: Path, data: Path, tmp_path: Path, typed: list[str], pooling: str, normalize: bool | None
 ) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.tune.train_command import training_parser
-    from rnnreranker.tune.training_set import load_trainings
+    from rnnreranker.lab.tune.joint.command import training_parser
+    from rnnreranker.lab.tune.joint.queries import load_trainings
 
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(f'{{"id": "d{n}", "text": "{WORDS[n % 40]}"}}\n' for n in range(DOCUMENTS)))
@@ -316,7 +316,7 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
 
 
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
-    from rnnreranker.tune.__main__ import main
+    from rnnreranker.lab.tune.command import main
 
     common = ["train", "--index", str(data), "--topics", str(data / "topics.tsv"), "--qrels", str(data / "qrels.txt")]
     with pytest.raises(InputError, match="leave nothing to train on"):
@@ -333,7 +333,7 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> None:
-    from rnnreranker.tune.train_command import _start, training_parser
+    from rnnreranker.lab.tune.joint.command import _start, training_parser
 
     def start(preset: str) -> Joint:
         args = ["--index", "i", "--topics", "t", "--qrels", "q", "--preset", preset]

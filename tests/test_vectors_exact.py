@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.vectors.exact import by_blocks, exact_search, inner_products
+from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 
 
 def test_search_breaks_ties_by_docid_even_across_the_cut() -> None:

@@ -9,9 +9,9 @@ import faiss
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.vectors import open_vectors
-from rnnreranker.vectors.faiss_folder import FaissFolder
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.faiss_folder import FaissFolder
 
 COUNT, DIMENSION = 400, 16
 VECTORS = np.random.default_rng(11).standard_normal((COUNT, DIMENSION)).astype(np.float32)
@@ -87,9 +87,9 @@ def test_large_files_are_mapped_and_read_by_several_threads(
     vectors = np.random.default_rng(3).standard_normal((COUNT, 32)).astype(np.float32)
     folder = write(tmp_path, made(spec, np.arange(COUNT) if "IDMap" in spec else None, vectors))
     in_memory = open_vectors(folder)
-    monkeypatch.setattr("rnnreranker.vectors.faiss_folder.MAPPED", 0)
-    monkeypatch.setattr("rnnreranker.vectors.faiss_folder.LARGE", 0)
-    monkeypatch.setattr("rnnreranker.vectors.mapped.LARGE", 0)
+    monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.MAPPED", 0)
+    monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.LARGE", 0)
+    monkeypatch.setattr("rnnreranker.parts.vectors.mapped.LARGE", 0)
     mapped = FaissFolder(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -17,17 +17,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.errors import InputError
-from rnnreranker.impacts import ImpactSource, QueryImpacts
-from rnnreranker.index.texts import ENTRY, Texts
-from rnnreranker.neighbours.graph import open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.vectors import QueryVectors, open_vectors
-from rnnreranker.vectors.ids import read_ids
-from rnnreranker.vectors.mapped import map_matrix
-from rnnreranker.vectors.npy_files import map_array, write_array
-from rnnreranker.vectors.queries import load_encoded_queries
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.graph import open_neighbours
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.texts import ENTRY, Texts
+from rnnreranker.parts.vectors import QueryVectors, open_vectors
+from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors.mapped import map_matrix
+from rnnreranker.parts.vectors.npy_files import map_array, write_array
+from rnnreranker.parts.vectors.queries import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -336,7 +336,7 @@ def test_an_array_whose_last_bytes_cannot_be_written_is_an_error(tmp_path: Path)
     """By numpy.save it would be a file cut short, and no error."""
     code = """
 import resource, numpy
-from rnnreranker.vectors.npy_files import write_array
+from rnnreranker.parts.vectors.npy_files import write_array
 resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
 with open("x.npy", "wb") as stream:
     write_array(stream, numpy.arange(100))

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError, MissingDependencyError
-from rnnreranker.vectors import open_vectors
-from rnnreranker.vectors.mapped import PART, MappedRows, map_matrix
+from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.mapped import PART, MappedRows, map_matrix
 
 COUNT, DIMENSION = 230, 6
 DOCIDS = [f"d{row}" for row in range(COUNT)]

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.rerank import RnnReranker
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.vectors import QueryVectors, open_vectors
 
 COUNT, DIMENSION = 60, 8
 DOCIDS = [f"d{row}" for row in range(COUNT)]
@@ -31,7 +31,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from rnnreranker.java import start_java
+    from rnnreranker.base.java import start_java
 
     try:
         start_java()

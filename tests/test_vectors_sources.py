@@ -12,9 +12,9 @@ import faiss
 import numpy as np
 import pytest
 
-from rnnreranker.errors import InputError
-from rnnreranker.vectors import QueryVectors, open_vectors
-from rnnreranker.vectors.queries import load_encoded_queries
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.vectors import QueryVectors, open_vectors
+from rnnreranker.parts.vectors.queries import load_encoded_queries
 
 COUNT, DIMENSION = 300, 8
 DOCIDS = [f"d{row}" for row in range(COUNT)]
@@ -333,7 +333,8 @@ def test_query_vectors_check_themselves() -> None:
 
 def test_importing_vectors_loads_nothing_heavy() -> None:
     code = (
-        "import sys, rnnreranker.vectors, rnnreranker.encode.encoder, rnnreranker.index, rnnreranker.java;"
+        "import sys, rnnreranker.parts.vectors, rnnreranker.encode.dense.encoder, rnnreranker.index;"
+        "import rnnreranker.base.java;"
         "print([m for m in ('torch', 'faiss', 'pandas', 'transformers', 'pyserini', 'jnius') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

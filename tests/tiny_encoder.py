@@ -11,8 +11,8 @@ import pandas
 import torch
 
 from rnnreranker.labels import SoftLabels
+from rnnreranker.parts.vectors import QueryVectors, VectorSource, open_vectors
 from rnnreranker.runs import Run
-from rnnreranker.vectors import QueryVectors, VectorSource, open_vectors
 
 WORDS = [f"w{number}" for number in range(40)]
 QUERIES, DOCUMENTS, DIMENSION = 24, 60, 32
@@ -86,7 +86,7 @@ def make_texts() -> dict[str, str]:
 def make_index(folder: Path) -> Path:
     """An index as the command writes it, of the documents' vectors and texts."""
     from rnnreranker.data.document import Document
-    from rnnreranker.index.texts import CorpusWriter
+    from rnnreranker.parts.texts import CorpusWriter
 
     folder.mkdir(parents=True, exist_ok=True)
     make_source(folder)

@@ -18,17 +18,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
+from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.evaluate import evaluate
-from rnnreranker.record import made_here, write_records
+from rnnreranker.lab.tune.leave_out import read_collections
+from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import jaccard_similarity
 from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
 from rnnreranker.search.indexes import open_index
-from rnnreranker.tune.leave_out import read_collections
-from rnnreranker.vectors import VectorSource
 
 MEASURE = "nDCG@10"
 DEFAULT, MIXTURE = "default", "mixture"

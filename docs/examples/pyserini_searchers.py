@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from rnnreranker import RnnSearcher, Run
+from rnnreranker.base.java import start_java
+from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.evaluate import compare, evaluate
-from rnnreranker.java import start_java
-from rnnreranker.record import made_here, write_records
 
 MEASURES = "nDCG@10 RR@10 R@100"
 DEPTH = 100

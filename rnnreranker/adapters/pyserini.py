@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.neighbours import NeighbourGraph
-from rnnreranker.rerank import RnnReranker
+from rnnreranker.base.errors import InputError
+from rnnreranker.methods.rerank import RnnReranker
+from rnnreranker.parts.neighbours import NeighbourGraph
+from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.runs import Run
-from rnnreranker.vectors import QueryVectors, open_vectors
 
 if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.rnn import RnnParams
-    from rnnreranker.vectors import VectorSource
 
 
 class RnnSearcher:
@@ -176,7 +176,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
     dense = _dense(searcher)
     index, docids = getattr(dense, "index", None), getattr(dense, "docids", None)
     if index is not None and docids is not None and hasattr(index, "reconstruct_batch"):
-        from rnnreranker.vectors.faiss_folder import FaissIndex
+        from rnnreranker.parts.vectors.faiss_folder import FaissIndex
 
         return FaissIndex(index, list(docids))
     if _is_lucene_dense(dense):
@@ -190,7 +190,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
     """A function from texts to their vectors; None where queries are vectors themselves."""
     if isinstance(given, (str, os.PathLike)):
-        from rnnreranker.encode.encoder import open_encoder
+        from rnnreranker.encode.dense.encoder import open_encoder
 
         given = open_encoder(str(given))
     if given is None:
@@ -203,7 +203,7 @@ def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] 
                 f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
                 "document vectors"
             )
-    from rnnreranker.encode.encoder import Encoder
+    from rnnreranker.encode.dense.encoder import Encoder
 
     if isinstance(given, Encoder):  # ours takes many texts at once
         return lambda texts: iter(given.encode(texts))

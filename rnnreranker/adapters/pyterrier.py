@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
-from rnnreranker.rnn.graph_similarity import graph_similarity
+from rnnreranker.rnn.graph.similarity import graph_similarity
 from rnnreranker.runs.head import order_by_score, reordered
 from rnnreranker.runs.score_use import scores_of_use
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.parts.neighbours import NeighbourGraph
 
 RESULTS = ("qid", "docno", "score")
 NEEDED = (*RESULTS, "query_vec", "doc_vec")

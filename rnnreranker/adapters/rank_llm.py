@@ -7,15 +7,15 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_text, write_atomically
-from rnnreranker.files.json_files import parse_json, read_json
-from rnnreranker.method import Inputs
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text, write_atomically
+from rnnreranker.base.files.json_files import parse_json, read_json
+from rnnreranker.base.method import Inputs
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
-    from rnnreranker.rerank import Reranker
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.methods.rerank import Reranker
+    from rnnreranker.parts.vectors import QueryVectors
 
 TEXT_KEYS = ("text", "contents", "segment", "passage", "body")
 Request = dict[str, Any]

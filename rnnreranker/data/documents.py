@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_lines
+from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.data import irds, local, trec_text, tripclick
 from rnnreranker.data.document import Document
 from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_file
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_lines
-from rnnreranker.files.json_files import parse_record
 from rnnreranker.runs.words import check_id
 
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.data import reqa
-from rnnreranker.errors import InputError
 
 TEXT = ("text",)
 TITLE_AND_TEXT = ("title", "text")

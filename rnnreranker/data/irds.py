@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.data import reqa, tripclick
 from rnnreranker.data.names import BUILT_IN_TOPICS
-from rnnreranker.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 
 SHORT_NAMES = {
     "msmarco-v1-passage": "msmarco-passage",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data import reqa, splits, tripclick
 from rnnreranker.data.names import COLLECTIONS, collections_home
-from rnnreranker.errors import InputError, UnavailableError
 
 FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import cache_home
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import cache_home
 
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
 BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_files/train.tsv"}

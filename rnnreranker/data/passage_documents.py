@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.command import progress
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_lines
 from rnnreranker.data import irds, reqa
 from rnnreranker.data.names import is_file
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_lines
 from rnnreranker.runs.words import check_id
 
 SENTENCE_SIGN = "#"  # in the ids of sentences, as `p7#s0`

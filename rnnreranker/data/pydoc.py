@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
-from rnnreranker import files
+from rnnreranker.base import files
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError, UnavailableError
 
 OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/uses.tsv")
 NOT_READ = (

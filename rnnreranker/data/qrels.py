@@ -6,13 +6,13 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, is_file
 from rnnreranker.data.qrels_lines import parse_qrels
 from rnnreranker.data.topics import none_left, without
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_text
-from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     import pandas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.runs.words import columns_of, shown_word
 
 LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_lines, read_text
-from rnnreranker.files.json_files import parse_record, read_json
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_lines, read_text
+from rnnreranker.base.files.json_files import parse_record, read_json
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _TAG = re.compile(r"</?[A-Za-z][^>]*>")

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_json
 from rnnreranker.data import reading_files, sentences
 from rnnreranker.data.names import collections_home
 from rnnreranker.data.reading_files import Paragraph
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.files import cache_home, fingerprint, folder_written_whole, write_json
-from rnnreranker.terms.segmentation import Language
+from rnnreranker.encode.words.segmentation import Language
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
 RULES = 2  # part of a made set's name: count it up when what is made from the same files changes

@@ -18,10 +18,10 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, read_text
 from rnnreranker.data.qrels_lines import parse_qrels
 from rnnreranker.data.topic_lines import parse_topics
-from rnnreranker.errors import InputError
-from rnnreranker.files import cache_home, file_digest, fingerprint, folder_written_whole, read_text
 
 SETTINGS = ("standard", "cold")
 FOLDS = 4

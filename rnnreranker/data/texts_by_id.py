@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rnnreranker.command import progress
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import irds, local
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN, is_file
-from rnnreranker.errors import UnavailableError
 
 
 def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.data import trec_text
-from rnnreranker.errors import InputError
-from rnnreranker.files.json_files import parse_record
 from rnnreranker.runs.words import check_id
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file, left_out
 from rnnreranker.data.topic_lines import not_empty, parse_topics
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_text
-from rnnreranker.process.phases import phase
 from rnnreranker.runs.words import columns_of
 
 

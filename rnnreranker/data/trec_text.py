@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.runs.words import check_id
 
 _DOCNO = re.compile(r"<DOCNO>(.*?)(</DOCNO>)?$")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rnnreranker.errors import InputError, UnavailableError, require
+from rnnreranker.base.errors import InputError, UnavailableError, require
 
 GROUPS = ("head", "torso", "tail")
 SPLITS = ("train", "val", "test")

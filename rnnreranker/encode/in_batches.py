@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnreranker.command import cores
-from rnnreranker.command import progress as show_progress
-from rnnreranker.process.torch_threads import one_torch_thread
+from rnnreranker.base.command import cores
+from rnnreranker.base.command import progress as show_progress
+from rnnreranker.base.process.torch_threads import one_torch_thread
 
 
 class Counted(NamedTuple):

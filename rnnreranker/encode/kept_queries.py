@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.encode.graph_session import LIBRARIES as OF_GRAPHS
-from rnnreranker.errors import InputError
-from rnnreranker.files import cache_home, fingerprint, write_atomically
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import cache_home, fingerprint, write_atomically
+from rnnreranker.encode.graphs.session import LIBRARIES as OF_GRAPHS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from rnnreranker.encode.encoder import Encoder
-    from rnnreranker.encode.graph_store import KeptGraph
+    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.graphs.store import KeptGraph
 
 LARGEST = 16 * 2**20  # bytes of encoded queries that are kept
 LIBRARIES = ("torch", "transformers")  # another version may give other last bits
@@ -33,7 +33,7 @@ def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], t
     Raises:
         InputError, UnavailableError: as `open_encoder` and `Encoder.encode`.
     """
-    from rnnreranker.encode.encoder import digest_of, encoder_graph, open_encoder
+    from rnnreranker.encode.dense.encoder import digest_of, encoder_graph, open_encoder
 
     found = encoder_graph(name, **settings)
     path = _path("vectors", digest_of(name), settings, texts, found[1] if found else None)
@@ -80,7 +80,7 @@ def encoded_sparse_queries(
     """
     from scipy.sparse import csr_matrix
 
-    from rnnreranker.encode.sparse import open_sparse_encoder, sparse_digest_of, sparse_graph
+    from rnnreranker.encode.sparse.encoder import open_sparse_encoder, sparse_digest_of, sparse_graph
 
     def path(graph: KeptGraph | None) -> Path:
         return _path("weights", sparse_digest_of(name), settings, texts, graph)
@@ -107,7 +107,7 @@ def encoded_token_queries(
     Raises:
         InputError, UnavailableError: as `open_late_encoder` and `LateEncoder.encode`.
     """
-    from rnnreranker.encode.late import late_digest_of, late_graph, open_late_encoder
+    from rnnreranker.encode.late.encoder import late_digest_of, late_graph, open_late_encoder
 
     def path(graph: KeptGraph | None) -> Path:
         return _path("tokens", late_digest_of(name), settings, texts, graph)

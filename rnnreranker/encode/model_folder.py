@@ -10,10 +10,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.encode.models.base import KnownModel
-from rnnreranker.errors import InputError, UnavailableError, nearest, require
-from rnnreranker.files import file_digest, files_digest
-from rnnreranker.method import methods, names
+from rnnreranker.base.errors import InputError, UnavailableError, nearest, require
+from rnnreranker.base.files import file_digest, files_digest
+from rnnreranker.base.method import methods, names
+from rnnreranker.encode.named import KnownModel
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.params import POOLINGS
-from rnnreranker.errors import InputError
-from rnnreranker.files.json_files import read_json
 
 AGAIN = "get the model again"
 QUERY_PROMPTS = ("query",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rnnreranker.settings import Params, choices, hints_of, setting
+from rnnreranker.base.settings import Params, choices, hints_of, setting
 
 
 @dataclass(frozen=True)

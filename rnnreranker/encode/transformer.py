@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import padded
-from rnnreranker.errors import InputError, require
-from rnnreranker.process.phases import phase
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.model_folder import find_tokenizer
-from rnnreranker.errors import InputError, require
-from rnnreranker.files import fingerprint
 
 KIND = "sparse-encoder"  # of method
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command
-from rnnreranker.errors import InputError, refuse
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.files import check_writable, write_json
+from rnnreranker.base.tables import print_table
+from rnnreranker.base.typed_numbers import whole
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
-from rnnreranker.files import check_writable, write_json
-from rnnreranker.tables import print_table
-from rnnreranker.typed_numbers import whole
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison
@@ -41,7 +41,7 @@ examples:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     _check(args)
 
     from rnnreranker.data.qrels import load_qrels
@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")

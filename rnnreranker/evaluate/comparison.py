@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.scores import Scores
-from rnnreranker.process.phases import phase
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest
 
 if TYPE_CHECKING:
     import ir_measures

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import read_text, write_atomically
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text, write_atomically
 from rnnreranker.runs import Run
 
 GRADES = (0, 1, 2, 3)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import VectorSource
 
 DEPTH = 10
 NEAR = 0.9  # a cosine of so much and more makes two documents near-duplicates

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.measures import (
     Judged,
     apply_protocol,
@@ -18,7 +19,6 @@ from rnnreranker.evaluate.measures import (
     topics_that_count,
 )
 from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
-from rnnreranker.process.phases import phase
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:

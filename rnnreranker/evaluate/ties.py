@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.runs import Run
 
 TIES = ("trec_eval", "docid")

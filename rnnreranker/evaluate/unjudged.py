@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rnnreranker.command import say
+from rnnreranker.base.command import say
 
 if TYPE_CHECKING:
     import pandas

@@ -7,10 +7,10 @@ from typing import Any
 __all__ = ["build_bm25", "build_index", "make_index", "texts_of"]
 
 _HOMES = {
-    "build_bm25": "rnnreranker.index.bm25",
+    "build_bm25": "rnnreranker.parts.bm25.part",
     "build_index": "rnnreranker.index.build",
     "make_index": "rnnreranker.index.make",
-    "texts_of": "rnnreranker.index.texts",
+    "texts_of": "rnnreranker.parts.texts",
 }
 
 

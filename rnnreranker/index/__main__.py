@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import names
+from rnnreranker.base.process.backends import BACKENDS
+from rnnreranker.base.settings import flag
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.bm25 import Bm25IndexParams
+from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
-from rnnreranker.index.graph_params import GRAPHS, SEARCHES, GraphParams
 from rnnreranker.index.make import PARTS, Recipe, make_index
 from rnnreranker.index.possible import AUTO, NOT_AUTO, obstacles, said
-from rnnreranker.method import names
-from rnnreranker.neighbours.approximate import EXACT
-from rnnreranker.process.backends import BACKENDS
-from rnnreranker.settings import flag
-from rnnreranker.terms.params import TermParams
-from rnnreranker.tokens.params import TokenParams
+from rnnreranker.parts.bm25.part import Bm25IndexParams
+from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.neighbours.approximate import EXACT
+from rnnreranker.parts.neighbours.params import GRAPHS, SEARCHES, GraphParams
+from rnnreranker.parts.tokens.params import TokenParams
 
 GRAPH_FLAGS = ("neighbours", "neighbours_of", "graph_search", "backend", "cluster")
 
@@ -53,7 +53,7 @@ Parts that are there are not made again. An interrupted build goes on when the s
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     if args.check is not None:
         from rnnreranker.index.as_written import check_index
 
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
         _tell(args, built, made, started)
         return 0
     if args.documents is None and args.parts == "neighbours":
-        from rnnreranker.index.neighbours import make_graph
+        from rnnreranker.index.graph import make_graph
 
         free = ("output", "parts", "overwrite", "threads", *GRAPH_FLAGS)
         _check_typed(args, free, "without --documents, where a graph alone is made; leave it out")
@@ -157,7 +157,7 @@ def _usual() -> list[str]:
 
 def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> None:
     """Refuse every flag but those that are free."""
-    usual = vars(_parser().parse_args([]))
+    usual = vars(make_parser().parse_args([]))
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
     if typed:
         raise InputError(f"{' and '.join(map(flag, typed))} {why}")
@@ -186,7 +186,7 @@ def _graph(args: argparse.Namespace) -> GraphParams:
     return GraphParams(args.neighbours, args.neighbours_of, search, args.backend or "threads", args.cluster)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("index", "Make an index: dense vectors or words' weights by any encoder, BM25.", EPILOG)
     text = "ir_datasets id, .jsonl/.tsv file, pydoc; without it, --parts neighbours is of what stands in --output"
     add_documents_flags(parser, text, metavar="NAME|FILE")

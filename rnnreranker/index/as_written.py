@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rnnreranker.errors import InputError
-from rnnreranker.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
-from rnnreranker.index.build import describe
-from rnnreranker.process.phases import phase
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
+from rnnreranker.base.process.phases import phase
+from rnnreranker.parts.description import describe
 
 SHOWN = 3  # damaged files that an error names
 

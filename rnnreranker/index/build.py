@@ -21,19 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker import __version__
-from rnnreranker.command import progress, say
+from rnnreranker.base.command import progress, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint, put_folder, write_json
+from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
+from rnnreranker.base.files.leftovers import temporary
+from rnnreranker.base.locks import hold, is_at
+from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
-from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint, put_folder, write_json
-from rnnreranker.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files, noted_files
-from rnnreranker.files.json_files import read_json
-from rnnreranker.files.leftovers import temporary
-from rnnreranker.index.part import Part
-from rnnreranker.index.texts import FOLDER, CorpusWriter, documents_of
-from rnnreranker.locks import hold, is_at
-from rnnreranker.process import interrupts
-
-BLOCK = 1024  # documents that pass through together
+from rnnreranker.parts.base import BLOCK, Part
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
 
 @dataclass(frozen=True)
@@ -159,35 +157,6 @@ def add_parts(
             write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
             work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
-
-
-def describe(index: Path) -> dict[str, Any]:
-    """What `rnnreranker.json` in an index folder says; empty when there is none.
-
-    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1; `files` is
-    empty where they are not noted.
-
-    Raises:
-        InputError: a file that is not a JSON object, or one of another schema or form.
-    """
-    path = index / DESCRIPTION
-    if not path.is_file():
-        return {}
-    described = read_json(path, repair="make the index again")
-    if not isinstance(described, dict):
-        raise InputError(f"{path}: expected a JSON object; make the index again")
-    if described.get("schema", 1) not in (1, 2):
-        raise InputError(f"{path}: schema {described['schema']!r} is not known; this version reads schemas 1 and 2")
-    if "parts" not in described:
-        dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
-        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) is True else {}
-        described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
-    parts, found = described["parts"], {"inputs": {}, "versions": {}, **described}
-    if not all(isinstance(one, dict) for one in (parts, found["inputs"], found["versions"])) or not all(
-        isinstance(one, dict) for one in parts.values()
-    ):
-        raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
-    return {**found, "files": noted_files(found, path)}
 
 
 def check_replaceable(output: Path) -> None:

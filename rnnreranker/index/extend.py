@@ -6,21 +6,22 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
-from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.bm25 import Bm25IndexParams
-from rnnreranker.index.build import Built, build_index, describe
-from rnnreranker.index.graph_params import GraphParams
+from rnnreranker.encode.words.params import TermParams
+from rnnreranker.index.build import Built, build_index
 from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
-from rnnreranker.index.texts import documents_of
-from rnnreranker.process.phases import phase
-from rnnreranker.terms.params import TermParams
-from rnnreranker.tokens.params import TokenParams
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.parts.bm25.part import Bm25IndexParams
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.neighbours.params import GraphParams
+from rnnreranker.parts.texts import documents_of
+from rnnreranker.parts.tokens.params import TokenParams
+from rnnreranker.parts.vectors.ids import read_ids
 
 
 @phase("adding documents to the index")

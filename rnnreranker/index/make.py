@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
-from rnnreranker.impacts.params import ImpactParams
-from rnnreranker.index.bm25 import ENGLISH, Bm25IndexParams
-from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable, describe
-from rnnreranker.index.graph_params import GRAPHS, GraphParams
-from rnnreranker.index.part import Part
+from rnnreranker.encode.words.params import TermParams
+from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable
 from rnnreranker.index.part_names import part_for
-from rnnreranker.process.phases import phase
-from rnnreranker.terms.params import TermParams
-from rnnreranker.tokens.params import TokenParams
+from rnnreranker.parts.base import Part
+from rnnreranker.parts.bm25.part import ENGLISH, Bm25IndexParams
+from rnnreranker.parts.description import describe
+from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.neighbours.params import GRAPHS, GraphParams
+from rnnreranker.parts.tokens.params import TokenParams
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Recipe:
 
     def inputs(self) -> dict[str, Any]:
         """What tells one index from another, computed without loading documents or models."""
-        from rnnreranker.encode.encoder import digest_of
-        from rnnreranker.encode.sparse import sparse_digest_of
+        from rnnreranker.encode.dense.encoder import digest_of
+        from rnnreranker.encode.sparse.encoder import sparse_digest_of
 
         documents = _fingerprint_of(self.documents)
         of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
@@ -80,7 +81,7 @@ class Recipe:
             of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
             found["impact"] = fingerprint(sparse_digest_of(self.impact_encoder), *of_impacts)
         if "tokens" in self.parts:
-            from rnnreranker.encode.late import late_digest_of
+            from rnnreranker.encode.late.encoder import late_digest_of
 
             of_tokens = [self.token_settings.to_dict(), self.tokens.to_dict()]
             found["tokens"] = fingerprint(late_digest_of(self.token_encoder), *of_tokens)
@@ -93,8 +94,8 @@ class Recipe:
 
 def _fingerprint_of(documents: str) -> str:
     """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
+    from rnnreranker.base.files import file_digest, files_digest
     from rnnreranker.data import local, pydoc, tripclick
-    from rnnreranker.files import file_digest, files_digest
 
     if documents == "pydoc":
         return pydoc.fingerprint()
@@ -106,54 +107,54 @@ def _fingerprint_of(documents: str) -> str:
 
 
 def _dense(recipe: Recipe) -> Part:
-    from rnnreranker.encode.encoder import open_encoder
-    from rnnreranker.index.dense import DensePart
+    from rnnreranker.encode.dense.encoder import open_encoder
+    from rnnreranker.parts.vectors.part import DensePart
 
     return DensePart(open_encoder(recipe.encoder, **recipe.settings.given()), recipe.dtype)
 
 
 def _bm25(recipe: Recipe) -> Part:
-    from rnnreranker.index.bm25 import Bm25Part
+    from rnnreranker.parts.bm25.part import Bm25Part
 
     return Bm25Part(recipe.bm25)
 
 
 def _impact(recipe: Recipe) -> Part:
-    from rnnreranker.encode.sparse import open_sparse_encoder
-    from rnnreranker.index.impact import ImpactPart
+    from rnnreranker.encode.sparse.encoder import open_sparse_encoder
+    from rnnreranker.parts.impacts.part import ImpactPart
 
     encoder = open_sparse_encoder(recipe.impact_encoder, **recipe.impact_settings.to_dict())
     return ImpactPart(encoder, recipe.impacts)
 
 
 def _tokens(recipe: Recipe) -> Part:
-    from rnnreranker.encode.late import open_late_encoder
-    from rnnreranker.index.tokens import TokensPart
+    from rnnreranker.encode.late.encoder import open_late_encoder
+    from rnnreranker.parts.tokens.part import TokensPart
 
     encoder = open_late_encoder(recipe.token_encoder, **recipe.token_settings.to_dict())
     return TokensPart(encoder, recipe.tokens)
 
 
 def _terms(recipe: Recipe) -> Part:
-    from rnnreranker.index.counted_words import TermsPart
+    from rnnreranker.parts.terms.part import TermsPart
 
     return TermsPart(recipe.terms)
 
 
 def _neighbours(recipe: Recipe) -> Part:
-    from rnnreranker.index.neighbours import NeighboursPart
+    from rnnreranker.parts.neighbours.part import NeighboursPart
 
     return NeighboursPart(recipe.graph)
 
 
 def _impact_lucene(recipe: Recipe) -> Part:
-    from rnnreranker.index.impact_lucene import ImpactLucenePart
+    from rnnreranker.parts.impacts.lucene_part import ImpactLucenePart
 
     return ImpactLucenePart(recipe.impact_encoder, recipe.impacts)
 
 
 def _impact_seismic(recipe: Recipe) -> Part:
-    from rnnreranker.index.impact_seismic import ImpactSeismicPart
+    from rnnreranker.parts.impacts.seismic_part import ImpactSeismicPart
 
     return ImpactSeismicPart()
 
@@ -295,15 +296,15 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
 def _stands(output: Path, part: str, recipe: Recipe) -> bool:
     """Whether a part that an index describes is there and, where it is made of another, is of that."""
     if part == "neighbours" and part in recipe.parts:
-        from rnnreranker.index.neighbours import has_graph
+        from rnnreranker.parts.neighbours.part import has_graph
 
         return has_graph(output, recipe.graph)
     if part == "impact-lucene" and part in recipe.parts:
-        from rnnreranker.index.impact_lucene import has_lucene
+        from rnnreranker.parts.impacts.lucene_part import has_lucene
 
         return has_lucene(output)
     if part == "impact-seismic" and part in recipe.parts:
-        from rnnreranker.index.impact_seismic import has_seismic
+        from rnnreranker.parts.impacts.seismic_part import has_seismic
 
         return has_seismic(output)
     return part not in ("bm25", "neighbours", *SEARCHERS) or (output / part).is_dir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rnnreranker.errors import nearest
+from rnnreranker.base.errors import nearest
 
 # what people call a part after the method that searches it, or what is in it
 OTHER_NAMES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rnnreranker.errors import MissingDependencyError, UnavailableError
+from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.index.make import MADE_FROM, PARTS, Recipe
 
 AUTO = "auto"

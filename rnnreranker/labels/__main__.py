@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.files import check_writable
+from rnnreranker.base.method import names
+from rnnreranker.base.process.backends import BACKENDS, check_backend
+from rnnreranker.base.settings import Params, is_file_name, sections_of
 from rnnreranker.data.fields import add_documents_flags, asked_fields
-from rnnreranker.errors import InputError, refuse
-from rnnreranker.files import check_writable
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.shards import SHARD, make_labels
-from rnnreranker.method import names
-from rnnreranker.process.backends import BACKENDS, check_backend
 from rnnreranker.search import flags
-from rnnreranker.settings import Params, is_file_name, sections_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
@@ -44,14 +44,14 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     asked = command.first_word(argv, ["scores", "words"])
     if asked == "words":
-        from rnnreranker.labels.words_command import show_words, words_parser
+        from rnnreranker.labels.report.words_command import show_words, words_parser
 
         return show_words(words_parser().parse_args(argv[1:]))
     if asked == "scores":
-        from rnnreranker.labels.scores_command import scores_parser, show_scores
+        from rnnreranker.labels.report.scores_command import scores_parser, show_scores
 
         return show_scores(scores_parser().parse_args(argv[1:]))
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     params, label_params = _params(args)
     needs = needs_of(args.method, params, args.source)
     _check(args, needs, params, label_params)
@@ -59,10 +59,10 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.soft import SoftLabels
+    from rnnreranker.parts.tokens.queries import query_tokens
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.inputs import query_vectors
-    from rnnreranker.tokens.query_tokens import query_tokens
 
     judged = positives_of(load_qrels(args.qrels), args.relevant, args.qrels)
     learnt_from = args.validation_qrels or args.qrels
@@ -121,7 +121,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("labels", "Make soft relevance labels for the candidates of a run.", EPILOG)
     parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, `pydoc` or `pydoc/train`")
@@ -216,7 +216,7 @@ def _check(args: argparse.Namespace, needs: frozenset[str], params: Params, labe
         (args.cluster and args.backend not in ("dask", "ray"), "--cluster goes with --backend dask or ray"),
     )
     if args.device is not None:
-        from rnnreranker.rnn.torch import usable_device
+        from rnnreranker.rnn.engines.torch import usable_device
 
         usable_device(args.device)
     check_backend(args.backend)
@@ -259,7 +259,7 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         texts = texts_for(wanted, index, args.documents, asked_fields(args))
         export.write_listwise(labels, args.listwise, topics, texts, args.list_size)
     if args.audit:
-        from rnnreranker.labels.audit import proposals, write_audit
+        from rnnreranker.labels.report.audit import proposals, write_audit
 
         found = proposals(labels, args.audit)
         wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
@@ -269,7 +269,7 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
         write_audit(path, found, topics, texts, labels.metadata, curve)
         command.put(path)
     if args.plots:
-        from rnnreranker.labels.plots import write_plots
+        from rnnreranker.labels.report.plots import write_plots
 
         for path in write_plots(labels, args.plots):
             command.put(path)
@@ -278,7 +278,7 @@ def _export(args: argparse.Namespace, labels: SoftLabels, topics: Mapping[str, s
 def _curve(args: argparse.Namespace, labels: SoftLabels) -> list[dict[str, float]]:
     """How often what the labels propose is relevant, by judgements that they were not made from."""
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.labels.confidence import of_labels
+    from rnnreranker.labels.report.confidence import of_labels
 
     qrels = load_qrels(args.truth)
     pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
@@ -304,7 +304,7 @@ def texts_for(
         return {document.docid: document.text for document in found if document.docid in wanted}
     if index is None or index.texts is None:
         return {}
-    from rnnreranker.index.texts import texts_of
+    from rnnreranker.parts.texts import texts_of
 
     return texts_of(index.texts, sorted(wanted))
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import write_atomically
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_atomically
 from rnnreranker.labels.soft import SoftLabels
 
 

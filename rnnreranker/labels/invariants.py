@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,22 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.settings import Params
 from rnnreranker.data.fields import fields_of, usual_fields
-from rnnreranker.files import file_digest, fingerprint
 from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.learnt_mass import LearntMass, learn_mass
+from rnnreranker.labels.mass.learnt import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
 from rnnreranker.labels.params import LabelParams, unlearnt
-from rnnreranker.method import Inputs
-from rnnreranker.settings import Params
 
 if TYPE_CHECKING:
-    from rnnreranker.neighbours import NeighbourGraph
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.parts.terms.source import TermSource
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import TokenSource
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.terms.term_source import TermSource
-    from rnnreranker.tokens.query_tokens import QueryTokens
-    from rnnreranker.tokens.token_source import TokenSource
-    from rnnreranker.vectors import QueryVectors, VectorSource
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def with_learnt_mass(
 
 def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
     """The texts of documents: of the job's source of documents, else of its index."""
-    from rnnreranker.index.texts import texts_of
+    from rnnreranker.parts.texts import texts_of
 
     if job.documents is None:
         assert job.index is not None
@@ -121,7 +121,7 @@ def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
 
 def digest_of_texts(job: Job) -> str:
     """What tells the texts from others: the digest of their file, or the name of a data set, and fields not usual."""
-    from rnnreranker.index.texts import file_of_texts
+    from rnnreranker.parts.texts import file_of_texts
 
     if job.documents is None:
         assert job.index is not None
@@ -141,7 +141,7 @@ def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str,
 
 @lru_cache(maxsize=2)
 def _opened(path: Path) -> VectorSource:
-    from rnnreranker.vectors import open_vectors
+    from rnnreranker.parts.vectors import open_vectors
 
     return open_vectors(path)
 
@@ -162,6 +162,6 @@ def _terms(path: Path) -> TermSource:
 
 @lru_cache(maxsize=2)
 def _graph(path: Path) -> NeighbourGraph:
-    from rnnreranker.neighbours import open_neighbours
+    from rnnreranker.parts.neighbours import open_neighbours
 
     return open_neighbours(path)

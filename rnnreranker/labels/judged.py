@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.labels.soft import SoftLabels
 
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors.of_run import HasRows
     from rnnreranker.runs import Run
-    from rnnreranker.vectors import QueryVectors, VectorSource
-    from rnnreranker.vectors.of_run import HasRows
 
 BATCH_BYTES = 8 * 2**20  # of vectors held at a time, or of rows of a graph and what is made of them
 Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives with their grades

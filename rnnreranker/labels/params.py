@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from rnnreranker.settings import Params, setting
+from rnnreranker.base.settings import Params, setting
 
 SHARED = ("share", "confident")  # values of `mass` that say themselves what leaves the positives
 
@@ -29,9 +29,9 @@ class LabelParams(Params):
     Raises:
         InputError: values out of range, all of them in one message.
 
-    >>> LabelParams(boost=0.5, n_max=0)
+    >>> LabelParams(boost=0.5)
     Traceback (most recent call last):
-    rnnreranker.errors.InputError: boost=0.5: expected a finite number >= 1; n_max=0: expected an integer >= 1 or none
+    rnnreranker.base.errors.InputError: boost=0.5: expected a finite number >= 1
     """
 
     section: ClassVar[str] = "labels"

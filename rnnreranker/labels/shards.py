@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker import __version__
-from rnnreranker.command import cores, progress
-from rnnreranker.errors import InputError
-from rnnreranker.files import fingerprint
+from rnnreranker.base.command import cores, progress
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.locks import alone
+from rnnreranker.base.process.backends import check_backend, do_parts
+from rnnreranker.base.process.phases import phase
 from rnnreranker.labels.job import Job, digest_of_texts, labeler_of
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.soft import described, write_joined
-from rnnreranker.locks import alone
-from rnnreranker.process.backends import check_backend, do_parts
-from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
-    from rnnreranker.tokens.query_tokens import QueryTokens
-    from rnnreranker.vectors import QueryVectors
 
 SHARD = 2048  # queries
 
@@ -182,8 +182,8 @@ def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> 
 
 def _describe(job: Job) -> dict[str, Any]:
     """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
-    from rnnreranker.tokens.query_tokens import QueryTokens
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.vectors import QueryVectors
 
     none = np.empty((0, 0), dtype=np.float32)
     nobody, no_tokens = QueryVectors((), none), QueryTokens((), none, np.zeros(1, dtype=np.int64))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.labels import targets
-from rnnreranker.labels.likeness import VectorLikeness
 from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.similarity import VectorLikeness
 from rnnreranker.rnn import RnnParams
 
 

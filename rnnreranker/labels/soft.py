@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import write_atomically
-from rnnreranker.files.json_files import parse_json
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_atomically
+from rnnreranker.base.files.json_files import parse_json
+from rnnreranker.base.process.phases import phase
 from rnnreranker.labels.invariants import check_columns, check_labels
-from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.from_graph import BYTES, GraphLikeness
+from rnnreranker.labels.graph_similarity import BYTES, GraphLikeness
 from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, check_queries, stacked
-from rnnreranker.labels.likeness import Likeness, VectorLikeness
 from rnnreranker.labels.methods.base import Labeler, Labelled, Source
 from rnnreranker.labels.params import SHARED
+from rnnreranker.labels.similarity import Likeness, VectorLikeness
+from rnnreranker.parts.vectors.of_run import vector_rows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.vectors.of_run import vector_rows
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels

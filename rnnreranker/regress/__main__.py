@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker import command
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from rnnreranker.regress.plan import Plan
-    from rnnreranker.regress.runner import Outcome
-    from rnnreranker.regress.spec import QuerySet, Spec
+    from rnnreranker.regress.plans.plan import Plan
+    from rnnreranker.regress.plans.runner import Outcome
+    from rnnreranker.regress.specs.spec import QuerySet, Spec
 
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
@@ -22,10 +22,10 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    args = _parser().parse_args(argv)
-    from rnnreranker.papers import listing
-    from rnnreranker.regress.checks import find_spec
-    from rnnreranker.regress.spec import specs_folder
+    args = make_parser().parse_args(argv)
+    from rnnreranker.regress.papers import listing
+    from rnnreranker.regress.specs.checks import find_spec
+    from rnnreranker.regress.specs.spec import specs_folder
 
     folder = specs_folder(args.specs)
     if args.list:
@@ -50,8 +50,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace, folder: Path) -> bool:
     """Refuse what does not go together, before any work; whether the names are papers."""
-    from rnnreranker.papers.paper import paper_names
-    from rnnreranker.regress.spec import query_set_names, spec_names
+    from rnnreranker.regress.papers.paper import paper_names
+    from rnnreranker.regress.specs.spec import query_set_names, spec_names
 
     specs, papers, sets = spec_names(folder), paper_names(folder), query_set_names(folder)
     known = dict.fromkeys([*specs, *sets, *papers])
@@ -77,10 +77,10 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
 
 def _published(folder: Path, args: argparse.Namespace) -> int:
     """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
-    from rnnreranker.papers import listing
-    from rnnreranker.regress.published import run_files
+    from rnnreranker.base.tables import print_table
+    from rnnreranker.regress.pages.published import run_files
+    from rnnreranker.regress.papers import listing
     from rnnreranker.regress.records import put_on_record
-    from rnnreranker.tables import print_table
 
     asked, queries = listing.query_sets_of(folder, args.names)
     records, errors = run_files(asked, Path(args.runs), args.only, queries)
@@ -102,10 +102,10 @@ def _published(folder: Path, args: argparse.Namespace) -> int:
 
 def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
     """Run specs, or print their plans."""
-    from rnnreranker.files import cache_home
-    from rnnreranker.regress.published import first_stages
-    from rnnreranker.regress.runner import chosen_plan
-    from rnnreranker.regress.step import PASTE_FOLDER
+    from rnnreranker.base.files import cache_home
+    from rnnreranker.regress.pages.published import first_stages
+    from rnnreranker.regress.plans.runner import chosen_plan
+    from rnnreranker.regress.plans.step import PASTE_FOLDER
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
     published = first_stages(Path(args.runs), asked) if args.runs else {}
@@ -123,9 +123,9 @@ def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, S
 
 def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     """Run a plan and print what it measured; 2 when nothing could be run, 1 when a step failed or a value changed."""
-    from rnnreranker.record import add_records
+    from rnnreranker.base.record import add_records
+    from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record
-    from rnnreranker.regress.runner import run
 
     outcome = run(plan, folder, args.jobs)
     _print_values(plan, outcome)
@@ -149,7 +149,7 @@ def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
 
 
 def _print_values(plan: Plan, outcome: Outcome) -> None:
-    from rnnreranker.tables import print_table
+    from rnnreranker.base.tables import print_table
 
     titles = {name: entry.title for entry in plan.conditions for name in entry.run_names if not entry.contexts}
     for query_set in plan.query_sets:
@@ -166,7 +166,7 @@ def _print_values(plan: Plan, outcome: Outcome) -> None:
             print_table(["topics", "condition", "protocol", *measures, "state"], rows)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("regress", "Run regression specs and compare the values with those on record.")
     parser.add_argument(
         "names",
@@ -207,8 +207,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _docs(folder: Path, docs: Path) -> int:
-    from rnnreranker.papers.site import write_pages
-    from rnnreranker.regress.prose import write_prose
+    from rnnreranker.regress.pages.prose import write_prose
+    from rnnreranker.regress.papers.site import write_pages
 
     written = [*write_pages(folder, docs), *write_prose(folder.parent / SOURCES, docs, folder / "results")]
     command.say(f"{len(written)} pages and pictures in {docs}")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.command import say
-from rnnreranker.errors import InputError
-from rnnreranker.record import Record, add_records, read_records
-from rnnreranker.regress.spec import WORKS, Spec
-from rnnreranker.regress.state import State
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.record import Record, add_records, read_records
+from rnnreranker.regress.plans.state import State
+from rnnreranker.regress.specs.spec import WORKS, Spec
 
 Row = Mapping[str, Any]  # of a record's outcome
 

@@ -6,8 +6,8 @@ import ast
 import functools
 from pathlib import Path
 
-from rnnreranker.files import fingerprint, read_bytes
-from rnnreranker.method import KINDS
+from rnnreranker.base.files import fingerprint, read_bytes
+from rnnreranker.base.method import KINDS
 
 PACKAGE = Path(__file__).resolve().parents[1]
 

@@ -10,14 +10,14 @@ from typing import Protocol
 
 import numpy as np
 
-from rnnreranker.command import cores
-from rnnreranker.process.blas import one_blas_thread
-from rnnreranker.process.torch_threads import one_torch_thread
+from rnnreranker.base.command import cores
+from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.torch_threads import one_torch_thread
 from rnnreranker.rnn import narrow, reference
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn.engines.setting import EngineSetting
+from rnnreranker.rnn.engines.when_compiled import Engines
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.smoothing import Closest
-from rnnreranker.rnn.when_compiled import Engines
 
 CHUNK_BYTES = 1 << 21  # Gram matrices handed to an engine at once, at most: what is done once for them is shared
 
@@ -51,13 +51,13 @@ class Engine(Protocol):
 
 
 def _plain() -> Engine:
-    from rnnreranker.rnn.fallback import score_contexts
+    from rnnreranker.rnn.engines.numpy import score_contexts
 
     return score_contexts
 
 
 def _kernel() -> Engine:
-    from rnnreranker.rnn.kernel import score_contexts
+    from rnnreranker.rnn.engines.kernel import score_contexts
 
     _use_once(score_contexts)
     return score_contexts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, mixing, reference, refusals
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn.engines.setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 
 

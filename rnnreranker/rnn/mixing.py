@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn.engines.setting import EngineSetting
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.smoothing import Closest
 

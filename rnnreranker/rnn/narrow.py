@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from rnnreranker.errors import InputError, require
+from rnnreranker.base.errors import InputError, require
 
 Products = Literal["float32", "bfloat16", "int8"]
 Product = Callable[[np.ndarray, np.ndarray], object]  # of (m, d) float32, into (m, m) float32

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from rnnreranker.errors import InputError, ParameterError
-from rnnreranker.settings import Params, context_setting, setting
+from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.settings import Params, context_setting, setting
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RnnParams(Params):
     0.451
     >>> RnnParams(k=0, lam=1.5)
     Traceback (most recent call last):
-    rnnreranker.errors.InputError: k=0: expected an integer >= 1; lam=1.5: expected a number in [0, 1]
+    rnnreranker.base.errors.InputError: k=0: expected an integer >= 1; lam=1.5: expected a number in [0, 1]
     """
 
     section: ClassVar[str] = "rnn"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.rnn.fallback import score_contexts
+from rnnreranker.rnn.engines.numpy import score_contexts
 
 if TYPE_CHECKING:
-    from rnnreranker.rnn.engine_setting import EngineSetting
+    from rnnreranker.rnn.engines.setting import EngineSetting
 
 
 def plain_sets(order: np.ndarray, m: int, setting: EngineSetting) -> np.ndarray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.errors import ParameterError
+from rnnreranker.base.errors import ParameterError
 from rnnreranker.rnn.params import RnnParams
 
 OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn.params import RnnParams
 
 

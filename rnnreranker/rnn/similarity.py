@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.errors import InputError, ParameterError
+from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, mixing, reference, refusals
-from rnnreranker.rnn.engine_setting import EngineSetting
+from rnnreranker.rnn.engines.setting import EngineSetting
 from rnnreranker.rnn.narrow import Products
 from rnnreranker.rnn.params import RnnParams
 

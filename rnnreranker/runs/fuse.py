@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.process.phases import phase
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.runs.arrow import as_numpy, numbers, strings, truths
 from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run
-from rnnreranker.settings import Params, choices, hints_of, setting
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.process.phases import phase
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.runs.arrow import strings
 from rnnreranker.runs.columns import encode
 from rnnreranker.runs.ordering import ascending, best_first
 from rnnreranker.runs.run import Run
-from rnnreranker.settings import Params, choices, hints_of, setting
 
 AGGREGATE_HELP = (
     "passages to documents, as the last step: the score of the best passage, of the first one that the run has, or the "

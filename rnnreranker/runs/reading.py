@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.files import check_no_nul, open_bytes
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.files import check_no_nul, open_bytes
 from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
 from rnnreranker.runs.words import are_words, check_id
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.process.phases import phase
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.phases import phase
 from rnnreranker.runs.columns import Columns, encode, from_codes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 
 # control characters, and white space of Unicode at which some programs split a line and others do not
 _ODD = "\x00-\x08\x0e-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"

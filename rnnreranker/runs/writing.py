@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.files import write_atomically
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.files import write_atomically
 from rnnreranker.runs.columns import FORMATS, Columns
 from rnnreranker.runs.ordering import steps
 

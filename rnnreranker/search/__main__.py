@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command
-from rnnreranker.errors import InputError
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process import phases
+from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.measures import PROTOCOLS
-from rnnreranker.process import phases
-from rnnreranker.process.phases import phase
 from rnnreranker.search import flags
 from rnnreranker.search.check import check, explain_output
 from rnnreranker.search.to_documents import best_passages, candidates_of
@@ -42,7 +42,7 @@ EPILOG = """examples:
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     phases.spent.clear()
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     params = check(args)
     topics = _topics(args)
     given = _given_run(args, topics)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
         topics = dict.fromkeys(given, "")
     qrels = _qrels(args, topics)
     if args.explain is not None:
-        from rnnreranker.search.explain import check_query
+        from rnnreranker.search.explain.query_page import check_query
 
         check_query(args.explain, topics, args.topics or "--query, which is called `query`", given)
     from rnnreranker.search.pipeline import open_pipeline
@@ -110,7 +110,7 @@ def _show(
         text_of = best_passages(passages, work.passages) if work.passages else {}
         show_results(work.index, stages[0], stages[-1], limit=args.show, text_of=text_of)
     if args.explain is not None:
-        from rnnreranker.search.explain import explain
+        from rnnreranker.search.explain.query_page import explain
 
         reranker: Any = work.rerankers[0]
         explain(
@@ -133,7 +133,7 @@ def _show(
         show_evaluation(runs, qrels, args.measures, args.protocol)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("search", "Retrieve candidates and rerank them by reciprocal nearest neighbours.", EPILOG)
     flags.add_index(parser)
     what = parser.add_argument_group("what to search")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rnnreranker import command
-from rnnreranker.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.method import Inputs, find, make_params, names
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.method import Inputs, find, make_params, names
+from rnnreranker.base.settings import flag
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.indexes import Index
 from rnnreranker.search.inputs import check_query_vectors
 from rnnreranker.search.sources import GRAPH, VECTORS, needs_of
-from rnnreranker.settings import flag
 
 if TYPE_CHECKING:
-    from rnnreranker.retrieve import Retriever
+    from rnnreranker.methods.retrieve import Retriever
 
 ORDER = ("bm25", "bm25s", "impact", "late", "dense")  # of those that may take part
 SAME = {"bm25s": "bm25"}  # retrievers that take part where another, of the same words, does not

@@ -7,17 +7,17 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import refuse
+from rnnreranker.base.files import check_writable
+from rnnreranker.base.method import find, methods
+from rnnreranker.base.settings import flag
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.errors import refuse
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.feedback.base import check_feedback
-from rnnreranker.files import check_writable
-from rnnreranker.method import find, methods
+from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search import flags, sources
 from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
-from rnnreranker.settings import flag
 
 
 def check(args: argparse.Namespace) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def check(args: argparse.Namespace) -> dict[str, Any]:
     command.method_params(args, "expander", [args.expand] if args.expand else [])
     params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
     if args.device is not None:
-        from rnnreranker.rnn.torch import usable_device
+        from rnnreranker.rnn.engines.torch import usable_device
 
         usable_device(args.device)
     check_writable(args.output, args.explain and explain_output(args))
@@ -119,7 +119,7 @@ def _check_rerankers(args: argparse.Namespace) -> list[str]:
 
 
 def explain_output(args: argparse.Namespace) -> Path:
-    from rnnreranker.explain import file_name
+    from rnnreranker.search.explain import file_name
 
     return Path(args.explain_output or file_name(args.explain)).expanduser()
 

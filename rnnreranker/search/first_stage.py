@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.command import say
-from rnnreranker.files import first_line
-from rnnreranker.method import names
+from rnnreranker.base.command import say
+from rnnreranker.base.files import first_line
+from rnnreranker.base.method import names
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

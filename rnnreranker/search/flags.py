@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import names
 from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.method import names
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.runs.passages import PassageParams
 

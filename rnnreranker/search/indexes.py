@@ -12,23 +12,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.command import say
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.files import cache_home
+from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.java import prebuilt_index_names, start_java
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.errors import InputError, UnavailableError
-from rnnreranker.files import cache_home
-from rnnreranker.files.checksums import check_files
-from rnnreranker.java import prebuilt_index_names, start_java
-from rnnreranker.process.phases import phase
-from rnnreranker.settings import hints_of
 
 if TYPE_CHECKING:
-    from rnnreranker.impacts import ImpactSource
-    from rnnreranker.neighbours import NeighbourGraph
-    from rnnreranker.terms.term_source import TermSource
-    from rnnreranker.tokens.token_source import TokenSource
-    from rnnreranker.vectors import VectorSource
+    from rnnreranker.parts.impacts import ImpactSource
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.parts.terms.source import TermSource
+    from rnnreranker.parts.tokens.source import TokenSource
+    from rnnreranker.parts.vectors import VectorSource
 
 # what methods need → the part that gives it
 PART_OF = {
@@ -122,7 +122,7 @@ class Index:
         Raises:
             InputError: no dense part, or one that cannot be used.
         """
-        from rnnreranker.vectors import open_vectors
+        from rnnreranker.parts.vectors import open_vectors
 
         if self.dense is None:
             raise InputError(f"{self.name}: no vectors in this index; dense, hybrid and rnn need a dense index")
@@ -135,7 +135,7 @@ class Index:
         Raises:
             InputError: no such part, or one that cannot be used.
         """
-        from rnnreranker.impacts import ImpactSource
+        from rnnreranker.parts.impacts import ImpactSource
 
         return ImpactSource(*self._described("impact", self.impact, "impacts"))
 
@@ -146,7 +146,7 @@ class Index:
         Raises:
             InputError: no such part, or one that cannot be used.
         """
-        from rnnreranker.terms.term_source import TermSource
+        from rnnreranker.parts.terms.source import TermSource
 
         return TermSource(*self._described("terms", self.terms, "counted words"))
 
@@ -157,7 +157,7 @@ class Index:
         Raises:
             InputError: no such part, or one that cannot be used.
         """
-        from rnnreranker.tokens.token_source import TokenSource
+        from rnnreranker.parts.tokens.source import TokenSource
 
         return TokenSource(*self._described("tokens", self.tokens, "tokens"))
 
@@ -174,7 +174,7 @@ class Index:
         Raises:
             InputError: no such part, or one that is not the one that the index describes or cannot be used.
         """
-        from rnnreranker.neighbours import open_neighbours
+        from rnnreranker.parts.neighbours import open_neighbours
 
         if self.neighbours is None:
             raise InputError(f"{self.name}: no graph of neighbours in this index; add it with index --parts neighbours")
@@ -220,7 +220,7 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
 
 
 def _on_disk(name: str) -> Index:
-    from rnnreranker.index.build import describe
+    from rnnreranker.parts.description import describe
 
     path = Path(name).expanduser()
     looks_like_documents = f"{name}: looks like documents: make an index of them with python -m rnnreranker.index"
@@ -254,9 +254,10 @@ def _on_disk(name: str) -> Index:
 
 def _built_in(name: str, needs: Collection[str]) -> Index:
     from rnnreranker.data import pydoc
-    from rnnreranker.index.build import check_replaceable, describe
+    from rnnreranker.index.build import check_replaceable
     from rnnreranker.index.make import Recipe, make_index
     from rnnreranker.index.possible import obstacles, said
+    from rnnreranker.parts.description import describe
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     there = describe(path).get("parts", {})

@@ -6,26 +6,26 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.errors import InputError
-from rnnreranker.method import Inputs
-from rnnreranker.process.phases import phase
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.index.index_encoder import IndexEncoder
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.parts.vectors.encoder import IndexEncoder
     from rnnreranker.search.indexes import Index
-    from rnnreranker.vectors import QueryVectors
 
 
 def open_inputs(
     args: argparse.Namespace, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
     """Everything that an index and the arguments of `search` can give; nothing is opened yet."""
-    from rnnreranker.tokens.query_tokens import query_tokens
+    from rnnreranker.parts.tokens.queries import query_tokens
 
     return Inputs(
         topics=topics,
@@ -88,7 +88,7 @@ def query_vectors(
         UnavailableError: an encoder that is neither here nor can be downloaded.
     """
     if encoded:
-        from rnnreranker.vectors.queries import load_encoded_queries
+        from rnnreranker.parts.vectors.queries import load_encoded_queries
 
         found = load_encoded_queries(encoded, tuple(topics) or None)
         found = found if wanted is None else found.of(list(wanted))
@@ -119,7 +119,7 @@ def check_query_vectors(args: argparse.Namespace, index: Index) -> None:
     """
     own = None if args.encoded_queries is not None else _own_encoder(args, index)
     if args.encoded_queries is None and (own is None or own.graph is None):
-        from rnnreranker.encode.encoder import digest_of
+        from rnnreranker.encode.dense.encoder import digest_of
 
         digest_of(_encoder_name(args, index))
 
@@ -139,7 +139,7 @@ def trained_encoder(args: argparse.Namespace, index: Index) -> tuple[str, dict[s
 
 def _encoded(args: argparse.Namespace, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
     from rnnreranker.encode.kept_queries import encoded_queries
-    from rnnreranker.vectors import QueryVectors
+    from rnnreranker.parts.vectors import QueryVectors
 
     if (own := _own_encoder(args, index)) is not None:
         return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads))
@@ -158,7 +158,7 @@ def _own_encoder(args: argparse.Namespace, index: Index) -> IndexEncoder | None:
     """
     if args.encoder or command.chosen(args, EncoderParams).given() or index.dense is None or not index.encoder:
         return None
-    from rnnreranker.index.index_encoder import index_encoder
+    from rnnreranker.parts.vectors.encoder import index_encoder
 
     return index_encoder(index.dense, index.settings["parts"]["dense"])
 

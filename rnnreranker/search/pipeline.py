@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker import command
-from rnnreranker.command import say
-from rnnreranker.errors import InputError
-from rnnreranker.feedback.base import check_feedback
-from rnnreranker.method import Inputs, find
+from rnnreranker.base import command
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, find
+from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose
 from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, passage_params, retriever_names
@@ -22,9 +22,9 @@ from rnnreranker.search.to_documents import candidates_of, documents_of
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.expand import Expander
-    from rnnreranker.rerank import Reranker
-    from rnnreranker.retrieve import Retriever
+    from rnnreranker.methods.expand import Expander
+    from rnnreranker.methods.rerank import Reranker
+    from rnnreranker.methods.retrieve import Retriever
     from rnnreranker.runs import Run
     from rnnreranker.runs.fuse import FuseParams
     from rnnreranker.runs.passages import PassageParams

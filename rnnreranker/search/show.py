@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rnnreranker.command import counted, say
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.tables import print_table
 from rnnreranker.search.indexes import Index, letters
-from rnnreranker.tables import print_table
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +60,7 @@ def first_line(docid: str, text: str) -> str:
 
 def texts_in(index: Index) -> Mapping[str, str]:
     """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
-    from rnnreranker.index.texts import Texts
+    from rnnreranker.parts.texts import Texts
 
     return Texts(index.texts) if index.texts is not None else {}
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import InputError
-from rnnreranker.method import find
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
 
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rnnreranker.train.params import TrainParams
-    from rnnreranker.train.training import Trained, train_encoder
+    from rnnreranker.train.query.training import Trained, train_encoder
 
-_HOMES = {"TrainParams": "params", "Trained": "training", "train_encoder": "training"}
+_HOMES = {"TrainParams": "params", "Trained": "query.training", "train_encoder": "query.training"}
 
 __all__ = ["TrainParams", "Trained", "train_encoder"]
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnreranker import command
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.locks import sole
+from rnnreranker.base.method import fields_of, find, methods, names
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import flag, typed_name
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS
-from rnnreranker.errors import InputError
-from rnnreranker.locks import sole
-from rnnreranker.method import fields_of, find, methods, names
-from rnnreranker.process.phases import phase
-from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.settings import flag, typed_name
+from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.train.models.query import SCORERS
 from rnnreranker.train.params import settings_for
 
@@ -40,7 +40,7 @@ A training that was killed goes on where it stopped when the same command is giv
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     _check(args)
     model = find(KIND, args.model)()
     typed = command.given_of(args, KIND) | command.given_of(args, "loss")
@@ -72,7 +72,7 @@ def _validated(record: Mapping[str, Any]) -> str:
     return f"{record['validation_queries']} queries"
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = command.parser(
         "train",
         "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model.",

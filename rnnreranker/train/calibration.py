@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 
 BINS = 10
 

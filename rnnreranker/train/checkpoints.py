@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.errors import InputError
-from rnnreranker.files import file_digest, fingerprint, write_json
-from rnnreranker.files.json_files import read_json
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import file_digest, fingerprint, write_json
+from rnnreranker.base.files.json_files import read_json
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 MARK = "best.json"  # in a checkpoint, written last: one with it is whole

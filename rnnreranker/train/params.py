@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from rnnreranker.errors import InputError, nearest
-from rnnreranker.method import find, make_params, methods, names
-from rnnreranker.settings import Params, hints_of, is_file_name, plain, read_section, setting
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import find, make_params, methods, names
+from rnnreranker.base.settings import Params, hints_of, is_file_name, plain, read_section, setting
 from rnnreranker.train.unread import check_read
 
 
@@ -39,7 +39,7 @@ class TrainParams(TrainingParams):
 
     >>> TrainParams(batch_size=0, clip=-1)
     Traceback (most recent call last):
-    rnnreranker.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
+    rnnreranker.base.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
     """
 
     candidates: int = setting(

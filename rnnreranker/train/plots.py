@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import InputError, require
-from rnnreranker.labels.plots import save_figure
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.labels.report.plots import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

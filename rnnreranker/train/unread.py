@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.errors import InputError
+from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
     from rnnreranker.train.losses.base import Loss
@@ -35,7 +35,7 @@ def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
 def unread(params: Any, loss: Loss) -> dict[str, str]:
     """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
 
-    >>> from rnnreranker.train.dual_params import DualParams
+    >>> from rnnreranker.train.dual.params import DualParams
     >>> from rnnreranker.train.losses.triplet import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
     ['degrees', 'in_batch_negatives']

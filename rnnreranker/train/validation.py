@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rnnreranker.encode.query_encoder import QueryEncoder
-from rnnreranker.files import fingerprint
+from rnnreranker.base.files import fingerprint
+from rnnreranker.encode.dense.query_encoder import QueryEncoder
+from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.labels.soft import Labels
-from rnnreranker.scorer.model import CandidateScorer
-from rnnreranker.train.batches import Collator, score
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.learner import Scored
+from rnnreranker.train.group.learner import Scored
 from rnnreranker.train.losses.base import Loss, divergence
-from rnnreranker.train.table import VectorTable
+from rnnreranker.train.query.batches import Collator, score
+from rnnreranker.train.query.table import VectorTable
 
 CUT = 10
 

@@ -19,8 +19,9 @@ os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALL
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent.parent), os.environ.get("PYTHONPATH")]))
 sys.path.insert(0, str(HERE.parent))
 
-from rnnreranker.files import write_json  # noqa: E402
-from rnnreranker.record import add_records, made_here  # noqa: E402
+from rnnreranker.base.files import write_json  # noqa: E402
+from rnnreranker.base.record import add_records, made_here  # noqa: E402
+from rnnreranker.regress.source_code import module_of  # noqa: E402
 from tests.faults import calls  # noqa: E402
 from tests.faults.cases import FAULTS, LIMIT, Bench, Case  # noqa: E402
 from tests.faults.commands import COMMANDS, IMPORTS, make_inputs  # noqa: E402
@@ -39,7 +40,7 @@ def main() -> int:
     args = parser.parse_args()
     names = args.commands.split(",,")
     for room in {COMMANDS[name].room for name in names}:
-        for module in (f"rnnreranker.{room}.__main__", *IMPORTS.get(room, ())):
+        for module in (module_of(room), *IMPORTS.get(room, ())):
             importlib.import_module(module)
     place = Path(tempfile.mkdtemp(prefix="faults-"))  # the commands, forked, would remove a TemporaryDirectory at exit
     try:

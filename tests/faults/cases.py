@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from rnnreranker import command
-from rnnreranker.process import interrupts
+from rnnreranker.base import command
+from rnnreranker.base.process import interrupts
 from tests.faults import calls
 from tests.faults.commands import COMMANDS, Command, main_of
 

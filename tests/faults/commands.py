@@ -153,10 +153,10 @@ COMMANDS = {
     ),
 }
 IMPORTS = {
-    "train": ("torch", "transformers", "accelerate", "rnnreranker.train.trainer", "rnnreranker.labels.soft"),
+    "train": ("torch", "transformers", "accelerate", "rnnreranker.train.query.trainer", "rnnreranker.labels.soft"),
     "tune": ("optuna", "optuna.storages.journal"),
     "index": ("torch", "transformers", "sentence_transformers", "faiss"),
-    "search": ("torch", "transformers", "faiss", "rnnreranker.explain"),
+    "search": ("torch", "transformers", "faiss", "rnnreranker.search.explain"),
 }
 
 
@@ -202,4 +202,6 @@ def main_of(room: str) -> Callable[[list[str]], int]:
     """The function that runs a command."""
     import importlib
 
-    return importlib.import_module(f"rnnreranker.{room}.__main__").main  # type: ignore[no-any-return]
+    from rnnreranker.regress.source_code import module_of
+
+    return importlib.import_module(module_of(room)).main  # type: ignore[no-any-return]

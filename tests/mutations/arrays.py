@@ -14,8 +14,8 @@ import numpy as np
 from mutations.format import Damage, Format
 from mutations.texts import slow_ids
 from rnnreranker.encode.kept_queries import read_kept
-from rnnreranker.vectors import open_vectors
-from rnnreranker.vectors.queries import load_encoded_queries
+from rnnreranker.parts.vectors import open_vectors
+from rnnreranker.parts.vectors.queries import load_encoded_queries
 
 NUMBERS = {"<f4": "<f", "<f2": "<e", "<i8": "<q", "<i4": "<i", "<u4": "<I", "<u2": "<H", "|u1": "<B", "<f8": "<d"}
 MATRIX = np.arange(1, 13, dtype=np.float32).reshape(4, 3) / 7

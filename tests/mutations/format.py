@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mutations.damage import damage_file
-from rnnreranker.errors import MissingDependencyError, RnnrerankerError
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError
 
 Damage = Callable[[Random, Path], None]
 

@@ -16,13 +16,13 @@ from mutations.arrays import ARRAYS, MATRIX, NAMES, bad_header, read_vectors, sl
 from mutations.format import Damage, Format
 from mutations.texts import slow_ids, text_of
 from rnnreranker.data.document import Document
-from rnnreranker.impacts import ImpactSource, QueryImpacts
-from rnnreranker.impacts.impact_files import write_impacts
-from rnnreranker.index.texts import CorpusWriter, documents_of, texts_of
-from rnnreranker.neighbours import open_neighbours
-from rnnreranker.neighbours.graph_files import write_graph
-from rnnreranker.neighbours.nearest import DenseNeighbours
-from rnnreranker.vectors import open_vectors
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.impacts.files import write_impacts
+from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours.files import write_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.texts import CorpusWriter, documents_of, texts_of
+from rnnreranker.parts.vectors import open_vectors
 
 TEXTS = {"a": "one", "b": "zwö\nlines", "c": "", "d": "x" * 50}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mutations.formats import FORMATS
 from mutations.worker import LIMIT, Worker
-from rnnreranker.record import add_records, made_here
+from rnnreranker.base.record import add_records, made_here
 
 BATCH = 50  # cases that a process takes at a time
 LIBRARIES = ("numpy", "pyarrow", "faiss-cpu", "torch", "transformers", "safetensors", "PyYAML", "optuna", "npids")

@@ -95,7 +95,7 @@ def _make_encoder(folder: Path) -> None:
 
 
 def _read_encoder(folder: Path) -> Any:
-    from rnnreranker.encode.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import load_encoder
 
     encoder = load_encoder(str(folder), dtype="float32")
     vectors = encoder.encode([WORDS], threads=1)
@@ -149,7 +149,7 @@ def _slow_transformer(folder: Path) -> list[Any]:
 
 def _make_graph(folder: Path) -> None:
     """What the cache folder has of an encoder: its graph, weights and tokenizer, and a description of them."""
-    from rnnreranker.encode.encoder import open_encoder
+    from rnnreranker.encode.dense.encoder import open_encoder
 
     plain, home = folder.with_name("plain"), folder.with_name("home")
     plain.mkdir()
@@ -169,8 +169,8 @@ def _make_graph(folder: Path) -> None:
 
 def _read_graph(folder: Path) -> Any:
     """Its numbers, as those who use a graph read it."""
-    from rnnreranker.encode.dense_graph import GraphModel, check_about
-    from rnnreranker.encode.graph_store import DESCRIPTION, graph_in
+    from rnnreranker.encode.dense.graph import GraphModel, check_about
+    from rnnreranker.encode.graphs.store import DESCRIPTION, graph_in
 
     graph = graph_in(folder, DESCRIPTION, "it is made again")
     about = check_about(graph)
@@ -202,10 +202,10 @@ def _slow_graph(folder: Path) -> Any:
 def _make_scorer(folder: Path) -> None:
     import torch
 
-    from rnnreranker.encode.query_encoder import load_query_encoder
-    from rnnreranker.scorer.model import CandidateScorer
-    from rnnreranker.scorer.params import ScorerParams
-    from rnnreranker.scorer.scorer_folder import write_scorer
+    from rnnreranker.encode.dense.query_encoder import load_query_encoder
+    from rnnreranker.encode.scorer.folder import write_scorer
+    from rnnreranker.encode.scorer.model import CandidateScorer
+    from rnnreranker.encode.scorer.params import ScorerParams
 
     plain = folder.with_name("plain")
     plain.mkdir()
@@ -217,7 +217,7 @@ def _make_scorer(folder: Path) -> None:
 
 
 def _read_scorer(folder: Path) -> Any:
-    from rnnreranker.scorer.scorer_folder import TrainedScorer
+    from rnnreranker.encode.scorer.folder import TrainedScorer
 
     scorer = TrainedScorer(folder)
     scorer.score(scorer.encode(WORDS), np.ones((2, scorer.dimension), dtype=np.float32))

@@ -11,17 +11,17 @@ from typing import Any
 
 from mutations.format import Damage, Format
 from mutations.texts import text_of
-from rnnreranker.files.json_files import read_json
-from rnnreranker.files.yaml_files import read_yaml
-from rnnreranker.papers.paper import read_paper
-from rnnreranker.record import read_records
-from rnnreranker.regress.checks import read_spec
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.files.yaml_files import read_yaml
+from rnnreranker.base.record import read_records
+from rnnreranker.lab.study.trial import read_trial
+from rnnreranker.lab.tune.leave_out import read_collections
+from rnnreranker.lab.tune.space import Space
+from rnnreranker.regress.papers.paper import read_paper
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.indexes import open_index
-from rnnreranker.study.trial import read_trial
 from rnnreranker.train.params import TrainParams
-from rnnreranker.tune.leave_out import read_collections
-from rnnreranker.tune.space import Space
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = '{"a": [1, 2.5, null], "b": {"c": "d"}, "é": true}'
@@ -178,7 +178,7 @@ def _make_journal(path: Path) -> None:
 
 
 def _searched(path: Path, trials: int) -> Any:
-    from rnnreranker.tune.trials import search
+    from rnnreranker.lab.tune.trials import search
 
     space: Space[RnnParams] = Space({"k": (5, 10, 20)})
     found = search(lambda params, report: float(params.k), space, trials, storage=path, about={"x": "y"})

@@ -14,11 +14,11 @@ import numpy as np
 from mutations.arrays import ARRAYS, NAMES, slow_npy
 from mutations.format import Format
 from mutations.texts import slow_ids, text_of
-from rnnreranker.terms.analysis import Analyser
-from rnnreranker.terms.counts import count_words, write_counts
-from rnnreranker.terms.params import TermParams
-from rnnreranker.terms.term_source import TermSource
-from rnnreranker.terms.tf_idf import paper_weights
+from rnnreranker.encode.words.analysis import Analyser
+from rnnreranker.encode.words.params import TermParams
+from rnnreranker.parts.terms.counts import count_words, write_counts
+from rnnreranker.parts.terms.source import TermSource
+from rnnreranker.parts.terms.tf_idf import paper_weights
 
 TEXTS = [["rain", "sun", "rain"], ["sun"], [], ["fog", "hail", "rain"]]
 

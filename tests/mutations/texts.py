@@ -17,8 +17,8 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import read as read_paragraphs
 from rnnreranker.data.topics import load_topics
 from rnnreranker.evaluate.pooling import read_sheets
-from rnnreranker.train.fairness import read_neutrality
-from rnnreranker.vectors.ids import read_ids
+from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.train.query.fairness import read_neutrality
 
 
 def content_of(path: Path) -> bytes:

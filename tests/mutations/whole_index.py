@@ -17,20 +17,20 @@ import numpy as np
 from mutations.arrays import bad_header
 from mutations.format import Format
 from mutations.index_parts import overwritten
+from rnnreranker.base.errors import UnavailableError
+from rnnreranker.base.java import find_java
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.errors import UnavailableError
+from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.as_written import check_index
-from rnnreranker.index.bm25 import Bm25Part
 from rnnreranker.index.build import build_index
-from rnnreranker.index.counted_words import TermsPart
-from rnnreranker.index.dense import DensePart
-from rnnreranker.index.neighbours import NeighboursPart
-from rnnreranker.index.texts import documents_of, texts_of
-from rnnreranker.java import find_java
+from rnnreranker.parts.bm25.part import Bm25Part
+from rnnreranker.parts.neighbours.part import NeighboursPart
+from rnnreranker.parts.terms.part import TermsPart
+from rnnreranker.parts.texts import documents_of, texts_of
+from rnnreranker.parts.vectors.part import DensePart
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.search.indexes import open_index
-from rnnreranker.terms.params import TermParams
 
 DOCUMENTS = [
     Document("a", "rain and sun"),

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError, nearest
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.labels import smooth
-from rnnreranker.labels.judged import (
-    Judged,
-    JudgedContext,
-    assembled,
-    contexts_of,
-    positives_of,
-)
+from rnnreranker.labels.judged import Judged, JudgedContext, assembled, contexts_of, positives_of
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.soft import SoftLabels
-from rnnreranker.method import Inputs, defaults_of, find
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:

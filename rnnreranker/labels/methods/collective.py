@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.settings import context_setting, setting
 from rnnreranker.labels.methods.teacher import TeacherLabeler
-from rnnreranker.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
-from rnnreranker.settings import context_setting, setting
+from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
 
 if TYPE_CHECKING:
     from rnnreranker.labels.judged import JudgedContext

@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rnnreranker.errors import InputError
-from rnnreranker.labels.from_graph import Asked, GraphLikeness
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import setting
+from rnnreranker.labels.graph_similarity import Asked, GraphLikeness
 from rnnreranker.labels.judged import JudgedBatch
-from rnnreranker.labels.likeness import Likeness
 from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.similarity import Likeness
 from rnnreranker.labels.vector_labeler import VectorLabeler
-from rnnreranker.rerank.base import inner_products
+from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE
-from rnnreranker.settings import setting
 
 
 @dataclass(frozen=True)

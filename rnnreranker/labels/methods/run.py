@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.settings import Params, context_setting
 from rnnreranker.labels.methods.base import ContextLabeler
-from rnnreranker.settings import Params, context_setting
 
 if TYPE_CHECKING:
     from rnnreranker.labels.judged import JudgedContext

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.command import say
-from rnnreranker.errors import InputError
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.labels.judged import Judged, JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler
-from rnnreranker.settings import Params, context_setting, setting
 
 if TYPE_CHECKING:
     from rnnreranker.labels.soft import SoftLabels
-    from rnnreranker.rerank import Reranker
+    from rnnreranker.methods.rerank import Reranker
     from rnnreranker.runs import Run
 
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.command import counted, say
-from rnnreranker.errors import InputError
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import context_setting, setting
 from rnnreranker.labels.methods.base import ContextLabeler, Source
-from rnnreranker.settings import context_setting, setting
-from rnnreranker.terms.word_weights import CollectionWeights, SharedWords, distributions
+from rnnreranker.parts.terms.word_weights import CollectionWeights, SharedWords, distributions
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from rnnreranker.encode.words.kept import KeptWeights
     from rnnreranker.labels.judged import Judged, JudgedContext
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
-    from rnnreranker.terms.kept_weights import KeptWeights
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,6 @@ class TermWeightLabeler(ContextLabeler):
 @lru_cache(maxsize=1)
 def _loaded(path: str) -> KeptWeights:
     """The scorer that all shards of a process share, with the weights of the texts that it has read."""
-    from rnnreranker.terms.kept_weights import KeptWeights
+    from rnnreranker.encode.words.kept import KeptWeights
 
     return KeptWeights(path)

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker.errors import InputError
-from rnnreranker.settings import Params, setting
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:
     import torch

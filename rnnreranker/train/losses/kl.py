@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.settings import Params, setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.train.losses.base import Loss, divergence
 
 if TYPE_CHECKING:

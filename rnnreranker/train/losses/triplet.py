@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.group_params import as_in
+from rnnreranker.train.group.params import as_in
 from rnnreranker.train.losses.base import Loss, MarginParams, hinge
 
 if TYPE_CHECKING:

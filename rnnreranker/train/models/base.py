@@ -6,16 +6,16 @@ import argparse
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError
-from rnnreranker.train.group_params import GroupParams
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.params import TrainingParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group_inputs import GroupInputs
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
-    from rnnreranker.train.training import Trained
+    from rnnreranker.train.query.training import Trained
 
 
 class TrainedModel(ABC):
@@ -33,7 +33,7 @@ class TrainedModel(ABC):
         Raises:
             InputError: a loss of cosines for a model with other scores.
         """
-        from rnnreranker.method import find
+        from rnnreranker.base.method import find
 
         if find("loss", params.loss).of_cosines and not self.cosines:
             raise InputError(
@@ -76,7 +76,7 @@ class GroupModel(TrainedModel):
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read, train, write."""
-        from rnnreranker.train.group_training import train_on_groups
+        from rnnreranker.train.group.training import train_on_groups
 
         assert isinstance(params, GroupParams)
         self.check(params)
@@ -91,13 +91,13 @@ class GroupModel(TrainedModel):
         Raises:
             InputError: as `load_groups`.
         """
-        from rnnreranker.train.group_inputs import load_groups
+        from rnnreranker.train.group.inputs import load_groups
 
         return load_groups(args, params)
 
     def check(self, params: Any) -> None:
         """As of every model, and that there is a negative for a loss that has no others."""
-        from rnnreranker.method import find
+        from rnnreranker.base.method import find
 
         super().check(params)
         if params.group_size < 2 and not find("loss", params.loss).in_batch:

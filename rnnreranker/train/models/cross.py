@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError
-from rnnreranker.method import find
-from rnnreranker.train.group_params import OneLengthParams
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group_inputs import GroupInputs
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
 
 
@@ -49,6 +49,6 @@ class Cross(GroupModel):
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.cross_learner`."""
-        from rnnreranker.train.cross_learner import CrossLearner
+        from rnnreranker.train.cross.learner import CrossLearner
 
         return CrossLearner(encoder, params, loss, inputs, device)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError
-from rnnreranker.method import find
-from rnnreranker.train.dual_params import DualParams
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.train.dual.params import DualParams
 from rnnreranker.train.models.base import GroupModel, TrainedModel
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group_inputs import GroupInputs
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
 
 
@@ -37,6 +37,6 @@ class Dual(GroupModel):
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.dual_learner`."""
-        from rnnreranker.train.dual_learner import DualLearner
+        from rnnreranker.train.dual.learner import DualLearner
 
         return DualLearner(encoder, params, loss, inputs, device)

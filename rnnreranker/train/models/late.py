@@ -6,15 +6,15 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError
-from rnnreranker.method import find
-from rnnreranker.train.late_params import LateParams
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.train.late.params import LateParams
 from rnnreranker.train.models.base import GroupModel, TrainedModel
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group_inputs import GroupInputs
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
 
 
@@ -44,7 +44,7 @@ class Late(GroupModel):
         if not params.batch_teacher:
             return found
         from rnnreranker.search.indexes import open_index
-        from rnnreranker.train.batch_teacher import teacher_of
+        from rnnreranker.train.group.batch_teacher import teacher_of
 
         if not args.labels or not args.index:
             raise InputError("batch_teacher: needs --labels, and --index with the tokens that they were made from")
@@ -54,6 +54,6 @@ class Late(GroupModel):
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.late_learner`."""
-        from rnnreranker.train.late_learner import LateLearner
+        from rnnreranker.train.late.learner import LateLearner
 
         return LateLearner(encoder, params, loss, inputs, device)

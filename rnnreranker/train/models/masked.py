@@ -6,21 +6,21 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.command import counted, progress, say
+from rnnreranker.base import settings
+from rnnreranker.base.command import counted, progress, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import fields_of
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import setting
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.errors import InputError
-from rnnreranker.method import fields_of
-from rnnreranker.process.phases import phase
-from rnnreranker.settings import setting
-from rnnreranker.train.group_params import as_in
+from rnnreranker.train.group.params import as_in
+from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import TextModel
 from rnnreranker.train.params import TrainingParams, TrainParams
-from rnnreranker.train.text_params import TextParams
-from rnnreranker.train.text_start import NOTHING
+from rnnreranker.train.text.params import TextParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.training import Trained
+    from rnnreranker.train.query.training import Trained
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Masked(TextModel):
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read the texts, and train."""
-        from rnnreranker.files import fingerprint
-        from rnnreranker.train.samples import split
-        from rnnreranker.train.text_training import train_on_texts
+        from rnnreranker.base.files import fingerprint
+        from rnnreranker.train.query.samples import split
+        from rnnreranker.train.text.training import train_on_texts
 
         assert isinstance(params, MaskedParams)
         self.refuse(args, loss)
@@ -86,7 +86,7 @@ class Masked(TextModel):
                 f"and a share between (validation_share={params.validation_share})"
             )
         with phase("importing torch and transformers", "imports"):
-            from rnnreranker.train.masked_learner import MaskedLearner
+            from rnnreranker.train.masked.learner import MaskedLearner
         encoder = None if args.encoder == NOTHING else args.encoder
         return train_on_texts(
             lambda: MaskedLearner(encoder, training, checked, params),
@@ -100,7 +100,7 @@ class Masked(TextModel):
 def _texts(args: argparse.Namespace) -> dict[str, str]:
     """Docid -> text, of documents with a text, in the order of their docids."""
     from rnnreranker.data.documents import load_documents
-    from rnnreranker.index.texts import documents_of
+    from rnnreranker.parts.texts import documents_of
     from rnnreranker.search.indexes import open_index
 
     if not args.documents and not args.index:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, ClassVar
 
-from rnnreranker import command, settings
-from rnnreranker.errors import InputError
-from rnnreranker.process.phases import phase
-from rnnreranker.scorer.params import ScorerParams
-from rnnreranker.settings import choices, flag, hints_of
+from rnnreranker.base import command, settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import choices, flag, hints_of
+from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.train.models.base import TrainedModel
 from rnnreranker.train.params import TrainingParams, TrainParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.training import Trained
+    from rnnreranker.train.query.training import Trained
 
 SCORERS = choices(hints_of(ScorerParams)["scorer"])
 
@@ -37,9 +37,9 @@ class Query(TrainedModel):
             raise InputError(f"{', '.join(lacking)} missing: --model query needs labels, document vectors and queries")
         scorer = _scorer(args)
         with phase("importing torch and transformers", "imports"):
-            from rnnreranker.train.fairness import read_neutrality
-            from rnnreranker.train.inputs import load_inputs
-            from rnnreranker.train.training import train_encoder
+            from rnnreranker.train.query.fairness import read_neutrality
+            from rnnreranker.train.query.inputs import load_inputs
+            from rnnreranker.train.query.training import train_encoder
 
         with phase("reading labels and vectors"):
             found = load_inputs(args, params)

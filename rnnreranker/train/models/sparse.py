@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.errors import InputError
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
 from rnnreranker.train.models.base import GroupModel
-from rnnreranker.train.sparse_params import SparseParams
+from rnnreranker.train.sparse.params import SparseParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group_inputs import GroupInputs
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
 
 
@@ -37,6 +37,6 @@ class Sparse(GroupModel):
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.sparse_learner`."""
-        from rnnreranker.train.sparse_learner import SparseLearner
+        from rnnreranker.train.sparse.learner import SparseLearner
 
         return SparseLearner(encoder, params, loss, inputs, device)

@@ -6,15 +6,15 @@ import argparse
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from rnnreranker import settings
-from rnnreranker.process.phases import phase
+from rnnreranker.base import settings
+from rnnreranker.base.process.phases import phase
 from rnnreranker.train.models.base import TextModel
 from rnnreranker.train.params import TrainingParams
-from rnnreranker.train.term_params import TermScorerParams
+from rnnreranker.train.term.params import TermScorerParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.term_inputs import TermInputs
-    from rnnreranker.train.training import Trained
+    from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.term.inputs import TermInputs
 
 
 class TermScorer(TextModel):
@@ -27,7 +27,7 @@ class TermScorer(TextModel):
 
     def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, counts and texts, and train."""
-        from rnnreranker.train.term_inputs import load_terms
+        from rnnreranker.train.term.inputs import load_terms
 
         assert isinstance(params, TermScorerParams)
         self.refuse(args, loss)
@@ -56,10 +56,10 @@ def train_term_scorer(
         InputError: a model that cannot be trained so, checkpoints of another training.
         MissingDependencyError: without accelerate, or what the words of the language need.
     """
-    from rnnreranker.train.text_training import train_on_texts
+    from rnnreranker.train.text.training import train_on_texts
 
     with phase("importing torch and transformers", "imports"):
-        from rnnreranker.train.term_learner import TermLearner
+        from rnnreranker.train.term.learner import TermLearner
     made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": inputs.validation_queries}
     return train_on_texts(
         lambda: TermLearner(encoder, inputs, params),

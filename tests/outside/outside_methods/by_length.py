@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.rerank import Candidates, Query, Reranker
-from rnnreranker.settings import Params, context_setting, setting
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank import Candidates, Query, Reranker
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from rnnreranker.encode.models.base import TextModel
+from rnnreranker.encode.named import TextModel
 
 
 class Hashed(TextModel):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rnnreranker.retrieve import Retriever
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.methods.retrieve import Retriever
 from rnnreranker.runs import Run
-from rnnreranker.settings import Params, setting
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Plumbing: errors, files, processes, settings, methods by name, commands, records, pages."""

@@ -1,0 +1,320 @@
+"""What every command shares: one-line errors with exit code 2, progress on a terminal, flags from dataclasses."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import re
+import sys
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from rnnreranker.base.errors import (
+    InputError,
+    MissingDependencyError,
+    RnnrerankerError,
+    UnavailableError,
+    nearest,
+    said_of,
+    shown,
+)
+from rnnreranker.base.method import defaults_of, fields_of, find, make_params, methods, names
+from rnnreranker.base.process import interrupts, phases
+from rnnreranker.base.process.quiet import quiet_others
+from rnnreranker.base.settings import Params, flag, hints_of, member, typed_name, words_of
+from rnnreranker.base.typed_numbers import READERS
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Params)
+BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
+UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
+# a plan tells what is lacking from a mistake
+TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
+
+
+def run(main: Callable[[Sequence[str]], int]) -> int:
+    """Call a command's `main` with the process's arguments; whatever goes wrong is one line and an exit code.
+
+    Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
+    """
+    quiet_others()
+    try:
+        try:
+            interrupts.begin()
+            code = _run(main)
+        finally:
+            interrupts.end()
+    except KeyboardInterrupt:
+        return interrupts.finish()
+    if interrupts.received:  # some library has kept the signal to itself
+        return interrupts.finish()
+    return interrupts.leave(code)
+
+
+def _run(main: Callable[[Sequence[str]], int]) -> int:
+    try:
+        phases.start()
+        with phases.phase(phases.STARTING):
+            code = main(sys.argv[1:])
+        sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
+        return code
+    except BrokenPipeError:  # the reader of our pipe has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        if interrupts.received:  # what a library has made of it
+            raise KeyboardInterrupt from None
+        if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
+            raise
+        phases.clear()
+        print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
+        lacking = isinstance(error, UnavailableError | MissingDependencyError)
+        return UNAVAILABLE if lacking and os.environ.get(interrupts.STEP) else BAD_INPUT
+
+
+def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
+    """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe."""
+    from tqdm import tqdm
+
+    shown_as: dict[str, Any] = {"unit": f" {unit}", "desc": what or None, "leave": False}
+    if sys.stderr.isatty() and not os.get_terminal_size(sys.stderr.fileno()).columns:
+        shown_as |= {"ncols": 80, "nrows": 24}  # on a terminal that does not know its size tqdm shows nothing
+    bar = tqdm(iterable, total=total, disable=None, file=sys.stderr, **shown_as)
+    with phases.shown_by_itself(bar.refresh):
+        yield from bar
+
+
+def cores() -> int:
+    """The number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def say(message: str) -> None:
+    """One line for a person, on stderr: results alone go to stdout."""
+    phases.clear()
+    print(shown(message), file=sys.stderr)
+
+
+def put(result: object) -> None:
+    """One line of results, on stdout."""
+    phases.clear()
+    print(shown(str(result)))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the flags in one line, as every other error of a command."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; an unknown flag gets the nearest ones."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
+            known = [option for action in self._actions for option in action.option_strings]
+            hints = (nearest(flag, known) for flag in flags)
+            hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return parsed
+
+    def error(self, message: str) -> typing.NoReturn:
+        message = " ".join(message.removeprefix("argument ").split())
+        self.exit(BAD_INPUT, f"error: {shown(message)}; {self.prog} --help lists the flags\n")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "document"), counted(2, "document"), counted(0, "query", "queries")
+    ('1 document', '2 documents', '0 queries')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
+    return _Parser(
+        prog=f"python -m rnnreranker.{prog}",
+        description=description,
+        epilog=epilog or None,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
+    """The first word of a command, one of those that have flags of their own; empty where a flag comes first.
+
+    Raises:
+        InputError: another word, with the nearest of these.
+
+    >>> first_word(["scores", "one.parquet"], ["scores", "words"]), first_word(["--run", "x"], ["scores"])
+    ('scores', '')
+    >>> first_word(["score"], ["scores", "words"])
+    Traceback (most recent call last):
+    rnnreranker.base.errors.InputError: score: expected a flag, or scores or words first; did you mean scores?
+    """
+    word = next(iter(argv), "-")
+    if word.startswith("-"):
+        return ""
+    if word not in known:
+        raise InputError(f"{word}: expected a flag, or {' or '.join(known)} first; {nearest(word, known)}")
+    return word
+
+
+def positive(text: str) -> int:
+    """The value of a flag that takes a whole number from 1."""
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
+    return int(text)
+
+
+def add_encoder_flag(group: Any, also: str = "", **options: Any) -> None:
+    """The flag --encoder, whose help names the encoders that are there, those of other packages among them.
+
+    Args:
+        group: of a parser; also: what else the command takes, for the help; options: of the flag.
+    """
+    default = f" (default: {options['default']})" if options.get("default") else ""
+    known = f"{', '.join(names('encoder'))}, a folder or a Hugging Face id"
+    group.add_argument("--encoder", help=f"{known}{also}{default}", **options)
+
+
+def add_dataclass_flags(
+    group: Any, settings: type[Params], skip: Collection[str] = (), base: Params | None = None
+) -> None:
+    """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
+
+    Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
+    `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none. base: the values
+    that the help says are the defaults, where they are not those of the class.
+    """
+    for field in dataclasses.fields(settings):
+        if field.name not in skip:
+            usual = field.default if base is None else getattr(base, field.name)
+            _add_flag(group, field, hints_of(settings)[field.name], f"default: {_shown(usual)}")
+
+
+def _shown(default: Any) -> str:
+    return "none" if default is None else ("no", "yes")[default] if isinstance(default, bool) else str(default)
+
+
+def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str) -> None:
+    text = f"{field.metadata.get('help', '')} ({about})".strip()
+    options: dict[str, Any] = {"default": None, "dest": typed_name(field), "help": text.replace("%", "%%")}
+    if member(hint) is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    elif words := words_of(field, hint):
+        options["choices"] = [*words, "none"] if type(None) in typing.get_args(hint) else words
+    else:
+        options |= {"type": _reader(hint), "metavar": typed_name(field).upper()}
+    group.add_argument(flag(typed_name(field)), **options)
+
+
+def add_method_flags(group: Any, kind: str) -> None:
+    """One flag per parameter of all methods of a kind, those that several have once; the help names the methods."""
+    homes: dict[str, tuple[dataclasses.Field[Any], Any, dict[str, list[str]]]] = {}
+    for name, found in methods(kind).items():
+        usual = defaults_of(found)
+        for field in fields_of(found):
+            defaults = homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], {}))[2]
+            defaults.setdefault(_shown(getattr(usual, field.name)), []).append(name)
+    for field, hint, defaults in homes.values():
+        own = [name for its in defaults.values() for name in its]
+        most = max(defaults, key=lambda default: len(defaults[default]))
+        others = "".join(f", of {', '.join(its)}: {default}" for default, its in defaults.items() if default != most)
+        of = "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}; "
+        _add_flag(group, field, hint, f"{of}default: {most}{others}")
+
+
+def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], preset: str | None = None) -> list[Any]:
+    """The parameters of the chosen methods, in their order: flag before preset before default.
+
+    A flag counts for every chosen method that has it, a preset for those whose parameters have presets.
+
+    Raises:
+        InputError: flags of methods that were not chosen, a preset that none of them takes, values out of range.
+    """
+    own = {name: {field.name for field in fields_of(found)} for name, found in methods(kind).items()}
+    typed = given_of(args, kind)
+    foreign = [name for name in typed if not any(name in own[one] for one in chosen)]
+    if foreign:
+        shown = "; ".join(
+            f"{flag(name)} is for {kind} {' or '.join(one for one in own if name in own[one])}" for name in foreign
+        )
+        raise InputError(f"{shown}: not with {' and '.join(chosen) or 'none'}")
+    takers = [name for name in chosen if find(kind, name).Params.presets]
+    found = []
+    for name in chosen:
+        with naming_flags(typed):
+            values = given(args, find(kind, name).Params)
+            found.append(make_params(kind, name, values, preset if name in takers or not takers else None))
+    return found
+
+
+def given_of(args: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """The parameters of any method of a kind that were typed on the command line."""
+    fields = {field.name: field for found in methods(kind).values() for field in fields_of(found)}
+    typed = {name: getattr(args, typed_name(fields[name]), None) for name in sorted(fields)}
+    return {name: value for name, value in typed.items() if value is not None}
+
+
+def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
+    """The fields of `settings` that were typed on the command line; 'none' is None where the field allows it."""
+    hints = hints_of(settings)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(args, typed_name(field), None)
+        if value is not None:
+            optional = type(None) in typing.get_args(hints[field.name])
+            values[field.name] = None if optional and value == "none" else value
+    return values
+
+
+def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
+    """The settings of a command: what was typed, before those of a preset or preset file, before `base` (the defaults).
+
+    Raises:
+        InputError: no such preset or file, values out of range, by the flags that they were given with.
+    """
+    base = settings.named(preset, base) if preset else base or settings()
+    typed = given(args, settings)
+    with naming_flags(typed):
+        return dataclasses.replace(base, **typed)
+
+
+@contextlib.contextmanager
+def naming_flags(typed: Collection[str]) -> Iterator[None]:
+    """Errors inside the block name flags in place of the settings fields in `typed`.
+
+    >>> with naming_flags(["k_exp"]):
+    ...     raise InputError("k_exp=0: expected an integer >= 1; lam=2: expected a number in [0, 1]")
+    Traceback (most recent call last):
+    rnnreranker.base.errors.InputError: --k-exp 0: expected an integer >= 1; lam=2: expected a number in [0, 1]
+    """
+
+    def named(found: re.Match[str]) -> str:
+        value = "" if found[2] == "True" else f" {found[2]}"
+        return f"{flag(found[1])}{value}: expected" if found[1] in typed else found[0]
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(r"\b(\w+)=(\S+): expected", named, str(error))) from None
+
+
+def _reader(hint: Any) -> Any:
+    """What turns a flag's text into a value of the type; an optional number also takes `none`."""
+    members = [member for member in typing.get_args(hint) if member is not type(None)]
+    if not members:
+        return READERS.get(hint, hint)
+    read_one = READERS.get(members[0], members[0])
+
+    def read(text: str) -> Any:
+        return text if text == "none" else read_one(text)
+
+    read.__name__ = f"{members[0].__name__} or none"  # argparse names it in its message
+    return read

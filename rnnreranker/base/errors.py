@@ -1,0 +1,146 @@
+"""One family of errors, each a single clear line, and the lazy import of optional packages."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import importlib
+import os
+import re
+import traceback
+from collections.abc import Iterable
+from types import ModuleType
+
+SHOWN = 12  # names listed when none is near
+
+
+class RnnrerankerError(Exception):
+    """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2."""
+
+
+class InputError(RnnrerankerError, ValueError):
+    """What was given cannot be used: the message says what was received, where, what was expected, what to do next."""
+
+
+class ParameterError(InputError):
+    """Parameters that are in range fail on these data, as an exponential weight that overflows; others may not."""
+
+
+class UnavailableError(RnnrerankerError):
+    """Something outside the program cannot be had here: data, an index, Java, the network."""
+
+
+class MissingDependencyError(RnnrerankerError, ImportError):
+    """An optional Python package is not installed; the message says how to install it."""
+
+
+def refuse(*faults: tuple[object, str]) -> None:
+    """Say everything that is wrong at once.
+
+    Args:
+        faults: whether something is wrong, and what to say then.
+
+    Raises:
+        InputError: the messages of what is wrong.
+
+    >>> refuse((False, "--a is missing"), (True, "--b is missing"))
+    Traceback (most recent call last):
+    rnnreranker.base.errors.InputError: --b is missing
+    """
+    if said := [message for wrong, message in faults if wrong]:
+        raise InputError("; ".join(said))
+
+
+def require(module: str, purpose: str, install: str) -> ModuleType:
+    """The imported module, or an error that says what it is needed for and how to get it.
+
+    Raises:
+        MissingDependencyError: when the module is not installed.
+
+    >>> require("json", "reading JSON", "comes with Python").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+            raise  # the package is there, one of its own dependencies is not: show that one
+        name = module.split(".")[0]
+        raise MissingDependencyError(f"{name} is needed for {purpose}: {_how_to(install)}") from None
+
+
+FULL = {code: os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)}
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def shown(text: str) -> str:
+    """A text as it may go to a terminal: characters that would steer it are written as escapes; breaks and tabs stay.
+
+    >>> print(shown("a\\x1b[31mb"))
+    a\\x1b[31mb
+    """
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def no_space(error: BaseException | str | None) -> str:
+    """Why something could not be written, where the disk is the reason: full, over a quota, damaged; else empty.
+
+    Libraries wrap that error in their own or keep its text alone, so causes and texts are looked at.
+    """
+    if isinstance(error, str) or error is None:
+        return next((reason for reason in FULL.values() if error and reason.lower() in error.lower()), "")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return FULL[error.errno]
+    if re.search(r"database or disk is full|failed writing file|\d+ requested and \d+ written", str(error)):
+        return FULL[errno.ENOSPC]  # SQLite, torch and NumPy say no more
+    return no_space(str(error)) or no_space(error.__cause__ or error.__context__)
+
+
+def said_of(error: Exception) -> str:
+    """One sentence or two on any error that ends a command: what it was, and what to do."""
+    if isinstance(error, RnnrerankerError):
+        return str(error)
+    of_file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    if reason := no_space(error):
+        return f"{of_file}cannot be written ({reason}); make room or choose another disk, then run the command again"
+    if isinstance(error, MemoryError) or re.search("(?i)cannot allocate memory|failed to map segment", str(error)):
+        return f"not enough memory ({error or 'no more to be had'}); free some, or ask for less at a time"
+    if isinstance(error, OSError):
+        return f"{of_file}{error.strerror or error}; check the path and its permissions"
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {os.path.basename(place[0].filename)}:{place[0].lineno}" if place else ""
+    return (
+        f"nobody foresaw {type(error).__name__}{where}: {error}; this is a fault of the program: run the command again "
+        "with RNNRERANKER_TRACEBACK=1 and report what it prints"
+    )
+
+
+def _how_to(install: str) -> str:
+    """How to install something; the extras of this package from a checkout too, as it need not be on an index.
+
+    >>> _how_to("'rnnreranker[train]'")
+    "pip install '.[train]' in the checkout, or 'rnnreranker[train]'"
+    >>> _how_to("faiss-cpu")
+    'pip install faiss-cpu'
+    """
+    if install.startswith("'rnnreranker["):
+        return f"pip install {install.replace('rnnreranker', '.')} in the checkout, or {install}"
+    return f"pip install {install}"
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """A hint that lists the known names most like `name`, to end an error message with.
+
+    >>> nearest("tas_b", ["tas-b", "cocondenser"])
+    'did you mean tas-b?'
+    >>> nearest("zzz", ["b", "a"])
+    'known: a, b'
+    >>> nearest("zzz", map(str, range(100)))
+    'known: 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 88 more'
+    """
+    names = sorted(set(map(str, known)))
+    close = difflib.get_close_matches(name, names, n=limit, cutoff=0.55)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return "known: " + ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,30 @@
+"""Files as every room reads and writes them: whole or not at all, and one line for what keeps them from it."""
+
+from rnnreranker.base.files.atomic import (
+    cache_home,
+    check_writable,
+    folder_written_whole,
+    put_folder,
+    write_atomically,
+    write_json,
+)
+from rnnreranker.base.files.contents import file_digest, files_digest, fingerprint
+from rnnreranker.base.files.reading import check_no_nul, first_line, open_bytes, read_bytes, read_lines, read_text
+
+__all__ = [
+    "cache_home",
+    "check_no_nul",
+    "check_writable",
+    "file_digest",
+    "files_digest",
+    "fingerprint",
+    "first_line",
+    "folder_written_whole",
+    "open_bytes",
+    "put_folder",
+    "read_bytes",
+    "read_lines",
+    "read_text",
+    "write_atomically",
+    "write_json",
+]

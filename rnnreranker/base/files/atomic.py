@@ -1,0 +1,180 @@
+"""Files and folders that are written whole: under a temporary name, which they lose when all is there."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from rnnreranker.base.errors import InputError, no_space
+from rnnreranker.base.files.leftovers import temporary
+from rnnreranker.base.process import interrupts
+
+STDOUT = "-"
+
+
+def cache_home() -> Path:
+    """The folder for everything the program generates: RNNRERANKER_HOME, else the user's cache folder."""
+    named = os.environ.get("RNNRERANKER_HOME")
+    if named:
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "rnnreranker"
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary stream whose content appears under `path` only when the block ends without an error.
+
+    The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes). A
+    link stays a link: the file it points to is replaced. Devices and pipes, as /dev/stdout, are written to as they are;
+    `-` is stdout.
+
+    Raises:
+        InputError: when the folder does not exist or cannot be written.
+    """
+    if os.fspath(path) == STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = _behind_links(Path(path))
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    try:
+        if _is_device(path):
+            with _opened(path, path) as stream:
+                yield stream
+        else:
+            with temporary(path, Path.touch) as name:
+                with _opened(name, path) as stream:
+                    yield stream
+                os.replace(name, path)
+    except BrokenPipeError:  # a reader that has gone is no fault of the path
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+@contextlib.contextmanager
+def _opened(name: Path, path: Path) -> Iterator[IO[bytes]]:
+    """A stream to the file `name`, which compresses when that is to be `path` and ends in .gz."""
+    with open(name, "wb") as raw:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                yield stream  # type: ignore[misc]
+        else:
+            yield raw
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON document atomically: two spaces of indent, non-ASCII kept, a newline at the end."""
+    with write_atomically(path) as stream:
+        stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Fail now, before hours of work, when a path that is given could not be written at the end.
+
+    Raises:
+        InputError: when the folder does not exist or cannot be written.
+    """
+    for path in [_behind_links(Path(given)) for given in paths if given and os.fspath(given) != STDOUT]:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, expected the name of a file to write")
+        if _is_device(path):
+            continue
+        try:
+            with temporary(path, Path.touch):
+                pass
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its name when the block ends without an error.
+
+    A folder that stands there already is moved aside, to `.NAME.old`, and deleted only when the new one has its name:
+    what a kill between the two leaves aside is moved back by the next write. A link stays a link.
+
+    Raises:
+        InputError: when the folder cannot be written, or a file has its name.
+    """
+    path = _behind_links(Path(path))
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file, expected the name of a folder to write")
+    aside = _aside(path)
+    begun = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if aside.exists() and not path.exists():  # a write was killed between its two renames
+            os.replace(aside, path)
+        with temporary(path, Path.mkdir) as name:
+            begun = True
+            yield name
+            put_folder(name, path)
+    except OSError as error:
+        if no_space(error) or not begun:
+            raise _unwritable(path, error) from None
+        raise
+
+
+def put_folder(new: Path, path: Path) -> None:
+    """Give a whole new folder its name; at every moment the old one or the new one is there whole, here or aside.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    aside = _aside(path)
+    try:
+        if path.exists():
+            if aside.exists():
+                shutil.rmtree(aside)  # of a write that was killed after its renames
+            os.replace(path, aside)
+        os.replace(new, path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        if path.exists():
+            interrupts.unfinished.add(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+            interrupts.unfinished.discard(aside)
+        elif aside.exists():
+            os.replace(aside, path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _behind_links(path: Path) -> Path:
+    """What a link leads to, that need not exist; other paths as they are, and so links to devices, as /dev/stdout.
+
+    Raises:
+        InputError: links that lead to each other.
+    """
+    if not path.is_symlink() or (_is_device(path) and not path.is_dir()):
+        return path
+    behind = Path(os.path.realpath(path))
+    if behind.is_symlink():
+        raise InputError(
+            f"{path}: cannot be written (a link that leads back to itself); remove it or give another name"
+        )
+    return behind
+
+
+def _is_device(path: Path) -> bool:
+    """Whether something stands at `path` that is no regular file: a device, a pipe."""
+    return path.exists() and not path.is_file()
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    remedy = "make room or choose another disk" if no_space(error) else "choose a folder that exists and can be written"
+    return InputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}")

@@ -1,0 +1,89 @@
+"""JSON read strictly: every failure of the decoder, and a key that stands twice, is one line with its place."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text
+
+LONGEST = 300  # digits of an integer: the largest float64 has 309
+
+
+def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "get or write it again") -> Any:
+    """The content of a JSON file.
+
+    Args:
+        path: of the file.
+        what: the file is, for messages.
+        repair: what to do where it is not JSON.
+
+    Raises:
+        InputError: no such file, or not JSON, with the line.
+    """
+    text = read_text(path, what)
+    try:
+        return _decoded(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg}); {repair}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON that can be read ({error}); {repair}") from None
+
+
+def parse_json(text: str, where: str) -> Any:
+    """The value of a JSON text that stands at `where`.
+
+    Raises:
+        InputError: not JSON.
+    """
+    try:
+        return _decoded(text)
+    except ValueError as error:
+        raise InputError(f"{where}: not JSON ({error})") from None
+
+
+def parse_record(text: str, where: str, expected: str = "an object") -> dict[str, Any]:
+    """The JSON object on a line that stands at `where`.
+
+    Raises:
+        InputError: not JSON, or no object.
+    """
+    try:
+        record = _decoded(text)
+    except ValueError as error:
+        raise InputError(f"{where}: not a JSON object on one line ({error})") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: a JSON {type(record).__name__}; expected {expected}")
+    return record
+
+
+def _decoded(text: str) -> Any:
+    """The value of a JSON text; whatever is wrong is a ValueError."""
+    try:
+        value = _DECODER.decode(text)
+        if "\\ud" in text or "\\uD" in text:  # half of a surrogate pair is no character
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair, which UTF-8 cannot hold") from None
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)} stands there a second time")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > LONGEST:
+        raise ValueError(f"an integer of {len(text)} digits; expected at most {LONGEST}")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_integer)

@@ -1,0 +1,107 @@
+"""Temporary files and folders that killed processes left: whoever writes to the same place again removes them.
+
+A process holds a lock on what it is writing under a temporary name, so that what nobody holds belongs to nobody. Where
+the system has no such locks nothing is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rnnreranker.base.process import interrupts
+
+
+def temporary_name(path: Path) -> Path:
+    """What a file or folder is called beside its place while this thread writes it."""
+    return path.with_name(f".{path.name}.{threading.get_native_id()}.tmp")
+
+
+@contextlib.contextmanager
+def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
+    """A temporary file or folder for `path`, made by `make`, held while the block lasts and gone at its end.
+
+    Raises:
+        OSError: of `make`.
+    """
+    name = temporary_name(path)
+    _remove_left(path)
+    interrupts.unfinished.add(name)
+    held: list[int] = []
+    try:
+        while not held:
+            make(name)
+            held += _held(name)
+        yield name
+    finally:
+        _remove(name)
+        interrupts.unfinished.discard(name)
+        for file in held:
+            if file >= 0:
+                os.close(file)
+
+
+def _held(name: Path) -> list[int]:
+    """A descriptor with the lock on what is at `name`, -1 without locks; none where somebody has removed it."""
+    try:
+        import fcntl
+    except ImportError:
+        return [-1]
+    try:
+        file = os.open(name, os.O_RDONLY)
+    except FileNotFoundError:
+        return []
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(file), os.stat(name)):
+            return [file]
+    except FileNotFoundError:
+        pass
+    except OSError:  # a file system without locks
+        return [file]
+    os.close(file)
+    return []
+
+
+def _remove_left(path: Path) -> None:
+    """Remove what killed processes were writing for `path`."""
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(f".{path.name}.") and name.endswith(".tmp") and name[len(path.name) + 2 : -4].isdecimal():
+            left = path.with_name(name)
+            if _is_free(left):
+                _remove(left)
+
+
+def _is_free(left: Path) -> bool:
+    """Whether nobody writes what has a temporary name; without locks, of what has this thread's name."""
+    try:
+        import fcntl
+
+        file = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+    except (ImportError, OSError):
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return left.name.endswith(f".{threading.get_native_id()}.tmp")
+    finally:
+        os.close(file)
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):  # after a rename it is not there
+            path.unlink()

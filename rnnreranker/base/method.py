@@ -1,0 +1,194 @@
+"""Methods: found by file name in their room, else by entry point of another package; and what they read."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.settings import Params, hints_of, plain
+
+PACKAGE = Path(__file__).resolve().parents[1]
+NEEDS = (  # what a method may ask for, and how an error says where it comes from
+    *("run scores", "topics", "query vectors", "query tokens", "vectors", "texts"),
+    *("words", "terms", "impacts", "tokens", "neighbours", "qrels", "teacher"),
+)
+
+
+class Kind(NamedTuple):
+    """Where methods of a kind are: a folder of this package in which every public file is one, and an entry point."""
+
+    folder: str
+    group: str
+
+
+KINDS = {
+    "retriever": Kind("methods/retrieve", "rnnreranker.retrievers"),
+    "feedback": Kind("methods/feedback", "rnnreranker.methods.feedback"),
+    "reranker": Kind("methods/rerank", "rnnreranker.rerankers"),
+    "expander": Kind("methods/expand", "rnnreranker.expanders"),
+    "labeler": Kind("labels/methods", "rnnreranker.labelers"),
+    "loss": Kind("train/losses", "rnnreranker.losses"),
+    "trained-model": Kind("train/models", "rnnreranker.trained_models"),
+    "encoder": Kind("encode/dense/models", "rnnreranker.encoders"),
+    "sparse-encoder": Kind("encode/sparse/models", "rnnreranker.sparse_encoders"),
+    "late-encoder": Kind("encode/late/models", "rnnreranker.late_encoders"),
+    "cross-encoder": Kind("encode/cross/models", "rnnreranker.cross_encoders"),
+}
+SHARED = ("__init__", "base")  # files of such a folder that are no method
+
+
+class Method(Protocol):
+    """What every method says of itself, as class attributes."""
+
+    name: ClassVar[str]  # on the command line and in YAML; its file is called so, with _ for -
+    needs: ClassVar[frozenset[str]]  # of NEEDS
+    Params: ClassVar[type[Params]]  # its settings
+
+
+def names(kind: str) -> list[str]:
+    """The names of all methods of a kind, those of this package first; nothing is imported.
+
+    Raises:
+        InputError: a package brings a method under a name that is taken.
+
+    >>> names("loss")[-3:]
+    ['margin-mse', 'multi-tier', 'triplet']
+    """
+    return [*_own(kind), *_foreign(kind)]
+
+
+def find(kind: str, name: str) -> Any:
+    """The class of a method; only its own file is imported.
+
+    Args:
+        kind: one of `KINDS`.
+        name: as users write it.
+
+    Raises:
+        InputError: no such method (with the nearest names), or one of another package that cannot be used.
+    """
+    if name in _own(kind):
+        module = importlib.import_module(_own(kind)[name])
+        for found in vars(module).values():
+            if isinstance(found, type) and found.__module__ == module.__name__ and vars(found).get("name") == name:
+                return found
+        raise AssertionError(f"{module.__name__} defines no class whose name is {name}")
+    if name not in _foreign(kind):
+        raise InputError(f"{kind} {name}: no such {kind}; {nearest(str(name), names(kind))}")
+    return _loaded(kind, _foreign(kind)[name])
+
+
+def methods(kind: str) -> dict[str, Any]:
+    """All methods of a kind by name."""
+    return {name: find(kind, name) for name in names(kind)}
+
+
+def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None = None) -> Any:
+    """The settings of a method: the values given, before those of a preset, before the defaults.
+
+    Raises:
+        InputError: no such method, settings that it does not have, values out of range, no such preset.
+    """
+    method = find(kind, name)
+    of: type[Params] = method.Params
+    hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
+    if unknown := [str(key) for key in values if key not in hints]:
+        raise InputError(f"unknown parameters of {name}: {', '.join(unknown)}; known: {', '.join(hints) or 'none'}")
+    if preset is not None and not of.presets:
+        raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
+    typed = {key: plain(value, hints[key]) for key, value in values.items()}
+    usual = defaults_of(method)
+    return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
+
+
+def defaults_of(method: Any) -> Params:
+    """The settings of a method where none are given: its `defaults`, or those of its `Params`."""
+    found: Params = getattr(method, "defaults", None) or method.Params()
+    return found
+
+
+def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a method's settings, without those that mean nothing to it, which its `without` names."""
+    return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
+
+
+def _with_presets(kind: str) -> str:
+    return " and ".join(name for name, found in methods(kind).items() if found.Params.presets) or "no method"
+
+
+@functools.cache
+def _own(kind: str) -> dict[str, str]:
+    """Name of a method of this package → its module."""
+    folder = KINDS[kind].folder
+    files = sorted(path.stem for path in (PACKAGE / folder).glob("*.py") if path.stem not in SHARED)
+    return {stem.replace("_", "-"): f"{PACKAGE.name}.{folder.replace('/', '.')}.{stem}" for stem in files}
+
+
+@functools.cache
+def _foreign(kind: str) -> dict[str, metadata.EntryPoint]:
+    """Name of a method of another package → its entry point."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for entry in metadata.entry_points(group=KINDS[kind].group):
+        if entry.name in _own(kind) or found.get(entry.name, entry).value != entry.value:
+            raise InputError(
+                f"{kind} {entry.name} of {entry.value}: the name is taken; the package must choose another"
+            )
+        found[entry.name] = entry
+    return found
+
+
+def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
+    where = f"{kind} {entry.name} of {entry.value}"
+    try:
+        found = entry.load()
+    except Exception as error:  # whatever the other package raises while it is imported
+        raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
+    if not isinstance(getattr(found, "Params", None), type) or not issubclass(found.Params, Params):
+        raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.base.settings.Params")
+    if getattr(found, "name", None) != entry.name:
+        raise InputError(f"{where}: its name is {getattr(found, 'name', None)!r}; the two must be the same")
+    if strange := sorted(set(getattr(found, "needs", ())) - set(NEEDS)):
+        raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(NEEDS)}")
+    return found
+
+
+class Inputs:
+    """What methods read, each loaded when it is first asked for, and then kept.
+
+    Args:
+        sources: by the names of `NEEDS` with _ for a space: the thing itself, or a function without arguments that
+            loads it.
+
+    >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
+    >>> inputs.texts
+    {'d1': 'a wing'}
+    >>> inputs.query_vectors
+    Traceback (most recent call last):
+    rnnreranker.base.errors.InputError: query vectors are needed and were not given
+    """
+
+    def __init__(self, **sources: Any) -> None:
+        if strange := sorted(set(sources) - {need.replace(" ", "_") for need in NEEDS}):
+            raise InputError(f"inputs {', '.join(strange)}: expected some of {', '.join(NEEDS)}")
+        self._sources = {name: source for name, source in sources.items() if source is not None}
+        self._loaded: dict[str, Any] = {}
+
+    def has(self, need: str) -> bool:
+        """Whether something was given for a name of `NEEDS`; nothing is loaded."""
+        return need.replace(" ", "_") in self._sources
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._loaded:
+            if name not in self._sources:
+                raise InputError(f"{name.replace('_', ' ')} are needed and were not given")
+            source = self._sources[name]
+            self._loaded[name] = source() if isinstance(source, Callable) else source  # type: ignore[arg-type]
+        return self._loaded[name]

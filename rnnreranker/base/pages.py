@@ -1,0 +1,53 @@
+"""Pages: templates filled in, HTML escaped, and files written whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_atomically
+
+
+def render(where: str | Path, name: str, **values: Any) -> str:
+    """The template `name` of a room (`regress`) or of a folder filled in; a value that it lacks is an error.
+
+    A template may include those of the whole package: `base.css`, which pages of all rooms have.
+    """
+    import jinja2
+
+    own = jinja2.FileSystemLoader(where) if isinstance(where, Path) else jinja2.PackageLoader(f"rnnreranker.{where}")
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([own, jinja2.PackageLoader("rnnreranker.base")]),
+        autoescape=jinja2.select_autoescape(("html", "html.j2")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name).render(values)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page atomically, making its folder.
+
+    Raises:
+        InputError: the folder cannot be made, or the page not be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: no folder can be made there ({error.strerror}); choose another") from None
+    with write_atomically(path) as stream:
+        stream.write(text.encode())
+
+
+def row(texts: Sequence[str]) -> str:
+    """A line of a Markdown table.
+
+    >>> row(["a|b", ""])
+    '| a\\\\|b | – |'
+    """
+    cells = " | ".join((text or "–").replace("|", r"\|") for text in texts)
+    return f"| {cells} |"

@@ -1,0 +1,175 @@
+"""What a command is at: shown on a terminal from the first moment on, and how long each phase took."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from rnnreranker.base.errors import UnavailableError
+from rnnreranker.base.process import interrupts, memory
+
+STARTING = "starting"
+FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
+SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
+NAMES = """accelerate datasets faiss ir_datasets ir_measures jinja2 jnius joblib matplotlib numba onnxruntime optuna
+pandas pyarrow pyserini scipy sentence_transformers sklearn torch transformers"""
+LIBRARIES = frozenset(NAMES.split())  # of which some take seconds to import
+
+
+@dataclass
+class _Phase:
+    name: str
+    begun: float
+    account: str  # what its seconds are called in a summary
+    detail: str = ""
+
+
+spent: dict[str, float] = {}  # account to seconds, without those of phases inside, in the order in which they began
+_stack: list[_Phase] = []  # those that the main thread is in
+_since = 0.0  # when the innermost last began or went on
+_drawn = False
+_bar: Callable[[], object] | None = None  # draws the progress bar that has the line
+_terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
+_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def phase(name: str, account: str = "") -> Iterator[None]:
+    """The block, or a function that this decorates, is a phase; of threads other than the main one it says nothing.
+
+    account: what a summary calls it, where that is another name.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _change([*_stack, _Phase(name, time.perf_counter(), account or name)])
+    try:
+        yield
+    finally:
+        _change(_stack[:-1])
+
+
+@contextlib.contextmanager
+def shown_by_itself(draw: Callable[[], object]) -> Iterator[None]:
+    """Inside the block a progress bar has the line; `draw` shows it again where it has had nothing to show."""
+    global _bar
+    before, _bar = _bar, draw
+    clear()
+    try:
+        yield
+    finally:
+        _bar = before
+
+
+def tell(detail: str) -> None:
+    """How far the phase is."""
+    if _stack:
+        _stack[-1].detail = f", {detail}"
+
+
+def summary() -> str:
+    """The phases so far and the seconds of each.
+
+    >>> spent.clear()
+    >>> spent.update({"imports": 1.25, "retrieval": 0.0001})
+    >>> summary()
+    'imports 1.25 s'
+    """
+    _change(_stack)
+    return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
+
+
+def start() -> None:
+    """Begin to show phases, where standard error is a terminal."""
+    global _terminal
+    spent.clear()
+    if not any(isinstance(finder, _Imports) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Imports())
+    if sys.stderr.isatty():
+        _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
+        threading.Thread(target=_tick, daemon=True, name="phases").start()
+
+
+def clear() -> None:
+    """Take the line away, before something else is written."""
+    global _drawn
+    with _lock:
+        if _drawn and _terminal:
+            _terminal.write("\r\x1b[K")
+            _terminal.flush()
+            _drawn = False
+
+
+def _change(stack: list[_Phase]) -> None:
+    """Other phases from now on; the time till now is that of the one before."""
+    global _since
+    now = time.perf_counter()
+    if _stack:
+        spent[_stack[-1].account] = spent.get(_stack[-1].account, 0.0) + now - _since
+    if len(stack) > len(_stack):
+        spent.setdefault(stack[-1].account, 0.0)
+    _since = now
+    clear()
+    if (
+        len(stack) == 1 < len(_stack) and stack[0].name == STARTING
+    ):  # it has started: what comes now has no name of its own
+        stack[0].name = stack[0].account = "working"
+    _stack[:] = stack
+    _show()  # now: what follows may keep the interpreter to itself, as the import of a library does
+
+
+def _show() -> None:
+    global _drawn
+    with _lock:
+        if _stack and not _bar and _terminal:
+            at = _stack[-1]
+            _terminal.write(f"\r\x1b[K{at.name}{at.detail} … {time.perf_counter() - at.begun:.0f} s")
+            _terminal.flush()
+            _drawn = True
+
+
+def _tick() -> None:
+    time.sleep(FIRST)
+    while True:
+        with contextlib.suppress(ValueError, OSError):  # the stream is closed
+            if _bar:
+                _bar()
+            else:
+                _show()
+        time.sleep(EVERY)
+
+
+class _Imports:
+    """Stands before Python's own finders: the import of a library is a phase, whoever imports it."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        """What the other finders find, with a loader that says what it is at."""
+        if name not in LIBRARIES:
+            return None
+        others = [finder for finder in sys.meta_path if not isinstance(finder, _Imports)]
+        asked = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
+        spec = next(filter(None, asked), None)
+        loader = getattr(spec, "loader", None)
+        if loader is not None:
+            load = loader.exec_module
+
+            def timed(module: Any) -> Any:
+                vars(loader).pop("exec_module", None)
+                if said := memory.too_little(
+                    memory.OF_LIBRARY.get(name, 0), f"{name} needs, with the other libraries,"
+                ):
+                    raise UnavailableError(said)
+                if threading.current_thread() is not threading.main_thread():
+                    return load(module)
+                with phase(f"importing {name}", "imports"), interrupts.at_once():
+                    return load(module)
+
+            with contextlib.suppress(AttributeError):
+                loader.exec_module = timed
+        return spec

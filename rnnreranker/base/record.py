@@ -1,0 +1,227 @@
+"""Records: what was run, on what, where, with which outcome; the only shape of a result on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shlex
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rnnreranker import __version__
+from rnnreranker.base.command import cores
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_json
+from rnnreranker.base.files.json_files import read_json
+
+SCHEMA = 3
+NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
+KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "reliability")
+VERSIONS_OF = (
+    "faiss-cpu",
+    "ir-measures",
+    "numba",
+    "numpy",
+    "pyserini",
+    "sentence-transformers",
+    "torch",
+    "transformers",
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One result. What is not known of an old one is left empty, never made up.
+
+    Attributes:
+        kind: one of `KINDS`; it says what `outcome` holds.
+        spec: the name of the spec that it belongs to.
+        name: what was run: a condition, a study, a benchmark.
+        outcome: the numbers, plain values of JSON in the shape of the kind.
+        inputs: what was read: its name or role → a fingerprint or sha256.
+        commands: `{"command": line to paste, "seconds": number}` of every step that made it, in their order.
+        commit: of the code, `+` behind it for uncommitted changes.
+        date: UTC, ISO 8601, to the second.
+        machine: system, architecture, cores, Python.
+        versions: package → version.
+        seconds: of the whole; 0 where not known.
+    """
+
+    kind: str
+    spec: str
+    name: str
+    outcome: dict[str, Any]
+    inputs: dict[str, str] = field(default_factory=dict)
+    commands: list[dict[str, Any]] = field(default_factory=list)
+    commit: str = ""
+    date: str = ""
+    machine: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"record kind {self.kind!r}: expected one of {', '.join(KINDS)}")
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "spec", "name", "commit", "date", "machine"), (str,)),
+    **dict.fromkeys(("outcome", "inputs", "versions"), (dict,)),
+    "commands": (list,),
+    "seconds": (float, int),
+}
+
+
+def made_here(
+    kind: str,
+    spec: str,
+    name: str,
+    outcome: dict[str, Any],
+    *,
+    inputs: Mapping[str, str] | None = None,
+    commands: Sequence[Mapping[str, Any]] = (),
+    seconds: float = 0.0,
+) -> Record:
+    """A record of something that was just run on this machine; see `Record` for the arguments."""
+    return Record(
+        kind,
+        spec,
+        name,
+        outcome,
+        dict(inputs or {}),
+        [dict(command) for command in commands],
+        commit=commit(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine(),
+        versions=versions(),
+        seconds=round(seconds, 2),
+    )
+
+
+def typed(room: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
+    """A command as it was typed, without the flags, each with a value, that say where this machine keeps things.
+
+    >>> typed("bench", ["--quick", "--output", "/home/me/x.json"])
+    'python -m rnnreranker.bench --quick'
+    """
+    kept = ["python", "-m", f"rnnreranker.{room}"]
+    given = iter(argv)
+    for word in given:
+        if word in without:
+            next(given, None)
+        elif word.partition("=")[0] not in without:
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def of_command(
+    kind: str,
+    name: str,
+    outcome: dict[str, Any],
+    *,
+    room: str,
+    argv: Sequence[str],
+    begun: float,
+    inputs: Mapping[str, str] | None = None,
+    without: Sequence[str] = ("--output",),
+) -> Record:
+    """The record of what a command just found; its spec is for the one who runs it to say.
+
+    Args:
+        kind, name, outcome, inputs: see `Record`.
+        room: whose command it is, and `argv` its arguments; `without` as in `typed`.
+        begun: `time.perf_counter()` when it began.
+    """
+    seconds = round(time.perf_counter() - begun, 2)
+    made = [{"command": typed(room, argv, without), "seconds": seconds}]
+    return made_here(kind, "", name, outcome, inputs=inputs, commands=made, seconds=seconds)
+
+
+def read_records(path: str | Path) -> list[Record]:
+    """The records of a file, in their order; none where there is no such file.
+
+    Raises:
+        InputError: not a file that `write_records` wrote.
+    """
+    path = Path(path)
+    if not path.is_file():
+        return []
+    content = read_json(path, repair="record it again")
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
+    known = {entry.name for entry in fields(Record)}
+    found = []
+    if not isinstance(entries := content.get("records", []), list):
+        raise InputError(f"{path}: records: expected a list; record it again")
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not set(NEEDED) <= set(entry) <= known:
+            raise InputError(f"{path}: record {number + 1} is not one; expected the keys {', '.join(sorted(known))}")
+        if wrong := [key for key, value in entry.items() if not isinstance(value, _TYPES[key])]:
+            raise InputError(f"{path}: record {number + 1}: {wrong[0]} is no {_TYPES[wrong[0]][0].__name__}")
+        try:
+            found.append(Record(**entry))
+        except InputError as error:
+            raise InputError(f"{path}: record {number + 1}: {error}") from None
+    return found
+
+
+def write_records(path: str | Path, records: Iterable[Record]) -> None:
+    """Write records as JSON, whole or not at all; what is empty or unknown of a record is left out.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    kept = [{key: value for key, value in asdict(record).items() if value or key in NEEDED} for record in records]
+    write_json(path, {"schema": SCHEMA, "records": kept})
+
+
+def add_records(path: str | Path, new: Sequence[Record]) -> None:
+    """Put records on file, each in place of one of the same kind, spec, name and inputs.
+
+    Raises:
+        InputError: as `read_records` and `write_records`.
+    """
+
+    def key(record: Record) -> tuple[Any, ...]:
+        return record.kind, record.spec, record.name, tuple(sorted(record.inputs.items()))
+
+    replaced = {key(record) for record in new}
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_records(path, [*(record for record in read_records(path) if key(record) not in replaced), *new])
+
+
+def machine() -> str:
+    """One line about the machine: system, processor architecture, cores, Python."""
+    return f"{platform.system()} {platform.machine()}, {cores()} cores, Python {platform.python_version()}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of this package and of those that measured values depend on."""
+    found = {"rnnreranker": __version__}
+    for name in VERSIONS_OF:
+        with contextlib.suppress(metadata.PackageNotFoundError):  # an extra that is not installed
+            found[name] = metadata.version(name)
+    return found
+
+
+def commit() -> str:
+    """The commit of the checkout that the package runs from, `+` for uncommitted changes; empty outside a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        head = _git(root, "rev-parse", "--short", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--", "rnnreranker")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()

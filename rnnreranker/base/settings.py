@@ -1,0 +1,311 @@
+"""Settings: frozen dataclasses whose fields carry limits and help, from which flags, YAML, argv and checks derive."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import numbers
+import operator
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.typed_numbers import number
+
+
+def setting(
+    default: Any,
+    meaning: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    above: float | None = None,
+    one_of: Callable[[], list[str]] = list,
+    tunable: bool = True,
+    flag: str = "",
+) -> Any:
+    """A field of `Params`: its default, the help text of its flag, and its limits.
+
+    Args:
+        default: also what a preset leaves out.
+        meaning: one line; the flag's help shows it with the default.
+        at_least, at_most, above: limits of a number; a number of type float is finite in any case.
+        one_of: gives the words that a text may be, where they are found when the program runs, as names of methods are.
+        tunable: whether a search over parameters may vary it.
+        flag: its word on the command line, where that is not its name.
+    """
+    limits = {"at_least": at_least, "at_most": at_most, "above": above}
+    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def context_setting(default: int = 60) -> Any:
+    """The field `context`: N, by default the same in all methods that are compared with rNN."""
+    return setting(default, "N: candidates of a query that take part; a reranker leaves the rest below", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Params:
+    """Base of all settings: checks every field by its type and limits, and makes plain numbers of numbers.
+
+    Fields are int, float, bool, str, a Literal of words, or one of these or None. A subclass may have `presets`, named
+    instances of it, `ours`, those of them that are not published values, and `section`, the key that it stands under
+    in a preset file.
+
+    Raises:
+        InputError: everything out of range, in one message.
+    """
+
+    presets: ClassVar[Mapping[str, Any]] = {}
+    ours: ClassVar[frozenset[str]] = frozenset()
+    section: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        problems, hints = [], hints_of(type(self))
+        for field in dataclasses.fields(self):
+            value, problem = checked(field, hints[field.name], getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+            problems += [problem] if problem else []
+        if problems:
+            raise InputError("; ".join(problems))
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """The published or project-given settings of a name.
+
+        Raises:
+            InputError: no such preset (with the nearest names), or settings without presets.
+        """
+        if not cls.presets:
+            raise InputError(f"preset {name}: there are no presets of {cls.__name__}; give a YAML file")
+        if name not in cls.presets:
+            raise InputError(
+                f"preset {name}: not known; give a YAML file or a known one, {nearest(str(name), cls.presets)}"
+            )
+        found: Self = cls.presets[name]
+        return found
+
+    @classmethod
+    def named(cls, text: str, base: Self | None = None) -> Self:
+        """The settings that `--preset TEXT` stands for: of a file where TEXT is a path, else of a preset of that name.
+
+        base: what a file leaves out; None = the defaults.
+
+        Raises:
+            InputError: as `preset` and `from_yaml`.
+        """
+        return cls.from_yaml(text, base) if is_file_name(text) else cls.preset(text)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
+        """The settings of a YAML file, or of its section `cls.section`; the rest from `base`, or at their defaults.
+
+        Raises:
+            InputError: no such file, not YAML, unknown keys (with the nearest names), values out of range.
+        """
+        content, where = read_section(path, cls.section)
+        hints = hints_of(cls)
+        content = {key: value for key, value in content.items() if key in hints or key not in cls.beside()}
+        if unknown := [key for key in content if key not in hints]:
+            raise InputError(
+                f"{where}: " + "; ".join(f"unknown key {key}, {nearest(str(key), hints)}" for key in unknown)
+            )
+        try:
+            return dataclasses.replace(
+                base or cls(), **{key: plain(value, hints[key]) for key, value in content.items()}
+            )
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    @classmethod
+    def beside(cls) -> Collection[str]:
+        """Keys of its section in a preset file that belong to other settings."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""
+        return dataclasses.asdict(self)
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The type of every field of a settings class, in their order; worked out once."""
+    return _hints(kind)
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, str]:
+    """A field's value as a plain one, and what is wrong with it, or an empty text."""
+    optional = type(None) in get_args(hint)
+    if value is None and optional:
+        return None, ""
+    kind, limits = member(hint), field.metadata.get("limits", {})
+    if words := words_of(field, hint):
+        good = isinstance(value, str) and value in words
+    elif kind is bool:
+        good = isinstance(value, bool)
+    elif kind in (int, float):
+        good = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
+        good = good and _fits(value) and _within(value, **limits)
+        value = (operator.index(value) if kind is int else float(value)) if good else value
+    else:
+        good = isinstance(value, str)
+    return value, "" if good else f"{field.name}={_shown(value)}: expected {expected(field, hint)}"
+
+
+def _shown(value: Any) -> str:
+    """A value as messages show it: the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}... of {len(text)} characters"
+
+
+def expected(field: dataclasses.Field[Any], hint: Any) -> str:
+    """What a field takes, in words."""
+    kind = member(hint)
+    if words := words_of(field, hint):
+        said = f"one of {', '.join(words)}"
+    elif kind in (int, float):
+        said = _range(kind, **field.metadata.get("limits", {}))
+    else:
+        said = "true or false" if kind is bool else "a text"
+    return f"{said}{' or none' if type(None) in get_args(hint) else ''}"
+
+
+def _fits(value: Any) -> bool:
+    """Whether a number is finite and, an integer, one of 64 bits."""
+    return -(2**63) <= int(value) < 2**63 if isinstance(value, numbers.Integral) else math.isfinite(value)
+
+
+def _within(
+    value: float, at_least: float | None = None, at_most: float | None = None, above: float | None = None
+) -> bool:
+    low = (at_least is None or value >= at_least) and (above is None or value > above)
+    return low and (at_most is None or value <= at_most)
+
+
+def _range(kind: type, at_least: float | None = None, at_most: float | None = None, above: float | None = None) -> str:
+    whole = kind is int
+    if at_most is not None:
+        low = f"[{at_least:g}" if at_least is not None else f"({above:g}" if above is not None else "(-inf"
+        return f"{'an integer' if whole else 'a number'} in {low}, {at_most:g}]"
+    word = "an integer" if whole else "a finite number"
+    if above is not None:
+        return f"{word} > {above:g}"
+    return word if at_least is None else f"{word} >= {at_least:g}"
+
+
+def member(hint: Any) -> Any:
+    """The type behind an optional one: int of `int | None`."""
+    return (
+        next((part for part in get_args(hint) if part is not type(None)), hint)
+        if type(None) in get_args(hint)
+        else hint
+    )
+
+
+def choices(hint: Any) -> list[str]:
+    """The words that a Literal, or an optional Literal, allows; empty for other types."""
+    hint = member(hint)
+    return list(get_args(hint)) if get_origin(hint) is Literal else []
+
+
+def words_of(field: dataclasses.Field[Any], hint: Any) -> list[str]:
+    """The words that a field allows, by its type or by its `one_of`; empty where it is no choice of words."""
+    found: list[str] = choices(hint) or field.metadata.get("one_of", list)()
+    return found
+
+
+def plain(value: Any, hint: Any) -> Any:
+    """A value of YAML as a field's type takes it: `none` is None, and 1e-5, which YAML takes for a word, a number."""
+    if not isinstance(value, str):
+        return value
+    if value == "none" and type(None) in get_args(hint):
+        return None
+    if member(hint) is float:
+        try:
+            return number(value)
+        except ValueError:
+            return value
+    return value
+
+
+def flag(name: str) -> str:
+    """The flag of a field: `k_exp` is `--k-exp`.
+
+    >>> flag("k_exp")
+    '--k-exp'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def typed_name(field: dataclasses.Field[Any]) -> str:
+    """What a field is called on the command line, with _ for -: its name, unless its setting says otherwise."""
+    return str(field.metadata.get("flag") or field.name).replace("-", "_")
+
+
+def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
+    """Values of fields as words of a command line; `kind` is the class that has the fields.
+
+    >>> words({"n_max": 4, "learn_temperature": False, "normalize": None})
+    ['--n-max', '4', '--no-learn-temperature', '--normalize', 'none']
+    """
+    found: list[str] = []
+    names = {field.name: typed_name(field) for field in dataclasses.fields(kind)} if kind is not None else {}
+    for name, value in values.items():
+        word = flag(names.get(name, name))
+        if isinstance(value, bool):
+            found.append(word if value else "--no-" + word.removeprefix("--"))
+        else:
+            found += [word, "none" if value is None else str(value)]
+    return found
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a preset's text is a path: it ends in .yaml or .yml, has a slash, or is a file here.
+
+    >>> is_file_name("tas-b"), is_file_name("./my"), is_file_name("my.yaml")
+    (False, True, True)
+    """
+    return text.endswith((".yaml", ".yml")) or "/" in text or Path(text).is_file()
+
+
+SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
+
+
+def sections_of(path: str | Path) -> frozenset[str]:
+    """The sections a preset file has: none where it holds settings of one kind.
+
+    Raises:
+        InputError: no such file, not YAML, no mapping.
+    """
+    return frozenset(_content(path)) & frozenset(SECTIONS)
+
+
+def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
+    """What a preset file says of a section, and where, for error messages; a section that is not there is empty."""
+    content = _content(path)
+    if (schema := content.pop("schema", 1)) != 1:
+        raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")
+    if not set(content) & set(SECTIONS):
+        return content, str(path)
+    if strange := [str(key) for key in content if key not in SECTIONS]:
+        raise InputError(f"{path}: {', '.join(strange)} beside sections; expected only {', '.join(SECTIONS)}")
+    found = content.get(section) or {}
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: {section}: expected a mapping of settings to values")
+    return found, f"{path}: {section}"
+
+
+def _content(path: str | Path) -> dict[str, Any]:
+    from rnnreranker.base.files.yaml_files import read_yaml
+
+    content = read_yaml(path, "preset file")
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected a mapping such as `k: 10`")
+    return content

@@ -1,0 +1,11 @@
+"""`python -m rnnreranker.diagnose`: the command of `rnnreranker.lab.diagnose`."""
+
+from __future__ import annotations
+
+from rnnreranker.base import command
+from rnnreranker.lab.diagnose.command import main, make_parser
+
+__all__ = ["main", "make_parser"]
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,1 @@
+"""Pairs of a query and a document to scores: cross-encoders."""

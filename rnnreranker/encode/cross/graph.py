@@ -1,0 +1,123 @@
+"""The graph of a cross-encoder: the one logit of a pair of texts, run in place of the model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.process.phases import phase
+from rnnreranker.encode.cross.model import CrossModel, length_of
+from rnnreranker.encode.graphs.session import GraphSession, Tokens
+from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
+from rnnreranker.encode.in_batches import padded
+
+KIND = "cross"
+LARGEST_DIFFERENCE = 1e-3  # of a logit that graph and model give
+
+
+class CrossGraph:
+    """A classifier with one label as a graph, and its tokenizer; as `CrossModel`.
+
+    Args:
+        graph: its files; max_length: tokens at which a pair is cut, None = the model's own.
+
+    Raises:
+        InputError: files that are damaged, a length beyond the model's.
+    """
+
+    def __init__(self, graph: KeptGraph, max_length: int | None) -> None:
+        about = graph.about
+        self.prompt = str(about["prompt"])
+        self.max_length = length_of(max_length, about["limit"], graph.folder)
+        self._pad, self._kinds = about["pad"], about["kinds"]
+        self.session = GraphSession(graph)
+
+    def tokens(self, pairs: Sequence[tuple[str, str]]) -> list[Tokens]:
+        """What `forward` takes of each pair, cut at the limit, its longer text first."""
+        return self.session.tokens_of_pairs([(self.prompt + query, text) for query, text in pairs], self.max_length)
+
+    def forward(self, batch: Sequence[Tokens]) -> np.ndarray:
+        """(b,) float32: the scores of a batch of pairs."""
+        tokens, attention = padded([one.ids for one in batch], self._pad)
+        inputs = {"tokens": tokens, "attention": attention}
+        if self._kinds is not None:
+            inputs["kinds"] = np.full_like(tokens, self._kinds)
+            for row, one in zip(inputs["kinds"], batch, strict=True):
+                row[: one.length] = one.kinds
+        return self.run(**inputs)
+
+    def run(self, **inputs: np.ndarray) -> np.ndarray:
+        """(b,) float32: the scores of a batch; inputs: (b, longest) int64 each."""
+        return self.session.run(**inputs)
+
+
+def cross_key(content: str) -> str:
+    """The name of the graph of a cross-encoder whose files have this content."""
+    return key_of(KIND, content)
+
+
+def make_cross_graph(model: CrossModel, content: str) -> KeptGraph:
+    """The graph of a cross-encoder that was loaded on the processor with its own length, made where it is not there.
+
+    Raises:
+        Refused: it has none: more modules than a classifier, another kind of model, other tokens, logits that differ by
+            more than `LARGEST_DIFFERENCE`.
+    """
+    from rnnreranker.encode.graphs import export as graph_export
+
+    if (count := len(list(model.modules.children()))) != 1 or not model.right:
+        raise Refused("it pads on the left" if count == 1 else f"it has {count} modules, not a classifier alone")
+    transformer, tokenizer = model.modules.model, model.modules.tokenizer
+    graph_export.check_known(transformer, tokenizer)
+
+    def write(folder: Path) -> dict[str, Any]:
+        texts = graph_export.probes(tokenizer)
+        pairs = [*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]
+        theirs = model.tokens(pairs)
+        kinds = "token_type_ids" in theirs[0].inputs
+        inputs = ["tokens", *(["kinds"] if kinds else []), "attention"]
+        graph_export.write_graph(_module(transformer, kinds), inputs, transformer, tokenizer, folder)
+        about = {"prompt": model.prompt, "limit": model.max_length, "pad": tokenizer.pad_token_id or 0}
+        about["kinds"] = (tokenizer.pad_token_type_id or 0) if kinds else None
+        with graph_export.compared():
+            graph = CrossGraph(KeptGraph(folder, about, ""), None)
+            ours = graph.tokens(pairs)
+            graph_export.same_tokens(
+                [(one.ids, one.kinds if kinds else None, one.cut) for one in ours],
+                [
+                    (
+                        one.inputs["input_ids"].tolist(),
+                        one.inputs["token_type_ids"].tolist() if kinds else None,
+                        one.cut,
+                    )
+                    for one in theirs
+                ],
+            )
+            batches = [slice(len(pairs)), *(slice(row, row + 1) for row in range(len(pairs)))]
+            apart = [np.abs(graph.forward(ours[own]) - model.forward(theirs[own])).max() for own in batches]
+            if not (largest := float(max(apart))) <= LARGEST_DIFFERENCE:
+                raise Refused(f"scores differ by up to {largest:.6f}; expected {LARGEST_DIFFERENCE} at most")
+        return {**about, "largest_difference": largest}
+
+    with phase("making the encoder's graph"):
+        return made_graph(cross_key(content), write)
+
+
+def _module(transformer: Any, kinds: bool) -> Any:
+    """The logit of a classifier, as a module of torch."""
+    import torch
+
+    class Scores(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.transformer = transformer
+
+        def forward(self, tokens: Any, *others: Any) -> Any:
+            given = {"token_type_ids": others[0]} if kinds else {}
+            return self.transformer(input_ids=tokens, attention_mask=others[-1], **given).logits[:, 0]
+
+    return Scores()

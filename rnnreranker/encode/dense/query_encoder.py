@@ -1,0 +1,169 @@
+"""The query encoder as a torch module: a transformer of the Hugging Face world, pooling, projection, temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rnnreranker.base.errors import InputError, RnnrerankerError, require
+from rnnreranker.encode.model_folder import find_model
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.params import TRAINED_POOLINGS
+from rnnreranker.encode.transformer import check_vocabulary, load_whole
+
+COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leave the softmax nearly flat
+
+
+class QueryEncoder(nn.Module):
+    """Token numbers to query vectors, (b, d); made by `load_query_encoder`.
+
+    Args:
+        transformer: of `transformers`, with hidden size h.
+        pooling: "mean" over tokens, or "cls", the first token.
+        normalize: scale vectors to length 1.
+        dimension: d of the document vectors; a linear layer h -> d is added where it differs from h.
+        inverse_temperature: what scores are multiplied by, a parameter when it is to be learned. (The papers' additive
+            constant changes no softmax and no margin, so there is none.)
+    """
+
+    def __init__(
+        self,
+        transformer: nn.Module,
+        pooling: str,
+        normalize: bool,
+        dimension: int,
+        inverse_temperature: float = 1.0,
+        learn_temperature: bool = True,
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.pooling = pooling
+        self.normalize = normalize
+        hidden = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        self.projection = nn.Linear(hidden, dimension) if hidden != dimension else None
+        self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
+
+    @property
+    def dense(self) -> QueryEncoder:
+        """What makes query vectors: itself."""
+        return self
+
+    def states(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        """(b, T, h): the last hidden state of every token."""
+        found: torch.Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
+        return found
+
+    def forward(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        """(b, d): the vectors of b queries; `tokens` and `attention` are (b, T) int64, attention 0 at padding."""
+        return self.pool(self.states(tokens, attention), attention)
+
+    def pool(self, states: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        """(b, d): one vector per query from its token states."""
+        if self.pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weights = attention.unsqueeze(-1).to(states.dtype)
+            pooled = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+        if self.projection is not None:
+            pooled = self.projection(pooled)
+        return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
+
+
+class Tokens:
+    """Texts to padded token tensors, with the model's prompt before each query."""
+
+    def __init__(self, tokenizer: Any, prompt: str, max_length: int, lowercase: bool) -> None:
+        self.tokenizer = tokenizer
+        self.prompt = prompt
+        self.max_length = max_length
+        self.lowercase = lowercase
+        self._pad = tokenizer.pad_token_id or 0
+
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token numbers of each text, special tokens included; never empty."""
+        prompted = [self.prompt + (text.lower() if self.lowercase else text) for text in texts]
+        found = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
+        return [tokens or [self._pad] for tokens in found]
+
+    def pad(self, cut: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tokens and attention, both (b, T) int64, T the longest of the batch."""
+        longest = max(map(len, cut))
+        tokens = torch.full((len(cut), longest), self._pad, dtype=torch.int64)
+        attention = torch.zeros_like(tokens)
+        for place, entry in enumerate(cut):
+            tokens[place, : len(entry)] = torch.tensor(entry)
+            attention[place, : len(entry)] = 1
+        return tokens, attention
+
+
+def load_query_encoder(
+    name: str,
+    dimension: int,
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    dropout: float | None = None,
+    inverse_temperature: float | None = None,
+    learn_temperature: bool = True,
+    max_tokens: int | None = None,
+) -> tuple[QueryEncoder, Tokens, Path]:
+    """The encoder of a name or folder, its tokens, and the folder that it came from.
+
+    Args:
+        name: minilm, tas-b, a folder or a Hugging Face id, as `load_encoder` takes it.
+        dimension: of the document vectors.
+        pooling, normalize, dropout: where they differ from what the model's files say.
+        inverse_temperature: what scores are multiplied by; None = 1, or 20 where vectors have length 1.
+        learn_temperature: whether that is a parameter of training.
+        max_tokens: queries are cut there, special tokens included; None = where the model's files say.
+
+    Raises:
+        InputError: no such model, pooling that is unknown or not mean or cls, layers between pooling and vector.
+        UnavailableError: a hub model that is neither in the cache nor reachable.
+    """
+    transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
+    folder = find_model(name)
+    own = read_settings(folder.path)
+    known = folder.known
+    if own.beyond:
+        raise InputError(f"{folder.path}: has a module {own.beyond}; training takes a transformer with its pooling")
+    pooling = pooling or own.pooling or known.get("pooling")
+    if pooling not in TRAINED_POOLINGS:
+        known_ones = " or ".join(TRAINED_POOLINGS)
+        raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give --pooling {known_ones}")
+    if normalize is None:
+        normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
+    place = folder.path / own.transformer
+    transformers.logging.disable_progress_bar()
+    try:
+        config = transformers.AutoConfig.from_pretrained(place, local_files_only=True)
+        if config.is_encoder_decoder:
+            raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+        model = load_whole(place, config=_with_dropout(config, dropout), dtype=torch.float32)
+        check_vocabulary(place, tokenizer, model)
+    except RnnrerankerError:
+        raise
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
+        raise InputError(f"{place}: cannot be loaded as an encoder ({reason}); get the model again") from None
+    scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
+    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)
+    for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
+        parameter.requires_grad_(False)  # plays no part in the vector
+    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
+    limit = min(value for value in (*limits, known.get("max_length"), max_tokens, 512) if value)
+    return encoder, Tokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
+
+
+def _with_dropout(config: Any, dropout: float | None) -> Any:
+    """The configuration with the dropout of hidden states and attention replaced, under whatever names it has."""
+    if dropout is not None:
+        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+            if hasattr(config, field):
+                setattr(config, field, dropout)
+    return config

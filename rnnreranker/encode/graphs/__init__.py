@@ -1,0 +1,1 @@
+"""Graphs of encoders for ONNX Runtime: exported once a machine, kept, opened."""

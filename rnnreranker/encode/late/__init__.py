@@ -1,0 +1,1 @@
+"""Texts to a vector for every token: late-interaction encoders (ColBERT)."""

@@ -1,0 +1,1 @@
+"""Texts to weights of words: learned sparse encoders (SPLADE)."""

@@ -1,0 +1,54 @@
+"""The network of a term scorer: a transformer, a linear layer over its tokens, and an embedding of BMES tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rnnreranker.encode.words.pieces import NO_TAG, Pieces
+
+
+class ScorerNetwork(torch.nn.Module):
+    """Weights of tokens in their context: W h + b of the transformer's last states h (paper 004, eq. 2 and 3).
+
+    Args:
+        transformer: an encoder of transformers.
+        bmes: whether an embedding of the BMES tag of every token is added to that of the token (section 3.2.1); it
+            begins as zeros, so that the transformer is at first what it was.
+    """
+
+    def __init__(self, transformer: Any, bmes: bool) -> None:
+        super().__init__()
+        size = int(transformer.config.hidden_size)
+        self.transformer = transformer
+        self.linear = torch.nn.Linear(size, 1)
+        torch.nn.init.normal_(self.linear.weight, std=0.02)
+        torch.nn.init.zeros_(self.linear.bias)
+        self.tags = torch.nn.Embedding(NO_TAG + 1, size, padding_idx=NO_TAG) if bmes else None
+        if self.tags is not None:
+            torch.nn.init.zeros_(self.tags.weight)
+
+    def forward(self, tokens: torch.Tensor, attention: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """(B, T) weights of (B, T) tokens; attention: 1 where no padding is; tags: as of `Pieces`."""
+        if self.tags is None:
+            states = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
+        else:
+            embedded = self.transformer.get_input_embeddings()(tokens) + self.tags(tags)
+            states = self.transformer(inputs_embeds=embedded, attention_mask=attention).last_hidden_state
+        found: torch.Tensor = self.linear(states).squeeze(-1)
+        return found
+
+
+def padded(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
+    """The arguments of `ScorerNetwork.forward` of several texts."""
+    longest = max(len(one.tokens) for one in several)
+    shape = len(several), longest
+    tokens, tags = torch.full(shape, padding), torch.full(shape, NO_TAG)
+    attention = torch.zeros(shape, dtype=torch.long)
+    for row, one in enumerate(several):
+        tokens[row, : len(one.tokens)] = torch.tensor(one.tokens)
+        tags[row, : len(one.tokens)] = torch.tensor(one.tags)
+        attention[row, : len(one.tokens)] = 1
+    return {"tokens": tokens, "attention": attention, "tags": tags}

@@ -1,0 +1,106 @@
+"""The words of a text: English by letters and digits, Chinese by jieba; BMES tags of its characters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+from rnnreranker.base.errors import InputError
+
+Language = Literal["en", "zh"]
+LANGUAGES = ("en", "zh")
+Spans = list[tuple[int, int]]
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f])*")
+
+
+def language_of(text: str) -> Language:
+    """Chinese, "zh", where a tenth or more of the characters are; else "en"."""
+    return "zh" if text and len(_HAN.findall(text)) * 10 >= len(text) else "en"
+
+
+def check_language(language: str) -> None:
+    """Refuse what is no language here.
+
+    Raises:
+        InputError: another than `LANGUAGES`.
+    """
+    if language not in LANGUAGES:
+        raise InputError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
+
+
+def word_spans(text: str, language: Language) -> Spans:
+    """The words of a text: (start, end) character positions, in order; every word has a letter or a digit.
+
+    English: runs of letters and digits, so that `nation's` is two words and `3.5` is, too. Chinese: the words of jieba
+    (its dictionary, and its hidden Markov model for names), which keeps runs of Latin letters and digits whole;
+    full-width letters and digits count as the others.
+
+    Args:
+        text: any text.
+        language: "en" or "zh".
+
+    Raises:
+        InputError: another language.
+        MissingDependencyError: jieba is not installed.
+
+    >>> text = "The U.S. won 3.5 m"
+    >>> [text[start:end] for start, end in word_spans(text, "en")]
+    ['The', 'U', 'S', 'won', '3', '5', 'm']
+    """
+    check_language(language)
+    if language == "en":
+        return [match.span() for match in _WORD.finditer(text)]
+    from rnnreranker.encode.words.jieba_words import chinese_words
+
+    return [(start, end) for start, end in chinese_words(_narrow(text)) if any(map(str.isalnum, text[start:end]))]
+
+
+def words(text: str, language: Language) -> list[str]:
+    """The words of a text in their order, in small letters and NFKC, so that one word is written one way.
+
+    Args and Raises: as `word_spans`.
+
+    >>> words("The Cafe\\u0301, the \\uff23\\uff21\\uff26\\uff25", "en")
+    ['the', 'café', 'the', 'cafe']
+    """
+    if language == "en" and text.isascii():
+        return _WORD.findall(text.lower())
+    return [unicodedata.normalize("NFKC", text[start:end]).lower() for start, end in word_spans(text, language)]
+
+
+def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """One letter for every character: B, M or E where it begins a word, stands inside or ends it; S where it is alone.
+
+    The schema of paper 004, section 3.2.1. A word of one character is S, and so is a character of no word, as
+    punctuation.
+
+    Args:
+        text: n characters.
+        spans: of its words, ascending, as of `word_spans`.
+
+    Raises:
+        InputError: spans that overlap, are empty or go beyond the text.
+
+    >>> bmes_tags("她来到清华大学。", [(0, 1), (1, 3), (3, 7)])
+    'SBEBMMES'
+    """
+    tags, behind = ["S"] * len(text), 0
+    for start, end in spans:
+        if not behind <= start < end <= len(text):
+            raise InputError(f"word at {start} to {end} of a text of {len(text)} characters: expected ascending spans")
+        if end - start > 1:
+            tags[start:end] = ["B", *"M" * (end - start - 2), "E"]
+        behind = end
+    return "".join(tags)
+
+
+def _narrow(text: str) -> str:
+    """The text with full-width letters, digits and signs as usual ones, as long as it was."""
+    if text.isascii():
+        return text
+    plain = (unicodedata.normalize("NFKC", character) for character in text)
+    return "".join(one if len(one) == 1 else was for one, was in zip(plain, text, strict=True))

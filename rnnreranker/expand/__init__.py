@@ -1,5 +1,0 @@
-"""Expanders: a run in, a run with more candidates out; one file a method."""
-
-from rnnreranker.expand.base import Expander
-
-__all__ = ["Expander"]

@@ -1,7 +1,0 @@
-"""Why a query's candidates moved: its neighbourhood taken apart, drawn, and written as a page."""
-
-from rnnreranker.explain.contexts import graph_neighbourhood, neighbourhood
-from rnnreranker.explain.neighbourhood import Neighbourhood
-from rnnreranker.explain.page import file_name, write_explanation
-
-__all__ = ["Neighbourhood", "file_name", "graph_neighbourhood", "neighbourhood", "write_explanation"]

@@ -1,5 +1,0 @@
-"""Pseudo-relevance feedback: the first documents of a search make the query of a second; one file a method."""
-
-from rnnreranker.feedback.base import Feedback, searched_twice
-
-__all__ = ["Feedback", "searched_twice"]

@@ -1,1 +1,0 @@
-"""The command that fuses runs; what it computes with is `rnnreranker.runs.fuse`."""

@@ -1,0 +1,1 @@
+"""The laboratory: studies, tunings, benchmarks, recoveries, diagnoses."""

@@ -1,0 +1,1 @@
+"""The same tasks by other packages, in turn with ours."""

@@ -1,0 +1,7 @@
+"""What a run and the vectors of its candidates say, without judgements, about whether reranking is likely to help."""
+
+from rnnreranker.lab.diagnose.diagnosis import diagnose
+from rnnreranker.lab.diagnose.overlap import rank_biased_overlap
+from rnnreranker.lab.diagnose.verdict import verdict
+
+__all__ = ["diagnose", "rank_biased_overlap", "verdict"]

@@ -1,0 +1,244 @@
+"""The diagnosis of a run: what its contexts look like, and what reranking would change."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.phases import phase
+from rnnreranker.lab.diagnose.geometry import Geometry, geometry
+from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
+from rnnreranker.lab.diagnose.overlap import PERSISTENCE, rank_biased_overlap
+from rnnreranker.lab.diagnose.spreads import rounded, spread
+from rnnreranker.lab.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
+from rnnreranker.parts.vectors.of_run import query_rows
+from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
+from rnnreranker.runs.head import order_by_score
+from rnnreranker.runs.score_use import why_useless
+
+if TYPE_CHECKING:
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.runs import Run
+
+QUERIES = 500  # of a run that are looked at
+UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantised vectors count as such
+
+
+def sampled(run: Run, count: int = QUERIES) -> Run:
+    """The run of the `count` queries whose SHA-256 is lowest, in the order of the run: the same choice everywhere.
+
+    Raises:
+        InputError: count below 1.
+    """
+    if count < 1:
+        raise InputError(f"sample={count}: expected an integer >= 1")
+    by_hash = sorted(range(len(run)), key=lambda number: hashlib.sha256(run.qids[number].encode()).digest())
+    return run.of_queries(sorted(by_hash[:count]))
+
+
+@phase("diagnosing")
+def diagnose(
+    run: Run,
+    query_vectors: QueryVectors,
+    reranker: RnnReranker,
+    *,
+    sample: int = QUERIES,
+    graph: NeighbourGraph | None = None,
+) -> dict[str, Any]:
+    """Everything measured, as plain values for JSON (docs/diagnose.md explains each); `verdict` judges it.
+
+    Args:
+        run: Q queries; those with at least two candidates with vectors are looked at.
+        query_vectors: a vector for each of its queries, in any order.
+        reranker: its vectors, parameters, threads and rule for candidates without a vector are used.
+        sample: queries looked at, chosen by a hash of their ids.
+        graph: of the collection; None = nothing is said of one.
+
+    Raises:
+        InputError: as `RnnReranker.rerank`; a graph that cannot be used, no query with two candidates; sample below 1.
+    """
+    total = len(run)
+    run = sampled(run, sample)
+    reranker.check(run)
+    params, vectors = reranker.params, reranker.vectors
+    queries = query_rows(run, query_vectors, vectors.dimension)
+    rows = vectors.rows(list(run.docids))
+    useless = why_useless(run.scores, run.offsets)
+    base = np.zeros(len(run.scores)) if useless else run.scores
+    state = _Collected(params, vectors.dimension)
+    in_graph = None if graph is None else graph.rows(list(run.docids))
+    covered = []
+    for number in progress(range(len(run)), unit="queries", what="diagnose"):
+        places = np.arange(run.offsets[number], run.offsets[number + 1])
+        places = places[rows[run.rows[places]] >= 0][: params.context]
+        entries = run.rows[places]
+        if len(entries) < 2:
+            continue
+        qid = run.qids[number]
+        context = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
+        if not np.isfinite(context).all():
+            raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
+        state.add(context, run.docids[entries], entries, base[places], reranker.threads)
+        if graph is not None and in_graph is not None:
+            covered.append(coverage(state.found[-1].lists, in_graph[entries], graph))
+    if not state.found:
+        raise InputError(
+            "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
+        )
+    measured = state.summary()
+    measured["order"]["only_order"] = useless
+    measured["overlap"] = None if state.unsafe else _overlap(run, reranker.rerank(run, query_vectors), params.context)
+    measured["graph"] = None
+    if graph is not None:
+        measured["graph"] = coverage_of_all(covered) | hubs(graph, params.k)
+    return {
+        "schema": 1,
+        "queries": {"run": total, "sampled": len(run), "measured": len(state.found)},
+        "params": params.to_dict(),
+        **measured,
+    }
+
+
+class _Collected:
+    """What is kept of each context until all have been seen."""
+
+    def __init__(self, params: RnnParams, dimension: int) -> None:
+        self.params = params
+        self.found: list[Geometry] = []
+        self.jaccard: list[np.ndarray] = []
+        self.shares: list[float] = []
+        self.effects: list[dict[str, dict[str, float | None]]] = []
+        self.agreement: list[float] = []
+        self.norms: list[np.ndarray] = []
+        self.query_norms: list[float] = []
+        self.hub = (0.0, "")
+        self.unit_sums = np.zeros(dimension)
+        self.sums = np.zeros(dimension)
+        self.same_query = 0.0  # sum of the cosines of pairs from one query, each with itself included
+        self.same_pairs = 0
+        self.times_seen: dict[int, int] = {}
+        self.unsafe = False
+
+    def add(
+        self, context: np.ndarray, docids: np.ndarray, entries: np.ndarray, base: np.ndarray, threads: int | None
+    ) -> None:
+        """Measure a context (m, d).
+
+        docids, entries, base: names, numbers and the run's scores of its m-1 candidates, in the run's order.
+        """
+        params = self.params
+        found = geometry(context, params)
+        self.found.append(found)
+        candidates = context[1:].astype(np.float64)
+        norms = np.linalg.norm(candidates, axis=1)
+        unit = candidates / np.where(norms > 0, norms, 1.0)[:, None]
+        inside = unit.sum(axis=0)
+        self.norms.append(norms)
+        self.query_norms.append(float(np.linalg.norm(context[0])))
+        self.unit_sums += inside
+        self.sums += candidates.sum(axis=0)
+        self.same_query += float(inside @ inside)
+        self.same_pairs += len(entries) ** 2
+        for entry in entries.tolist():
+            self.times_seen[entry] = self.times_seen.get(entry, 0) + 1
+        largest = int(found.occurrences[1:].argmax()) + 1
+        share = float(found.occurrences[largest]) / (len(context) - 1)
+        if share > self.hub[0]:
+            self.hub = (share, str(docids[largest - 1]))
+        by_similarity = docids[order_by_score(found.similarity, docids)].tolist()
+        self.agreement.append(rank_biased_overlap(docids.tolist(), by_similarity))
+        if params.weight == "exp" and params.weight_scale * found.largest > reference.EXPONENT_LIMIT:
+            self.unsafe = True
+            return
+        probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
+        jaccard = jaccard_similarity(context[None], params, probes=probes, threads=threads)[0]
+        self.jaccard.append(jaccard[0, 1:])
+        added = terms(reference.inner_products(context, params.scale == "minmax"), base, jaccard, params)
+        self.effects.append(effects(added, docids))
+        near = sum((added[name] for name in NEAR if name in added), start=np.zeros(len(base)))
+        known = sum((amounts for name, amounts in added.items() if name in KNOWN), start=np.zeros(len(base)))
+        one, other = near.std(), known.std()
+        self.shares.append(float(one / (one + other)) if one + other > 0 else 0.0)
+
+    def summary(self) -> dict[str, Any]:
+        """The measurements over all contexts, except the overlap."""
+        found = self.found
+        norms = np.concatenate(self.norms)
+        count = len(norms)
+        # pairs of the same document from two queries have cosine 1 and say nothing: left out
+        repeats = sum(seen * (seen - 1) for seen in self.times_seen.values())
+        pairs = count**2 - self.same_pairs - repeats
+        cosine = (float(self.unit_sums @ self.unit_sums) - self.same_query - repeats) / pairs if pairs > 0 else None
+        mean_norm = float(norms.mean())
+        sizes = np.concatenate([one.sizes[1:] for one in found])
+        spreads = np.array([one.high - one.low for one in found])
+        levels = np.array([abs(one.level) for one in found])
+        cohesions = [one.cohesion for one in found if one.cohesion is not None]
+        largest = max(one.largest for one in found)
+        norm_range = [
+            min(float(norms.min()), min(self.query_norms)),
+            max(float(norms.max()), max(self.query_norms)),
+        ]
+        jaccard = np.concatenate(self.jaccard) if self.jaccard else np.zeros(0)
+        return {
+            "sets": {
+                "query": spread(np.array([one.sizes[0] for one in found]), ones=True),
+                "candidates": spread(sizes, ones=True),
+                "jaccard_zero": None if self.unsafe else rounded((jaccard == 0).mean()),
+                "cohesion": rounded(np.mean(cohesions)) if cohesions else 0.0,
+            },
+            "hubness": {
+                "skewness": spread(np.array([one.skewness for one in found])),
+                "largest_hub": {"docid": self.hub[1], "share_of_lists": rounded(self.hub[0])},
+            },
+            "anisotropy": {
+                "mean_cosine": None if cosine is None else rounded(cosine),
+                "mean_vector": rounded(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
+            },
+            "scale": {
+                "lowest": rounded(min(one.low for one in found)),
+                "highest": rounded(max(one.high for one in found)),
+                "level": rounded(levels.mean()),
+                "spread": spread(spreads),
+                "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in found])),
+                "spread_to_level": rounded(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
+                "norms": [rounded(value) for value in norm_range],
+                "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
+                "largest_exponent": rounded(self.params.weight_scale * largest),
+                "exp_safe": bool(self.params.weight_scale * largest <= reference.EXPONENT_LIMIT),
+                "negative_weights": rounded(np.mean([one.negative for one in found])),
+                "jaccard_share": None if self.unsafe else rounded(np.mean(self.shares)),
+            },
+            "order": {"agreement": rounded(np.mean(self.agreement))},
+            "terms": mean_effects(self.effects, self.params),
+        }
+
+
+def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
+    """How far the contexts of two runs of the same entries differ."""
+    rbo, first, ten, moves = [], [], [], []
+    for qid in before:
+        old, new = before.ranked(qid)[:context], after.ranked(qid)[:context]
+        if set(old) != set(new):  # candidates without a vector went below
+            known = set(new)
+            old = [docid for docid in before.ranked(qid) if docid in known]
+        if len(old) < 2:
+            continue
+        places = {docid: place for place, docid in enumerate(new)}
+        rbo.append(rank_biased_overlap(old, new))
+        first.append(old[0] != new[0])
+        ten.append(set(old[:10]) != set(new[:10]))
+        moves.append(np.mean([abs(place - places[docid]) for place, docid in enumerate(old)]))
+    return {
+        "p": PERSISTENCE,
+        "rbo": spread(np.array(rbo)),
+        "top_1_changed": rounded(np.mean(first)),
+        "top_10_changed": rounded(np.mean(ten)),
+        "mean_displacement": rounded(np.mean(moves)),
+    }

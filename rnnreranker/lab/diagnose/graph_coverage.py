@@ -1,0 +1,141 @@
+"""Reciprocity among the candidates beside that in the whole collection, as its graph has it; and the graph's hubs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnreranker.lab.diagnose.geometry import listed, skewness
+from rnnreranker.lab.diagnose.spreads import rounded, spread
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.neighbours import NeighbourGraph
+
+CAP = 3  # times k: what a cap on in-degree is measured at
+BLOCK = 2**22  # edges looked at together
+WHOLE = 2**20  # documents up to which mutual proximity is measured: it looks up the rows of all neighbours
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a context of n candidates the graph knows; None where there is nothing to take a share of.
+
+    Attributes:
+        pairs: of the pairs of candidates, those of which one is among the other's neighbours in the collection.
+        nearest: the same of the pairs of a candidate and one in its list among the candidates.
+        kept: of the pairs that are reciprocal among the candidates, those that are so in the collection.
+        found: of the pairs that are reciprocal in the collection, those that are so among the candidates.
+    """
+
+    pairs: float | None
+    nearest: float | None
+    kept: float | None
+    found: float | None
+
+
+def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> Coverage:
+    """The measurements of one context.
+
+    Args:
+        lists: (n + 1, length) int64, the nearest elements of each, element 0 = query.
+        rows: (n,) int64, of the candidates in the graph; -1 = it does not have the document.
+        graph: of the collection.
+
+    Raises:
+        InputError: a row of the graph that cannot be used.
+    """
+    among = listed(lists, len(lists))[1:, 1:]
+    np.fill_diagonal(among, False)
+    near = graph.neighbours(np.maximum(rows, 0))
+    named = (near[:, :, None] == rows).any(axis=1) & (rows >= 0)[:, None]  # (n, n): i names j
+    np.fill_diagonal(named, False)
+    known, both, reciprocal = named | named.T, named & named.T, among & among.T
+    return Coverage(
+        _share(known, ~np.eye(len(rows), dtype=bool)),
+        _share(known, among),
+        _share(both, reciprocal),
+        _share(reciprocal, both),
+    )
+
+
+def coverage_of_all(several: Sequence[Coverage]) -> dict[str, float | None]:
+    """Name of a measurement → its mean over the contexts that have it."""
+    found: dict[str, float | None] = {}
+    for name, values in zip(Coverage.__dataclass_fields__, zip(*map(astuple, several), strict=True), strict=True):
+        some = [value for value in values if value is not None]
+        found[name] = rounded(np.mean(some)) if some else None
+    return found
+
+
+def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
+    """How often documents are named by others: in-degree, what would make it more even, and by how much.
+
+    All is of the first k neighbours of a document. `in_degree`: its distribution over all documents; its `skewness`,
+    the share of documents that nobody names (`nobody`), and the one that most do (`largest`). `cap`: an in-degree that
+    could be the most allowed, and the share of edges beyond it. `mutual`: skewness, nobody and largest once more, where
+    the k neighbours are those of the highest mutual proximity among all K: of i and j, (N - r_ij)(N - r_ji), with r_ij
+    the place of j among the neighbours of i, from 1, and K + 1 where it has none; None beyond 2^20 documents.
+
+    Args:
+        graph: of N documents, K neighbours each.
+        k: neighbours that count; K where that is less.
+
+    Raises:
+        InputError: a row of the graph that cannot be used.
+    """
+    k = min(k, graph.k)
+    degrees = np.zeros(len(graph), dtype=np.int64)
+    mutual = np.zeros(len(graph), dtype=np.int64) if len(graph) <= WHOLE else None
+    for rows in _blocks(len(graph), graph.k * (1 if mutual is None else graph.k)):
+        near = graph.neighbours(rows)
+        degrees += np.bincount(_others(rows, near[:, :k]), minlength=len(graph))
+        if mutual is not None:
+            best = np.argsort(-_proximities(graph, rows, near), axis=1, kind="stable")[:, :k]
+            chosen = np.take_along_axis(near, best, axis=1)
+            mutual += np.bincount(_others(rows, chosen), minlength=len(graph))
+    edges, cap = max(int(degrees.sum()), 1), CAP * k
+    return {
+        "k": k,
+        "in_degree": spread(degrees),
+        **_evenness(graph, degrees),
+        "cap": {"at": cap, "edges": rounded(np.maximum(degrees - cap, 0).sum() / edges)},
+        "mutual": None if mutual is None else _evenness(graph, mutual),
+    }
+
+
+def _evenness(graph: NeighbourGraph, degrees: np.ndarray) -> dict[str, Any]:
+    largest = int(degrees.argmax())
+    return {
+        "skewness": rounded(skewness(degrees)),
+        "nobody": rounded((degrees == 0).mean()),
+        "largest": {"docid": str(graph.docids[largest]), "named": int(degrees[largest])},
+    }
+
+
+def _proximities(graph: NeighbourGraph, rows: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """(n, K) int64: the mutual proximity of rows (n,) and their neighbours (n, K), times the square of N."""
+    back = graph.neighbours(near.ravel()).reshape(*near.shape, -1) == rows[:, None, None]
+    count, k = len(graph), graph.k
+    places = np.where(back.any(axis=2), back.argmax(axis=2), k)
+    found: np.ndarray = (count - 1 - np.arange(k)) * (count - 1 - places)
+    return np.where(near == rows[:, None], -1, found)
+
+
+def _others(rows: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """The neighbours in (n, k) but for rows that stand in their own."""
+    found: np.ndarray = near[near != rows[:, None]]
+    return found
+
+
+def _blocks(count: int, width: int) -> Iterator[np.ndarray]:
+    step = max(1, BLOCK // width)
+    for first in range(0, count, step):
+        yield np.arange(first, min(first + step, count))
+
+
+def _share(having: np.ndarray, among: np.ndarray) -> float | None:
+    count = int(among.sum())
+    return float((having & among).sum()) / count if count else None

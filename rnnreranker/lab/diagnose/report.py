@@ -1,0 +1,138 @@
+"""A diagnosis as rows of text, for the terminal and the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnreranker.base.tables import print_table
+from rnnreranker.lab.diagnose.verdict import verdict
+
+TERMS = {
+    "rank": "what decides: rank in the run",
+    "run": "what decides: score in the run",
+    "query": "what decides: similarity to the query",
+    "jaccard": "what decides: neighbours shared with the query",
+    "first": "what decides: neighbours shared with the first",
+    "nearest": "what decides: scores of the nearest",
+}
+
+
+def print_report(found: dict[str, Any]) -> None:
+    """Print the table of measurements, then the verdict, on stdout."""
+    print_table(("measured", "value", "meaning"), rows(found))
+    print()
+    judged = verdict(found)
+    print(f"verdict: {advice(judged, found['params']['scale'])}")
+    for reason in judged["reasons"]:
+        print(f"- {reason}")
+
+
+def advice(judged: dict[str, Any], scale: str) -> str:
+    """The word of a verdict, and the scale to use where it is another than the one that was judged.
+
+    >>> advice({"word": "risky", "scale": "minmax"}, "none")
+    'risky; use --scale minmax'
+    >>> advice({"word": "risky", "scale": "minmax"}, "minmax")
+    'risky'
+    """
+    word = str(judged["word"])
+    return word if scale == judged["scale"] else f"{word}; use --scale {judged['scale']}"
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The measurements: name, value, what it means. docs/diagnose.md explains each, under the same name."""
+    sets, hubs, flat, scale = found["sets"], found["hubness"], found["anisotropy"], found["scale"]
+    hub, overlap = hubs["largest_hub"], found["overlap"]
+    made = [
+        ("neighbours of the query", _quartiles(sets["query"]), "candidates; each is near the other: quartiles"),
+        ("queries with 0 or 1", _part(sets["query"]["share_at_most_one"]), "such neighbours"),
+        ("neighbours of a candidate", _quartiles(sets["candidates"]), "the same of every candidate: quartiles"),
+        ("candidates with 0 or 1", _part(sets["candidates"]["share_at_most_one"]), "such neighbours"),
+        ("nothing in common", _part(sets["jaccard_zero"]), "candidates that share no neighbour with the query"),
+        ("how grouped the candidates are", _number(sets["cohesion"]), "0 = no more than by chance"),
+        ("how uneven neighbours are", _quartiles(hubs["skewness"]), "few are near many: quartiles; 0 = evenly spread"),
+        (
+            "most frequent neighbour",
+            _part(hub["share_of_lists"]),
+            f"of its query's candidates have {hub['docid']} near",
+        ),
+        ("likeness across queries", _number(flat["mean_cosine"]), "mean cosine of their candidates; 0 = none"),
+        ("common direction", _number(flat["mean_vector"]), "of all vectors: 0 = none, 1 = all point one way"),
+        ("similarities", f"{scale['lowest']:.3f} to {scale['highest']:.3f}", "lowest and highest of any query"),
+        ("spread of similarities", _quartiles(scale["spread"], 3), "highest less lowest of a query: quartiles"),
+        ("spread to the query", _number(scale["query_spread"]), "the same of similarities to the query, mean"),
+        ("spread beside the mean", _number(scale["spread_to_level"]), "spread divided by the mean similarity"),
+        ("length of vectors", "{:.3f} to {:.3f}".format(*scale["norms"]), "unit" if scale["unit_norm"] else "not unit"),
+        ("largest exponent", _number(scale["largest_exponent"]), "of --weight exp; refused above 80"),
+        ("negative weights", _part(scale["negative_weights"]), "of neighbours; 0 expected"),
+        ("share of the score from neighbours", _part(scale["jaccard_share"]), "the rest is known without them"),
+        *(
+            (name, f"{_part(term['spread'])} / {_number(term['top_10'])} / {_number(term['agreement'])}", meaning)
+            for name, term, meaning in ((TERMS[one], term, _meaning(term)) for one, term in found["terms"].items())
+        ),
+        ("agreement of run and vectors", _number(found["order"]["agreement"]), "1 = both rank alike, 0 = not at all"),
+    ]
+    if found["order"]["only_order"]:
+        made.append(("run's scores", "none", f"that tell more than the order: {found['order']['only_order']}"))
+    if (words := found.get("impacts")) is not None:  # an index without them, and earlier diagnoses, have none
+        made += [
+            ("words of a query", _number(words["query_words"]), "of the impacts' vocabulary, mean"),
+            ("words of a document", _number(words["document_words"]), "the same of all documents"),
+            ("words in common (FLOPS)", _number(words["flops"]), "of a query and any document, expected"),
+        ]
+    for one in found.get("token_search") or ():
+        what = f"--nprobe {one['nprobe']}: the 100 best by MaxSim that it has / documents compared"
+        made.append(("search by nearest tokens", f"{_part(one['recall'])} / {_part(one['candidates'])}", what))
+    if (graph := found.get("graph")) is not None:
+        made += _graph(graph)
+    if overlap is not None:
+        made += [
+            ("agreement before and after", _quartiles(overlap["rbo"], 3), "1 = nothing moves: quartiles over queries"),
+            ("first document changes", _part(overlap["top_1_changed"]), "of the queries"),
+            ("first ten change", _part(overlap["top_10_changed"]), "of the queries, in which documents they are"),
+            ("ranks that a candidate moves", _number(overlap["mean_displacement"]), "mean"),
+        ]
+    return made
+
+
+def _graph(graph: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The rows of an index with a graph of its collection."""
+    k, cap, both = graph["k"], graph["cap"], f"{_part(graph['kept'])} / {_part(graph['found'])}"
+    made = [
+        ("pairs that the graph has", _part(graph["pairs"]), "of the candidates of a query"),
+        ("near pairs that the graph has", _part(graph["nearest"]), "of a candidate and those near it"),
+        ("mutual in both", both, "of the mutual pairs among candidates / in the collection"),
+        (
+            "named by others",
+            _quartiles(graph["in_degree"]),
+            f"documents that have one among their {k} nearest: quartiles",
+        ),
+        ("most named document", _named(graph), "how uneven / documents nobody names / times named"),
+    ]
+    if (mutual := graph["mutual"]) is not None:
+        made.append(("the same by mutual proximity", _named(mutual), f"each document's {k} nearest chosen by it"))
+    made.append(("named above the cap", _part(cap["edges"]), f"of the pairs in the graph, with a cap of {cap['at']}"))
+    return made
+
+
+def _named(graph: dict[str, Any]) -> str:
+    largest = graph["largest"]
+    return f"{_number(graph['skewness'])} / {_part(graph['nobody'])} / {largest['named']} ({largest['docid']})"
+
+
+def _meaning(term: dict[str, Any]) -> str:
+    return (
+        f"weight {term['weight']:.3g}: of the score / documents it brings into the first 10 / agreement with the score"
+    )
+
+
+def _quartiles(spread: dict[str, Any], digits: int = 1) -> str:
+    return " / ".join(f"{spread[name]:.{digits}f}" for name in ("q1", "median", "q3"))
+
+
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.1f}%"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,6 @@
+"""Hidden positives recovered: does likeness to one known positive find the others better than the query does?"""
+
+from rnnreranker.lab.recover.rankings import Visible, visible_positives
+from rnnreranker.lab.recover.recovery import Recovery, recover
+
+__all__ = ["Recovery", "Visible", "recover", "visible_positives"]

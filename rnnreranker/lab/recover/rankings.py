@@ -1,0 +1,184 @@
+"""One judged positive stays visible, the others are hidden among the candidates: what each similarity says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.process.phases import phase
+from rnnreranker.lab.recover.similarities import Candidates, Similarities
+from rnnreranker.labels import LabelParams
+from rnnreranker.labels.targets import targets
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.runs import Run
+
+UNJUDGED = ("skip", "negative")
+
+
+@dataclass(frozen=True, eq=False)
+class Visible:
+    """One query with one of its positives visible, or several, and its other judged candidates.
+
+    positives: docids of the visible ones; docids: n others, in the order of the run; hidden: (n,) bool, the positives
+    among them; scores: name of a scorer -> (n,) float64, see `Similarities.of`, the mean over the visible positives.
+    mass: (n,) float64, the probability that joint labels of the visible positives give, with default label parameters;
+    positive_scores: inner products of query and visible positives; raw: (n,) float64, of query and candidates.
+    """
+
+    qid: str
+    positives: tuple[str, ...]
+    docids: tuple[str, ...]
+    hidden: np.ndarray
+    scores: dict[str, np.ndarray]
+    mass: np.ndarray
+    positive_scores: np.ndarray
+    raw: np.ndarray
+
+
+@phase("ranking by the positives")
+def visible_positives(
+    run: Run,
+    qrels: pandas.DataFrame,
+    vectors: VectorSource,
+    queries: QueryVectors,
+    similarities: Similarities,
+    *,
+    relevant: int = 1,
+    unjudged: str = "skip",
+    visible: int = 1,
+) -> Iterator[Visible]:
+    """Every positive of every query in turn, where it leaves a hidden positive and a judged negative to tell apart.
+
+    With several visible ones, each with those that follow it among the positives in the order of the run, in a circle.
+
+    The first `params.context` candidates of a query are its context; all take part in the similarities, only judged
+    ones are ranked, unless unjudged ones count as negatives. A positive outside of the context is neither visible nor
+    hidden.
+
+    Args:
+        run: candidates.
+        qrels: columns query_id, doc_id, relevance.
+        vectors: of the candidates.
+        queries: a vector for every query that is used.
+        similarities: what is compared; its rNN parameters say how many candidates there are.
+        relevant: grades from here on are positive.
+        unjudged: "skip" leaves unjudged candidates out of the ranking; "negative" is for complete judgements.
+        visible: positives that are visible at a time; queries with no more of them are left out.
+
+    Raises:
+        InputError: candidates or queries without a vector, candidates that the graph lacks, `relevant` or `visible`
+            below 1, another word for `unjudged`, no query with more positives than visible ones and a negative, with
+            what would help.
+    """
+    if relevant < 1:
+        raise InputError(f"relevant={relevant}: expected a grade >= 1")
+    if visible < 1:
+        raise InputError(f"visible={visible}: expected a number of positives >= 1")
+    if unjudged not in UNJUDGED:
+        raise InputError(f"unjudged={unjudged!r}: {nearest(unjudged, UNJUDGED)}")
+    grades: dict[str, dict[str, int]] = {}
+    columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
+    for qid, docid, grade in zip(*columns, strict=True):
+        grades.setdefault(qid, {})[docid] = int(grade)
+    places = {qid: row for row, qid in enumerate(queries.qids)}
+    several = lower = used = 0  # queries with enough positives; with enough of lower grades; with a negative too
+    wanted, size = visible + 1, similarities.params.context
+    for qid in run.qids:
+        judged = grades.get(qid, {})
+        docids = run.ranked(qid)[:size]
+        known = np.array([docid in judged or unjudged == "negative" for docid in docids], dtype=bool)
+        positive = np.array([judged.get(docid, 0) >= relevant for docid in docids], dtype=bool)
+        several += positive.sum() >= wanted
+        lower += sum(judged.get(docid, 0) >= 1 for docid in docids) >= wanted
+        if positive.sum() < wanted or not (known & ~positive).any():
+            continue
+        used += 1
+        if qid not in places:
+            raise InputError(f"query {qid} has no vector; check that topics and run match")
+        query = queries.vectors[places[qid]]
+        found = _candidates(qid, docids, positive, vectors, query, similarities, run)
+        yield from _of_query(qid, docids, known, positive, found, similarities, visible)
+    if not used:
+        number = {2: "two", 3: "three"}.get(wanted, str(wanted))
+        raise InputError(
+            f"no query has {number} positives and a judged negative among its candidates: nothing can be hidden; "
+            + _remedy(number, int(several), lower, relevant, unjudged, size)
+        )
+
+
+def _remedy(number: str, several: int, lower: int, relevant: int, unjudged: str, context: int) -> str:
+    """What would give queries with enough positives and a negative; see `visible_positives`."""
+    if several and unjudged == "skip":
+        return (
+            f"{several} have {number} positives and no judged negative: count candidates without a judgement as "
+            "negatives (--unjudged negative), or give judgements of negatives"
+        )
+    if several:
+        return f"{several} have positives alone: give more candidates (--context, --run)"
+    if lower:
+        return f"{lower} have {number} of grades 1 to {relevant - 1}: give a lower --relevant than {relevant}"
+    more = "give more candidates (--context, --run), or more judgements"
+    return f"none has {number} positives within the first {context}: {more}"
+
+
+def _candidates(
+    qid: str,
+    docids: list[str],
+    positive: np.ndarray,
+    vectors: VectorSource,
+    query: np.ndarray,
+    similarities: Similarities,
+    run: Run,
+) -> Candidates:
+    rows = vectors.rows(docids)
+    if (rows < 0).any():
+        raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the index; use the run's own index")
+    in_graph = None
+    if similarities.graph is not None:
+        in_graph = similarities.graph.rows(docids)
+        if (in_graph < 0).any():
+            lost = docids[int(np.argmin(in_graph))]
+            raise InputError(f"query {qid}: {lost} is not in the graph; use the run's own index")
+    context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
+    products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
+    scores = np.array([score for _, score in run[qid][: len(docids)]])
+    return Candidates(qid, docids, context, np.flatnonzero(positive), in_graph, products, scores)
+
+
+def _of_query(
+    qid: str,
+    docids: list[str],
+    known: np.ndarray,
+    positive: np.ndarray,
+    found: Candidates,
+    similarities: Similarities,
+    visible: int,
+) -> Iterator[Visible]:
+    scores, places = similarities.of(found), found.places
+    for first in range(len(places)):
+        chosen = np.sort((first + np.arange(visible)) % len(places))
+        seen = places[chosen]
+        others = known.copy()
+        others[seen] = False
+        means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
+        shown, real = np.zeros((1, len(docids)), dtype=bool), np.ones((1, len(docids)), dtype=bool)
+        shown[0, seen] = True
+        mass = targets(means["joint"][None], shown, real, LabelParams())[0].astype(np.float64)
+        yield Visible(
+            qid,
+            tuple(docids[place] for place in seen.tolist()),
+            tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
+            positive[others],
+            {name: mean[others] for name, mean in means.items()},
+            mass[others],
+            found.products[seen],
+            found.products[others],
+        )

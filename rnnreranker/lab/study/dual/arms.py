@@ -1,0 +1,198 @@
+"""Arms of a study of dual encoders: hard labels, the other documents of a batch, or labels of some method."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import find, make_params, names
+from rnnreranker.base.settings import Params
+from rnnreranker.lab.study.query.arms import BASE, settings_behind
+from rnnreranker.lab.study.tasks import Task
+from rnnreranker.labels.methods.base import needs_of
+from rnnreranker.parts.terms.word_weights import SharedWords
+from rnnreranker.train.degrees import Reading
+from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind
+from rnnreranker.train.model_files import NOTHING
+from rnnreranker.train.params import settings_for
+
+PLAIN, IN_BATCH, DISTILLED, SCORED, EMBEDDED = "LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR"
+OWN = {
+    "none": PLAIN,
+    "in-batch": IN_BATCH,
+    "distill": DISTILLED,
+    "bs": SCORED,
+    "ebr": EMBEDDED,
+}  # no label methods → titles
+SHOWN = {"term-weight": "LE-TFIDF"}  # as the paper calls them; others have their names
+KIND = "negatives_from"  # a setting of all arms
+ONE_OF = re.compile(r"[-+.\de]+(/[-+.\de]+)+")  # numbers that validation questions choose between
+READ = frozenset({"topics", "texts", "vectors", "query vectors", "terms"})  # what a labeler may ask for
+DEFAULT = ("none", "in-batch", "distill", "term-weight", "bs", "evidence:degrees=maxmin")
+
+
+@dataclass(frozen=True)
+class DualArm:
+    """One way of training a dual encoder.
+
+    Attributes:
+        name: in tables and figures.
+        params: of the training; the seed is set by the task.
+        of_loss: parameters of its loss.
+        method: of labels; "distill": the cosines of what LE-None trains; "bs": a term scorer of the task's own.
+        method_params: of that labeler; reading: how its labels become degrees of relevance.
+        plain: the training of LE-None, of itself and of what it teaches.
+        others: names of the arms that it is compared with.
+        encoder: what it begins as; empty = that of the study.
+        family: the arms among which validation questions choose, by the name of what they choose; empty = it has none.
+    """
+
+    filter: ClassVar[str] = "none"
+
+    name: str
+    params: DualParams
+    of_loss: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "hard"
+    method_params: Params | None = None
+    reading: Reading = "scores"
+    plain: DualParams | None = None
+    others: tuple[str, ...] = (BASE,)
+    encoder: str = ""
+    family: str = ""
+
+    @property
+    def shared(self) -> SharedWords | None:
+        """How its labels read the words that a query and a document share; None of labels that are of no words."""
+        return self.method_params if isinstance(self.method_params, SharedWords) else None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What its labels read of an index."""
+        own = {"distill": frozenset(), "bs": frozenset({"terms"})}
+        return own[self.method] if self.method in own else needs_of(self.method, self.method_params)
+
+    def params_of(self, task: Task) -> DualParams:
+        """The parameters on a task."""
+        return dataclasses.replace(self.params, seed=task.seed)
+
+    def described(self, task: Task) -> list[Any]:
+        """Everything that it trains with on a task."""
+        of_method = [self.method, self.method_params and self.method_params.to_dict(), self.reading]
+        before = None if self.plain is None else dataclasses.replace(self.plain, seed=task.seed).to_dict()
+        own = [self.encoder] if self.encoder else []
+        return [of_method, before, self.params_of(task).to_dict(), dict(self.of_loss), *own]
+
+
+def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[DualArm]:
+    """The arms of a study, as paper 004's Tables 2 and 3 have them.
+
+    Args:
+        chosen: "none": hard labels and the loss distance; "in-batch": info-nce in its place; "distill": the degrees of
+            relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a term scorer that is trained
+            on the task; "ebr": new towers of words and the loss triplet, with what the preset f-ebr has; its settings
+            are those of training and loss. Another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with
+            its settings. alpha and degrees may be among these settings, of the loss and of how labels are read, and of
+            every arm negatives_from. Numbers with a stroke between them, `term_scale=1/10,alpha=0.5/1`, are an arm
+            each, all of one family.
+        params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
+
+    Raises:
+        InputError: no such arm, or settings that it does not have.
+    """
+    made = [arm for written in dict.fromkeys(chosen) for arm in _family(written, params, alpha)]
+    there = {BASE, *(arm.name for arm in made)}
+    return [dataclasses.replace(arm, others=tuple(name for name in arm.others if name in there)) for arm in made]
+
+
+def _family(written: str, params: DualParams, alpha: float) -> list[DualArm]:
+    """The arms of what is written once: one, or all that its alternatives make."""
+    name, _, settings = written.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",")]
+    several = [value.split("/") if ONE_OF.fullmatch(value) else [value] for _, _, value in pairs]
+    if all(len(values) == 1 for values in several):
+        return [_arm(written, params, alpha)]
+    each = [
+        ",".join(f"{key}={value}" for (key, _, _), value in zip(pairs, values, strict=True))
+        for values in itertools.product(*several)
+    ]
+    family = f"{_titled(name, settings)}, chosen"
+    return [dataclasses.replace(_arm(f"{name}:{one}", params, alpha), family=family) for one in each]
+
+
+def _titled(name: str, settings: str) -> str:
+    """The name of an arm in tables and figures."""
+    return f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{f', {settings}' if settings else ''}"
+
+
+def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
+    name, _, settings = written.partition(":")
+    where = f"--dual-arms {written}"
+    if name not in OWN and name not in names("labeler"):
+        raise InputError(f"{where}: {nearest(name, [*OWN, *names('labeler')])}")
+    values = settings_behind(where, settings)
+    kind = values.pop(KIND, None)
+    if kind is not None and kind not in get_args(Kind):
+        raise InputError(f"{where}: {KIND}={kind}: {nearest(str(kind), get_args(Kind))}")
+    of_kind = f", {KIND}={kind}" if kind else ""
+    plain, title, params = f"{PLAIN}{of_kind}", _titled(name, settings), _drawing(params, kind)
+    if name == "ebr":
+        return _ebr(where, title, values, params, plain)
+    if name in ("none", "in-batch") and values:
+        raise InputError(f"{where}: has no settings but {KIND}")
+    if name == "in-batch":
+        return DualArm(title, dataclasses.replace(params, loss="info-nce"), others=(BASE, plain))
+    taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
+    if name == "none":
+        return DualArm(title, taught, {"alpha": 0.0}, plain=taught)
+    reading = values.pop("degrees", "cosine" if name == "distill" else params.degrees)
+    if reading not in get_args(Reading):
+        raise InputError(f"{where}: degrees={reading}: {nearest(str(reading), get_args(Reading))}")
+    of_loss = find("loss", "distance").Params(alpha=values.pop("alpha", alpha)).to_dict()
+    besides = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
+    others = (BASE, plain, *(other for other in besides if title.partition(",")[0] != other.partition(",")[0]))
+    if name == "distill":
+        if values:
+            raise InputError(f"{where}: {next(iter(values))}: {name} has no settings but alpha, degrees and {KIND}")
+        return DualArm(title, taught, of_loss, name, None, reading, taught, others)
+    if name == "bs":
+        if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(SharedWords)}):
+            has = "alpha, degrees, products and term_scale"
+            raise InputError(f"{where}: {unknown[0]}: {name} has no settings but {has}")
+        return DualArm(title, taught, of_loss, name, _shared(where, values), reading, others=others)
+    if lacking := sorted(find("labeler", name).needs - READ):
+        raise InputError(f"{where}: needs {' and '.join(lacking)}, which a study of dual encoders has not")
+    hints = {each.name for each in dataclasses.fields(find("labeler", name).Params)}
+    several = 2 if taught.kind in AT_RANDOM else 1  # as many random documents are labelled beside the run's
+    usual = {"context": several * params.depth + 1} if "context" in hints else {}
+    of_method = make_params("labeler", name, {**usual, **values})
+    return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
+
+
+def _drawing(params: DualParams, kind: Any) -> DualParams:
+    """The parameters with negatives of a kind, None = their own."""
+    return params if kind is None else dataclasses.replace(params, negatives_from=kind)
+
+
+def _shared(where: str, values: Mapping[str, Any]) -> SharedWords:
+    try:
+        return SharedWords(**values)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _ebr(where: str, title: str, values: Mapping[str, Any], params: DualParams, plain: str) -> DualArm:
+    """Towers of words: what the preset has besides the defaults stands before the settings of the study."""
+    of_preset = dict(DualParams.preset("f-ebr").to_dict().items() - DualParams().to_dict().items())
+    base = dataclasses.replace(params, inverse_temperature=None)
+    try:
+        own, loss = settings_for(DualParams, {**of_preset, **values}, base=base)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    of_loss = {key: value for key, value in loss.to_dict().items() if key in values}
+    return DualArm(title, own, of_loss, others=(BASE, plain), encoder=NOTHING)

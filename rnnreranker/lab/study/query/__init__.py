@@ -1,0 +1,1 @@
+"""Studies of query encoders trained on labels."""

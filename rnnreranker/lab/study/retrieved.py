@@ -1,0 +1,57 @@
+"""First stages that a study retrieves by itself, and what they say of the candidates of another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.method import Inputs, find
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+DEPTH = 1000  # of the runs that are fused
+
+
+@functools.cache
+def opened(name: str) -> Index:
+    """The index of a name, whose parts every trial of a process reads."""
+    from rnnreranker.search.indexes import open_index
+
+    return open_index(name)
+
+
+def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
+    """What retrievers and labelers read of an index, opened when they ask for it."""
+    from rnnreranker.parts.tokens.queries import query_tokens
+
+    return Inputs(
+        topics=topics,
+        words=lambda: index.lucene,
+        terms=lambda: index.term_source,
+        impacts=lambda: index.impacts,
+        vectors=lambda: index.vectors,
+        query_vectors=queries,
+        tokens=lambda: index.token_vectors,
+        query_tokens=lambda: query_tokens(index.token_vectors, topics, threads=1),
+    )
+
+
+def retrieved(name: str, inputs: Inputs, hits: int, threads: int) -> Run:
+    """The run of a retriever."""
+    retriever = find("retriever", name)(inputs, threads=threads)
+    retriever.check()
+    found: Run = retriever.retrieve(hits)
+    return found
+
+
+def fused_scores(run: Run, runs: Sequence[Run]) -> Run:
+    """The candidates of a run with their scores in the fusion (RRF) of it with other runs."""
+    from rnnreranker.runs import Run
+    from rnnreranker.runs.fuse import fuse
+
+    fused, own = fuse([run, *runs]).to_dict(), run.to_dict()
+    return Run.from_dict({qid: {docid: fused[qid][docid] for docid in found} for qid, found in own.items()})

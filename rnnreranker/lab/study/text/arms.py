@@ -1,0 +1,120 @@
+"""Arms of a study of models that read texts: loss, negatives or regularisation that they are trained with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import methods
+from rnnreranker.lab.study.query.arms import BASE
+from rnnreranker.lab.study.tasks import Task
+from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.models.sparse import SparseParams
+
+MODELS = {
+    "pair-losses": "cross",
+    "negatives": "cross",
+    "regularisation": "sparse",
+    "late": "late",
+    "dual": "dual",
+}  # what is compared → the model
+FILTERS = ("none", "rnn")  # of negatives, as `rnnreranker.negatives` has them
+FILTERED = ", without likely positives"
+
+
+@dataclass(frozen=True)
+class TextArm:
+    """One way of training a model that reads texts.
+
+    Attributes:
+        name: in tables and figures.
+        params: of the training; the seed is set by the task.
+        stage: the retriever whose candidates the negatives are drawn from.
+        filter: which of them are left out, see `rnnreranker.negatives`.
+        others: names of the arms that it is compared with.
+    """
+
+    name: str
+    params: GroupParams
+    stage: str
+    filter: str = "none"
+    others: tuple[str, ...] = (BASE,)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it reads of an index besides texts and first stages."""
+        return frozenset({"vectors", "query vectors"} if self.filter != "none" else ())
+
+    def params_of(self, task: Task) -> GroupParams:
+        """The parameters on a task."""
+        return dataclasses.replace(self.params, seed=task.seed)
+
+    def described(self, task: Task) -> list[Any]:
+        """Everything that it trains with on a task."""
+        return [self.stage, self.filter, self.params_of(task).to_dict()]
+
+
+def text_arms(
+    kind: str,
+    params: GroupParams,
+    stages: Sequence[str],
+    factors: Sequence[float] = (),
+    losses: Sequence[str] | None = None,
+) -> list[TextArm]:
+    """The arms of a study.
+
+    Args:
+        kind: "pair-losses": losses of groups, with negatives of the last first stage; "negatives": those of every first
+            stage, all of them and without likely positives; "regularisation": the weights of the FLOPS of queries and
+            documents times each factor, with negatives of the last first stage.
+        params: of the trainings, where the arm does not set it.
+        stages: retrievers; factors: of the regularisation.
+        losses: that are compared with that of `params`; None = all of groups that need no teacher and no other queries.
+
+    Raises:
+        InputError: a loss that cannot be compared.
+    """
+    if kind == "negatives":
+        return [
+            TextArm(
+                _of(stage) + (FILTERED if chosen != "none" else ""),
+                params,
+                stage,
+                chosen,
+                (BASE, *((_of(stage),) if chosen != "none" else map(_of, stages[: stages.index(stage)]))),
+            )
+            for stage in stages
+            for chosen in FILTERS
+        ]
+    if kind == "regularisation":
+        assert isinstance(params, SparseParams)
+        made: list[TextArm] = []
+        for factor in factors:
+            own = dataclasses.replace(params, lambda_q=params.lambda_q * factor, lambda_d=params.lambda_d * factor)
+            before = [arm.name for arm in made[-1:]]
+            made.append(TextArm(f"lambda x {factor:g}", own, stages[-1], others=(BASE, *before)))
+        return made
+    usable = [
+        name
+        for name, found in methods("loss").items()
+        if found.of_groups and not found.in_batch and not found.of_cosines and "teacher" not in found.needs
+    ]
+    chosen = usable if losses is None else list(dict.fromkeys([params.loss, *losses]))
+    if wrong := [name for name in (params.loss, *chosen) if name not in usable]:
+        raise InputError(f"loss={wrong[0]}: expected one of {', '.join(usable)}, which are compared with each other")
+    return [
+        TextArm(
+            name,
+            dataclasses.replace(params, loss=name),
+            stages[-1],
+            others=(BASE, *((params.loss,) if name != params.loss else ())),
+        )
+        for name in sorted(chosen, key=lambda name: (name != params.loss, name))
+    ]
+
+
+def _of(stage: str) -> str:
+    return f"negatives of {stage}"

@@ -1,0 +1,1 @@
+"""Labels and training tuned together."""

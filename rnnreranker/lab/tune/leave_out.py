@@ -1,0 +1,237 @@
+"""Settings chosen on all collections but one and measured on that one: what carries over to data not seen.
+
+A cell is a collection under one first stage: what is chosen has to suit many first stages at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError, nearest, require
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files.yaml_files import read_yaml
+from rnnreranker.evaluate.comparison import bootstrap_intervals
+from rnnreranker.lab.tune.choice_rules import RULES
+from rnnreranker.lab.tune.objective import Objective
+from rnnreranker.lab.tune.space import Space
+from rnnreranker.lab.tune.trials import each_kept
+from rnnreranker.rnn import RnnParams
+
+KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder", "collection")
+NEEDED = ("index", "topics", "qrels")
+DIGITS = 6  # of gains on record
+DRAWS = 100  # for every setting, at most
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """One cell, measured with what the cells of other collections would have chosen.
+
+    Attributes:
+        name: of the cell.
+        collection: that it belongs to: its cells are left out together.
+        topics: T of it.
+        base: mean of the run as retrieved.
+        default, default_low, default_high: gain of the default over it, with its 95% bootstrap interval.
+        chosen, chosen_low, chosen_high: gain of the setting that the rule chooses from the other collections.
+        setting: which of the settings tried that is; 0 is the default.
+    """
+
+    name: str
+    collection: str
+    topics: int
+    base: float
+    default: float
+    default_low: float
+    default_high: float
+    chosen: float
+    chosen_low: float
+    chosen_high: float
+    setting: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """All that was tried and what it gained, so that a page can say how a setting was found.
+
+    Attributes:
+        rule: of `RULES`, by which settings were chosen.
+        settings: (S,) all that were tried; the default first.
+        gains: name of a cell -> (S,) mean gain over the run as retrieved.
+        cells: what each cell's collection, left out, would have been given.
+    """
+
+    rule: str
+    settings: tuple[RnnParams, ...]
+    gains: Mapping[str, np.ndarray]
+    cells: tuple[LeftOut, ...]
+
+    def values(self, rule: str) -> np.ndarray:
+        """(S,) float64: each setting's worth by a rule over all cells."""
+        return RULES[rule](np.stack(list(self.gains.values()), axis=1))
+
+    @property
+    def place(self) -> int:
+        """The default's place among the settings by the rule over all cells: 1 = none is better."""
+        values = self.values(self.rule)
+        return 1 + int((values > values[0]).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of JSON; of a setting what differs from the default."""
+        first = self.settings[0].to_dict()
+        tried = [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings]
+        return {
+            "rule": self.rule,
+            "place": self.place,
+            "best": {rule: int(self.values(rule).argmax()) for rule in RULES},
+            "default": first,
+            "tried": tried,
+            "gains": {name: [round(one, DIGITS) for one in found.tolist()] for name, found in self.gains.items()},
+            "cells": [dataclasses.asdict(cell) for cell in self.cells],
+        }
+
+
+def leave_one_out(
+    objectives: Mapping[str, Objective],
+    space: Space,
+    settings: int,
+    seed: int = 0,
+    *,
+    collections: Mapping[str, str] | None = None,
+    rule: str = "capped",
+    storage: str | Path | None = None,
+) -> Search:
+    """For each collection, the gain of the setting that the others choose, beside that of the default.
+
+    Settings are the default and `settings` - 1 drawn at random from the space, or all of a space that has no more; all
+    are measured on every cell by their mean gain over the run as retrieved. A collection is left out with all its
+    cells; the rule chooses by the cells of the others, among equals the first.
+
+    Args:
+        objectives: the cells by name: a collection under one first stage.
+        space: what is drawn from; its `fixed` is the default.
+        settings: how many in all.
+        seed: of the draws.
+        collections: name of a cell -> its collection; None, or a name left out: each is a collection of its own.
+        rule: of `RULES`.
+        storage: a journal file to keep gains in, and to go on from after a kill; None = memory.
+
+    Raises:
+        InputError: fewer than two collections, settings below 1, a storage of another search.
+        MissingDependencyError: without optuna, whose distributions draw the settings.
+    """
+    of = {name: (collections or {}).get(name, name) for name in objectives}
+    if len(set(of.values())) < 2:
+        raise InputError(
+            f"{command.counted(len(set(of.values())), 'collection')}: expected two or more to leave one out"
+        )
+    if settings < 1:
+        raise InputError(f"{settings} settings: expected 1 or more")
+    drawn = (space.fixed, *draw(space, settings - 1, seed))
+    settings = len(drawn)
+    bases = {name: objective.base() for name, objective in objectives.items()}
+
+    def gains_of(name: str, number: int) -> np.ndarray:
+        params, deepest = drawn[number], objectives[name].contexts.deepest
+        return objectives[name].values(dataclasses.replace(params, context=min(params.context, deepest))) - bases[name]
+
+    gains = {}
+    for name, objective in objectives.items():
+        about = objective.about(objective.topics) if storage is not None else {}
+        about |= {"settings": fingerprint([one.to_dict() for one in drawn])}
+
+        def mean_gain(number: int, name: str = name) -> float:
+            return float(gains_of(name, number).mean())
+
+        gains[name] = np.array(each_kept(mean_gain, settings, storage=storage, name=f"cell {name}", about=about))
+    cells = []
+    for name in objectives:
+        others = [gains[other] for other in objectives if of[other] != of[name]]
+        best = int(RULES[rule](np.stack(others, axis=1)).argmax())
+        default, chosen = gains_of(name, 0), gains_of(name, best)
+        (default_low, default_high), (low, high) = bootstrap_intervals(np.stack([default, chosen])).tolist()
+        cells.append(
+            LeftOut(
+                name=name,
+                collection=of[name],
+                topics=len(default),
+                base=float(bases[name].mean()),
+                default=float(default.mean()),
+                default_low=default_low,
+                default_high=default_high,
+                chosen=float(chosen.mean()),
+                chosen_low=low,
+                chosen_high=high,
+                setting=best,
+            )
+        )
+    return Search(rule, drawn, gains, tuple(cells))
+
+
+def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
+    """Settings drawn at random, the same for the same seed; values that no setting may have together are drawn again.
+
+    Of a space of lists that holds no more than `count` settings besides the fixed one, all of them, in order.
+
+    Raises:
+        InputError: nearly all values of the space exclude one another.
+    """
+    lists = [values for values in space.ranges.values() if isinstance(values, tuple)]
+    if len(lists) == len(space.ranges) and math.prod(map(len, lists)) <= count + 1:
+        return _every(space, lists)
+    optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    found: list[RnnParams] = []
+    for _ in range(DRAWS * count):
+        if len(found) == count:
+            return found
+        trial = study.ask()
+        try:
+            found.append(space.suggest(trial))
+        except InputError as error:
+            reason = error
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    if len(found) < count:
+        raise InputError(f"search space: {len(found)} of {DRAWS * count} draws are settings ({reason})")
+    return found
+
+
+def _every(space: Space, lists: list[tuple[Any, ...]]) -> list[RnnParams]:
+    """All settings of a space of lists but the fixed one."""
+    found = []
+    for values in itertools.product(*lists):
+        try:
+            found.append(dataclasses.replace(space.fixed, **dict(zip(space.ranges, values, strict=True))))
+        except InputError as error:
+            reason = error
+    if not found:
+        raise InputError(f"search space: none of its values are a setting together ({reason})")
+    return [one for one in found if one != space.fixed]
+
+
+def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Cells by name from a YAML file: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`.
+
+    Raises:
+        InputError: no such file, not YAML, unknown or missing keys: all of them at once.
+    """
+    content = read_yaml(path, "collections")
+    if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
+        raise InputError(f"{path}: expected `name: {{index: …, topics: …, qrels: …}}` for each cell")
+    problems = []
+    for name, entry in content.items():
+        problems += [f"{name}: unknown key {key}, {nearest(str(key), KEYS)}" for key in entry if key not in KEYS]
+        problems += [f"{name}: no {key}" for key in NEEDED if key not in entry]
+    if problems:
+        raise InputError(f"{path}: {'; '.join(problems)}")
+    return {str(name): entry for name, entry in content.items()}

@@ -1,0 +1,1 @@
+"""How much probability leaves the positives, learnt from judgements."""

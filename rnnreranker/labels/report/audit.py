@@ -1,0 +1,95 @@
+"""A page for people to judge what the labels propose: query, positives, and documents that nobody judged relevant.
+
+Verdicts leave the page as TREC qrels, made by the browser without any network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.pages import render, write_page
+from rnnreranker.labels.soft import SoftLabels
+
+PER_QUERY = 3  # documents proposed for a query at most
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One query's positives and what the labels propose beside them, with its probability, highest first."""
+
+    number: int  # on the page, from 1
+    qid: str
+    positives: tuple[str, ...]
+    proposed: dict[str, float]
+
+
+def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> list[Proposal]:
+    """The queries to audit: those whose most probable unjudged document has most, ties by query id.
+
+    Args:
+        labels: soft labels.
+        queries: how many at most; fewer when labels give others than positives nothing.
+        per_query: documents a query at most.
+
+    Raises:
+        InputError: no query of the labels gives a document beside its positives any probability.
+    """
+    ranked = []
+    for one in labels:
+        others = np.where(one.positive, 0.0, one.targets)
+        best = [place for place in np.argsort(-others, kind="stable")[:per_query].tolist() if others[place] > 0]
+        if best:
+            positives = tuple(docid for docid, known in zip(one.docids, one.positive, strict=True) if known)
+            proposed = {one.docids[place]: float(others[place]) for place in best}
+            ranked.append((-float(others[best[0]]), one.qid, positives, proposed))
+    if not ranked:
+        raise InputError(
+            "the labels give nothing to documents beside the positives: there is nothing to audit; "
+            "use a method that smooths, and a larger --n-max"
+        )
+    ranked.sort(key=lambda found: found[:2])
+    return [
+        Proposal(number, qid, positives, proposed)
+        for number, (_, qid, positives, proposed) in enumerate(ranked[:queries], 1)
+    ]
+
+
+def write_audit(
+    path: Path,
+    found: list[Proposal],
+    topics: Mapping[str, str],
+    texts: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    curve: Sequence[Mapping[str, float]] = (),
+) -> None:
+    """Write the page, one HTML file that needs nothing else.
+
+    Args:
+        path: of the page.
+        found: what is to be judged.
+        topics, texts: of queries and documents, by id.
+        metadata: of the labels.
+        curve: rows of `by_confidence`, what judgements that are there already say; the page shows them first.
+
+    Raises:
+        InputError: a query or a document without a text.
+    """
+    docids = dict.fromkeys(docid for one in found for docid in (*one.positives, *one.proposed))
+    lost = [one.qid for one in found if one.qid not in topics]
+    lost_documents = [docid for docid in docids if docid not in texts]
+    if lost or lost_documents:
+        what = f"query {lost[0]}" if lost else f"document {lost_documents[0]}"
+        raise InputError(
+            f"{len(lost)} queries and {len(lost_documents)} documents to audit have no text (first: {what}); "
+            "give the topics, and an index with texts or --documents"
+        )
+    total = sum(len(one.proposed) for one in found)
+    shown = {"found": found, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
+    page = render("labels.report", "audit.html.j2", **shown, curve=curve)
+    write_page(path, page)

@@ -1,0 +1,144 @@
+"""What an expander is: a run in, a run with candidates that a graph of neighbours brings out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.vectors.exact import inner_products
+from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
+from rnnreranker.runs.head import joined_by
+
+if TYPE_CHECKING:
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.runs import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The n >= 1 candidates of a query, in the order of the run."""
+
+    rows: np.ndarray  # (n,) int64: rows of the graph, -1 where it does not have the document
+    scores: np.ndarray  # (n,) float64
+    query: Any = None  # (d,) float32 where the method needs query vectors
+
+    @property
+    def known(self) -> np.ndarray:
+        """Their rows, without those that the graph does not have."""
+        return self.rows[self.rows >= 0]
+
+
+class Expander(ABC):
+    """Adds to every query the documents that a graph of neighbours brings.
+
+    Args:
+        inputs: what `needs` names.
+        params: of the class `Params`; None = the defaults.
+        missing: what to do with candidates that the graph does not have: "error", or "skip" = they bring nothing and
+            get no new score.
+
+    Raises:
+        InputError: parameters of another method, `missing` is neither.
+
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `brought`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"neighbours"})
+    Params: ClassVar[type[settings.Params]] = settings.Params
+
+    def __init__(self, inputs: Inputs, params: Any = None, *, missing: str = "error") -> None:
+        if missing not in ("error", "skip"):
+            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"expand {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        self.inputs = inputs
+        self.params: Any = params if params is not None else self.Params()
+        self.missing = missing
+
+    @property
+    def graph(self) -> NeighbourGraph:
+        """The graph of the inputs."""
+        found: NeighbourGraph = self.inputs.neighbours
+        return found
+
+    @property
+    def above(self) -> int:
+        """So many candidates of the run stay above what is brought, with their scores."""
+        return 0
+
+    @property
+    def hits(self) -> int | None:
+        """So many candidates of a query come out; None = all."""
+        return None
+
+    @abstractmethod
+    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (j,) int64, distinct, and scores (j,) float64 of what stands below the first `above` candidates.
+
+        They may be new or candidates of the run; what else the run has follows below them.
+        """
+
+    def check(self, run: Run) -> None:
+        """Look, before any work, that the graph has the candidates of a run.
+
+        Raises:
+            InputError: how many it does not have, and the first three; not with missing="skip". Vectors, where they are
+                needed, in other rows than in the graph.
+        """
+        self._rows(run)
+
+    def _rows(self, run: Run) -> np.ndarray:
+        """(V,) int64: the row of each distinct docid of the run."""
+        beside = self.inputs.vectors if "vectors" in self.needs else None
+        return vector_rows(self.graph, run, skip=self.missing == "skip", beside=beside)
+
+    def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
+        """The run with what is brought, every query best first.
+
+        Args:
+            run: Q queries; one without candidates stays without.
+            query_vectors: a (d,) float32 vector for every query of the run; None = those of the inputs.
+
+        Raises:
+            InputError: as `check`; a graph with fewer neighbours than the parameters ask for, a query without a vector.
+        """
+        from rnnreranker.runs import Run
+
+        graph = self.graph
+        if (wanted := getattr(self.params, "expand_k", None)) is not None:
+            graph.check_k("expand_k", wanted)
+        queries = None
+        if "query vectors" in self.needs:
+            given = self.inputs.query_vectors if query_vectors is None else query_vectors
+            queries = query_rows(run, given, self.inputs.vectors.dimension)
+        rows = self._rows(run)
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        for number in range(len(run)):
+            part = slice(run.offsets[number], run.offsets[number + 1])
+            query = None if queries is None else queries[number]
+            candidates = Candidates(rows[run.rows[part]], run.scores[part], query)
+            found.append(self.brought(candidates) if len(candidates.rows) else (np.empty(0, np.int64), np.empty(0)))
+        counts = np.array([len(one) for one, _ in found], dtype=np.int64)
+        brought = np.concatenate([np.empty(0, np.int64), *(one for one, _ in found)])
+        distinct, places = np.unique(brought, return_inverse=True)
+        numbers = {row: number for number, row in enumerate(rows.tolist()) if row >= 0}
+        new = [row for row in distinct.tolist() if row not in numbers]
+        numbers |= {row: len(rows) + place for place, row in enumerate(new)}
+        docids = np.concatenate([run.docids, np.array([graph.docids[row] for row in new], dtype=object)])
+        of_row = np.array([numbers[row] for row in distinct.tolist()], dtype=np.int64)
+        scores = np.concatenate([np.empty(0), *(one for _, one in found)])
+        whole = Run(run.qids, run.offsets, docids, run.rows, run.scores)
+        expanded = joined_by(whole, self.above, counts, of_row[places], scores)
+        return expanded if self.hits is None else expanded.head(self.hits)
+
+    def products(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(n,) float64: the inner products of a query (d,) with the documents of (n,) rows."""
+        return inner_products(query, self.inputs.vectors.fetch(rows))

@@ -1,0 +1,70 @@
+"""Graph-based adaptive reranking (MacAvaney, Tonellotto and Macdonald, CIKM 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.expand.base import Candidates, Expander
+from rnnreranker.methods.expand.neighbours import K_HELP
+
+FULL_BUDGET = 1000  # that of the published batch size
+BUDGET_HELP = "gar: documents of a query that are scored, what is not follows below them; ladr: the best that are kept"
+
+
+@dataclass(frozen=True)
+class GarParams(settings.Params):
+    """Settings of adaptive reranking; the defaults are those of pyterrier_dr."""
+
+    expand_k: int = setting(16, K_HELP, at_least=1)
+    expand_hits: int = setting(FULL_BUDGET, BUDGET_HELP, at_least=1)
+    gar_batch: int = setting(128, "documents scored in turn, of --expand-hits 1000; scaled to others", at_least=1)
+
+
+class GarExpander(Expander):
+    """Scores candidates and neighbours of what scored best in turn, a batch of each, until the budget is spent.
+
+    A score is the inner product of query and document. The first batch is of the run, the second of the frontier: the
+    neighbours, so far without a score, of documents with one, in the order of these documents' scores and nearest
+    first; and so on. Where one of the two is empty, the other goes on. Documents stand by their scores, candidates for
+    which the budget did not last below them.
+    """
+
+    name: ClassVar[str] = "gar"
+    needs: ClassVar[frozenset[str]] = frozenset({"neighbours", "vectors", "query vectors"})
+    Params: ClassVar[type[settings.Params]] = GarParams
+    params: GarParams
+
+    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and inner products of everything that was scored."""
+        budget = self.params.expand_hits
+        batch = max(1, round(self.params.gar_batch * budget / FULL_BUDGET))
+        pool, from_run = candidates.known, True
+        rows, scores = np.empty(0, dtype=np.int64), np.empty(0)
+        while len(rows) < budget:
+            size = min(batch, budget - len(rows))
+            frontier = self._frontier(rows, scores, size) if not from_run or not len(pool) else pool[:0]
+            chosen = frontier if len(frontier) else pool[:size]
+            if not len(chosen):
+                break
+            rows = np.concatenate([rows, chosen])
+            scores = np.concatenate([scores, self.products(candidates.query, chosen)])
+            pool = pool[~np.isin(pool, chosen)]
+            from_run = not from_run
+        return rows, scores
+
+    def _frontier(self, rows: np.ndarray, scores: np.ndarray, size: int) -> np.ndarray:
+        """The first `size` neighbours without a score, those of the best documents first."""
+        best = rows[np.lexsort((rows, -scores))]
+        found = np.empty(0, dtype=np.int64)
+        for first in range(0, len(best), size):
+            near = self.graph.neighbours(best[first : first + size], self.params.expand_k).ravel()
+            found = np.concatenate([found, near[~np.isin(near, rows)]])
+            found = found[np.sort(np.unique(found, return_index=True)[1])]  # each where it comes first
+            if len(found) >= size:
+                break
+        return found[:size]

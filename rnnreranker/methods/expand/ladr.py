@@ -1,0 +1,89 @@
+"""Lexically accelerated dense retrieval (Kulkarni, MacAvaney, Goharian and Frieder, SIGIR 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.expand.base import Candidates, Expander
+from rnnreranker.methods.expand.gar import BUDGET_HELP
+from rnnreranker.methods.expand.neighbours import K_HELP
+from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
+
+
+@dataclass(frozen=True)
+class LadrParams(settings.Params):
+    """Settings of LADR; the defaults are those of pyterrier_dr."""
+
+    expand_k: int = setting(16, K_HELP, at_least=1)
+    expand_hits: int = setting(1000, BUDGET_HELP, at_least=1)
+    ladr: Literal["proactive", "adaptive"] = setting(
+        "proactive", "proactive: all neighbours of all candidates; adaptive: those of the best, until no new one comes"
+    )
+    ladr_hops: int = setting(1, "of proactive: how often neighbours of what was found are added", at_least=1)
+    ladr_depth: int = setting(100, "of adaptive: the best documents, whose neighbours are added", at_least=1)
+
+
+class LadrExpander(Expander):
+    """Dense retrieval among the candidates of the run and their neighbours; scores are inner products.
+
+    Proactive takes all candidates and the neighbours that are so many hops away. Adaptive adds the neighbours of the
+    best documents, scores them, and does so again until the best have no neighbour without a score.
+    """
+
+    name: ClassVar[str] = "ladr"
+    needs: ClassVar[frozenset[str]] = frozenset({"neighbours", "vectors", "query vectors"})
+    Params: ClassVar[type[settings.Params]] = LadrParams
+    params: LadrParams
+
+    @property
+    def hits(self) -> int:
+        """The best of them are kept."""
+        return self.params.expand_hits
+
+    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and inner products of what was looked at: of proactive, the best of it."""
+        seen = np.zeros(len(self.graph.docids), dtype=bool)
+        rows = np.unique(candidates.known)
+        seen[rows] = True
+        if self.params.ladr == "proactive":
+            last = rows
+            for _ in range(self.params.ladr_hops):
+                last = self._new(last, seen)
+            return self._best(candidates.query, np.flatnonzero(seen))
+        scores = self.products(candidates.query, rows)
+        while True:
+            best = rows[np.argsort(-scores, kind="stable")[: self.params.ladr_depth]]
+            new = self._new(best, seen)
+            if not len(new):
+                return rows, scores
+            rows = np.concatenate([rows, new])
+            scores = np.concatenate([scores, self.products(candidates.query, new)])
+
+    def _new(self, rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """The neighbours of some rows that were not seen, ascending; `seen`, (N,) bool, has them afterwards."""
+        around = self.graph.neighbours(rows, self.params.expand_k).ravel()
+        new = np.unique(around[~seen[around]])
+        seen[new] = True
+        return new
+
+    def _best(self, query: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best rows by inner product, as many as come out, and their scores; by float32 first, as all are many."""
+        vectors = self.inputs.vectors.fetch(rows)
+
+        def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+            with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+                products = vectors @ queries[0]
+            if not np.isfinite(products).all():
+                return np.full((1, count), np.inf, dtype=np.float32), np.arange(count)[None]
+            best = np.argpartition(products, len(rows) - count)[len(rows) - count :]
+            best = best[np.argsort(-products[best], kind="stable")]
+            return products[best][None], best[None]
+
+        docids = DocidsOf(self.graph.docids, rows)
+        scores, best = exact_search(query[None], self.hits, docids, propose, lambda some: vectors[some])
+        return rows[best[0]], scores[0]

@@ -1,0 +1,56 @@
+"""Average PRF: the mean of the query and its first documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.feedback.base import Feedback
+
+
+@dataclass(frozen=True)
+class AverageParams(settings.Params):
+    """Settings of average PRF; 3 documents are those of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
+
+    fb_docs: int = setting(3, "first documents that the new query is made of (f_p of colbert)", at_least=1)
+
+
+class AverageFeedback(Feedback):
+    """The mean of the query and its first `fb_docs` documents, as vectors or as weights of terms.
+
+    Pyserini's DenseVectorAveragePrf (Li et al., TOIS 2023) says the same of vectors.
+    """
+
+    name: ClassVar[str] = "average"
+    over: ClassVar[frozenset[str]] = frozenset({"vectors", "impacts"})
+    Params: ClassVar[type[settings.Params]] = AverageParams
+
+    def depth(self, over: str) -> int:
+        """`fb_docs`."""
+        found: int = self.params.fb_docs
+        return found
+
+    def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """As `average`."""
+        return average(query, documents)
+
+    def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
+        """The mean of all rows; every term of them stays."""
+        from scipy.sparse import csr_matrix
+
+        weights = np.full((1, documents.shape[0]), 1 / (1 + documents.shape[0]), dtype=np.float32)
+        return csr_matrix((query + csr_matrix(np.ones_like(weights)) @ documents) * weights[0, 0])
+
+
+def average(query: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """(d,) float32: the mean of a query (d,) and documents (n, d).
+
+    >>> average(np.float32([0, 3]), np.float32([[3, 0], [3, 0]])).tolist()
+    [2.0, 1.0]
+    """
+    found: np.ndarray = np.mean(np.vstack((query, documents)), axis=0)
+    return found

@@ -1,0 +1,198 @@
+"""What feedback is: a query and the documents that it found first make the query that is searched with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find, methods
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+    from rnnreranker.parts.tokens.lexicon import Lexicon
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+
+OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents are to a retriever
+
+
+class Feedback:
+    """Makes a second query of a first one and of its first documents, which nobody judged.
+
+    Args:
+        params: of the class `Params`; None = the defaults.
+
+    Raises:
+        InputError: parameters of another method.
+
+    A subclass in a file of its own is a method: it sets `name`, `over` and `Params`, and writes what `over` names:
+    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    over: ClassVar[frozenset[str]]  # of OVER
+    Params: ClassVar[type[settings.Params]] = settings.Params
+
+    def __init__(self, params: Any = None) -> None:
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"prf {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        self.params: Any = params if params is not None else self.Params()
+
+    def depth(self, over: str) -> int:
+        """How many documents of the first search are read."""
+        raise NotImplementedError
+
+    def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """(d,) float32: the new query.
+
+        Args:
+            query: (d,) float32.
+            documents: (n, d) float32, n >= 1, the best first.
+        """
+        raise NotImplementedError
+
+    def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
+        """(1, V) CSR float32: the new query's weights.
+
+        Args:
+            query: (1, V) CSR float32, its weights.
+            documents: (n, V) CSR float32, n >= 1, their weights, the best first.
+            scores: (n,) float64, of the first search.
+        """
+        raise NotImplementedError
+
+    def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
+        """The new query's tokens (p, d) float32 and their weights (p,) float64.
+
+        Args:
+            query: (q, d) float32, q >= 1.
+            rows: (n,) int64, n >= 1, the documents in `lexicon.source`, the best first; each has tokens.
+            lexicon: which token of the vocabulary stands where, and how rare it is.
+        """
+        raise NotImplementedError
+
+    def set_words(self, searcher: Any) -> None:
+        """Tell a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search twice, by Anserini's classes."""
+        raise NotImplementedError
+
+
+def heaviest(rows: Any, count: int) -> Any:
+    """A CSR matrix with the `count` largest values of every row and no others; of equal ones the first."""
+    from scipy.sparse import csr_matrix
+
+    rows = csr_matrix(rows)
+    rows.sort_indices()
+    kept = []
+    for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        own = np.argsort(-rows.data[first:last], kind="stable")[:count]
+        kept.append(first + np.sort(own))
+    places = np.concatenate(kept).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in kept])])
+    return csr_matrix((rows.data[places], rows.indices[places], starts), shape=rows.shape)
+
+
+def check_feedback(name: str, retrievers: Sequence[str]) -> None:
+    """Nothing, when all these retrievers can search again with what a method makes.
+
+    Raises:
+        InputError: no such method; those that cannot, and those that can.
+    """
+    over = find("feedback", name).over
+    lacking = [one for one in retrievers if find("retriever", one).over not in over]
+    if lacking:
+        fitting = [one for one, found in methods("retriever").items() if found.over in over]
+        raise InputError(f"prf {name}: is for retriever {' or '.join(fitting)}, not for {' and '.join(lacking)}")
+
+
+def searched_twice(
+    source: VectorSource, queries: QueryVectors, feedback: Feedback, threads: int | None = None, batch_size: int = 256
+) -> QueryVectors:
+    """The second queries: each made of a first one and of the vectors that are nearest to it.
+
+    Args:
+        source: of the documents' vectors.
+        queries: (Q, d) float32 with their ids; one that finds nothing stays as it is.
+        feedback: a method over `vectors`.
+        threads, batch_size: of the first search; results depend on neither.
+
+    Raises:
+        InputError: vectors of another dimension than the queries, or with NaN or infinite values.
+    """
+    from rnnreranker.parts.vectors import QueryVectors
+
+    check_dimension(source, queries)
+    new = queries.vectors.copy()
+    for first in range(0, len(new), batch_size):
+        batch = queries.vectors[first : first + batch_size]
+        for place, rows in enumerate(source.search(batch, feedback.depth("vectors"), threads)[1], first):
+            if len(rows):
+                new[place] = feedback.of_vectors(queries.vectors[place], source.fetch(rows))
+    return QueryVectors(queries.qids, new)
+
+
+def weighed_twice(
+    source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
+) -> QueryImpacts:
+    """The second queries, each made of the weights of a first one and of the documents that it finds.
+
+    Args:
+        source: of the documents' weights of words.
+        queries: of Q queries; one that finds nothing keeps its weights.
+        feedback: a method over `impacts`.
+        threads: of the first search; the result does not depend on it.
+    """
+    from scipy.sparse import csr_matrix, vstack
+
+    from rnnreranker.parts.impacts import QueryImpacts
+
+    weights = queries.weights
+    found = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)
+    new = [
+        feedback.of_impacts(weights[place], source.weights(rows), scores) if len(rows) else weights[place]
+        for place, (scores, rows) in enumerate(found)
+    ]
+    return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
+
+
+def asked_twice(
+    asked: QueryTokens, found: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
+) -> tuple[QueryTokens, np.ndarray]:
+    """The second queries, each made of a first one and of the documents that it found; and (P,) their tokens' weights.
+
+    Args:
+        asked: the first queries; one that found nothing stays as it is, with weights of 1.
+        found: (n,) rows of the documents of each, best first.
+        feedback: a method over `tokens`.
+        lexicon: of the documents.
+    """
+    from rnnreranker.parts.tokens.queries import QueryTokens
+
+    tokens, weights = [], []
+    for qid, rows in zip(asked.qids, progress(found, unit="queries", what="feedback"), strict=True):
+        own = asked.one(qid)
+        new, weighed = feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
+        tokens.append(new)
+        weights.append(weighed)
+    places = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+    vectors = np.concatenate([asked.vectors[:0], *tokens])
+    return QueryTokens(asked.qids, vectors, places), np.concatenate([np.ones(0), *weights])
+
+
+def check_dimension(source: VectorSource, queries: QueryVectors) -> None:
+    """Nothing, when queries and documents have vectors of one dimension.
+
+    Raises:
+        InputError: they have not.
+    """
+    dimension = queries.vectors.shape[1]
+    if dimension != source.dimension:
+        raise InputError(
+            f"query vectors have {dimension} dimensions, the index has {source.dimension}; "
+            "encode the queries with the encoder that made the index"
+        )

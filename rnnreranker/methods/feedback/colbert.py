@@ -1,0 +1,131 @@
+"""ColBERT-PRF: centroids of the tokens of the first documents join the query, weighted by how rare their words are."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.errors import require
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.feedback.base import Feedback
+from rnnreranker.parts.tokens.lexicon import Lexicon
+
+DOCS, CLUSTERS, EMBEDDINGS, WEIGHT = 3, 12, 10, 1.0  # f_p, f_c, f_e and beta of Table 4's best row by nDCG@10
+
+
+@dataclass(frozen=True)
+class ColbertParams(settings.Params):
+    """Settings of ColBERT-PRF; the defaults are those of the best row by nDCG@10 of Table 4 of paper 002.
+
+    Its Table 3 has 24 clusters, and weights of .5 and of 1.
+    """
+
+    fb_docs: int = setting(DOCS, "first documents that the new query is made of (f_p)", at_least=1)
+    fb_clusters: int = setting(CLUSTERS, "clusters of these documents' tokens (f_c)", at_least=1)
+    fb_embeddings: int = setting(
+        EMBEDDINGS, "centroids of clusters that join the query, those of the rarest words (f_e)", at_least=1
+    )
+    fb_expansion_weight: float = setting(
+        WEIGHT, "weight of the centroids, times the IDF of the word that each is nearest to (beta)", at_least=0
+    )
+
+
+class ColbertFeedback(Feedback):
+    """The query's tokens, and the centroids of its first documents' tokens that are nearest to the rarest words.
+
+    ColBERT-PRF (Wang et al., ICTIR 2021), the teacher of paper 002 (eq. 6): see `expansion`.
+    """
+
+    name: ClassVar[str] = "colbert"
+    over: ClassVar[frozenset[str]] = frozenset({"tokens"})
+    Params: ClassVar[type[settings.Params]] = ColbertParams
+
+    def depth(self, over: str) -> int:
+        """`fb_docs`."""
+        found: int = self.params.fb_docs
+        return found
+
+    def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
+        """The query's tokens with weights of 1, then those of `expansion`."""
+        given = self.params
+        found = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
+        return found.joined(query)
+
+
+class Expansion(NamedTuple):
+    """What joins a query: e vectors, (e, d) float32; their weights, (e,) float64; the numbers of their tokens, (e,)."""
+
+    vectors: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+    def joined(self, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of a query (q, d) and these, (q + e, d) float32, and their weights, (q + e,) float64."""
+        return np.concatenate([query, self.vectors]), np.concatenate([np.ones(len(query)), self.weights])
+
+
+def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int, weight: float) -> Expansion:
+    """The centroids of documents' tokens whose nearest words are rarest, by falling IDF; of equal ones the first.
+
+    With c_m the centroids, t_m the token of the vocabulary nearest to c_m (`Lexicon.nearest`) and
+    sigma_m = ln((N + 1) / (df(t_m) + 1)), those with the largest sigma_m get the weights beta sigma_m (paper 002,
+    eq. 6). A centroid without such a token, or of weight 0, does not join.
+
+    Args:
+        rows: (n,) int64, documents in `lexicon.source`; those without tokens add nothing.
+        lexicon: of the collection.
+        clusters: f_c, at most; embeddings: f_e, at most; weight: beta.
+    """
+    source = lexicon.source
+    passages = [source.vectors[source.offsets[row] : source.offsets[row + 1]] for row in rows.tolist()]
+    found = centroids([passage for passage in passages if len(passage)], clusters)
+    vectors = found.reshape(-1, source.dimension).astype(np.float32)
+    numbers = lexicon.nearest(vectors)
+    named = np.flatnonzero(numbers >= 0)
+    idf = lexicon.idf(numbers[named])
+    order = np.argsort(-idf, kind="stable")[:embeddings]
+    order = order[weight * idf[order] > 0]
+    chosen = named[order]
+    return Expansion(vectors[chosen], weight * idf[order], numbers[chosen])
+
+
+def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:
+    """(k, d) float64: the centroids of k-means of the tokens of some passages, not scaled to any length.
+
+    Clusters are shared out among the passages in their order, as evenly as can be, and those of a passage begin at
+    tokens spread evenly over it, its first and last among them. So nothing is drawn. There are no more clusters than
+    different tokens, and one that ends empty is left out.
+
+    Args:
+        passages: (t, d) of t >= 1 tokens each; clusters: f_c.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+    """
+    if not passages:
+        return np.empty((0, 0))
+    require("sklearn", "ColBERT-PRF", "'rnnreranker[late]'")
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import ThreadpoolController
+
+    tokens = np.concatenate(passages).astype(np.float64)
+    count = min(clusters, len(np.unique(tokens, axis=0)))
+    shares = np.linspace(0, count, len(passages) + 1).astype(np.int64)
+    begun = [
+        passage[np.linspace(0, len(passage) - 1, share).astype(np.int64)]
+        for passage, share in zip(passages, np.diff(shares).tolist(), strict=True)
+    ]
+    start = np.concatenate(begun).astype(np.float64)
+    means = KMeans(count, init=start, n_init=1, algorithm="lloyd", random_state=0)
+    # on one thread: the sums of several are added in the order in which they end
+    with ThreadpoolController().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        means.fit(tokens)
+    found: np.ndarray = means.cluster_centers_[np.unique(means.labels_)]
+    return found

@@ -1,0 +1,69 @@
+"""RM3: the query's terms beside those that its first documents have most of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.feedback.base import Feedback, heaviest
+
+
+@dataclass(frozen=True)
+class Rm3Params(settings.Params):
+    """Settings of RM3, with the defaults of Pyserini's `set_rm3`."""
+
+    fb_docs: int = setting(10, "first documents that the new query is made of", at_least=1)
+    fb_terms: int = setting(10, "heaviest terms of the documents that are kept", at_least=1)
+    fb_weight: float = setting(0.5, "weight of the query's terms; the rest is the documents'", at_least=0, at_most=1)
+    fb_filter: bool = setting(True, "leave out terms of words that are not letters and digits alone")
+
+
+class Rm3Feedback(Feedback):
+    """The query's terms by `fb_weight`, mixed with the `fb_terms` that weigh most in its first `fb_docs` documents.
+
+    Over words it is Pyserini's `set_rm3`, that is Anserini's Rm3Reranker. Its formula is taken over impacts too: each
+    document's `fb_terms` heaviest weights, divided by their sum, count by the document's score; the `fb_terms` heaviest
+    of all, divided by their sum, join the query's, divided by theirs. Frequent terms are kept there: a learned weight
+    says what a term is worth.
+    """
+
+    name: ClassVar[str] = "rm3"
+    over: ClassVar[frozenset[str]] = frozenset({"impacts", "words"})
+    Params: ClassVar[type[settings.Params]] = Rm3Params
+
+    def depth(self, over: str) -> int:
+        """`fb_docs`."""
+        found: int = self.params.fb_docs
+        return found
+
+    def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
+        """The interpolation of query and relevance model."""
+        from scipy.sparse import csr_matrix
+
+        given = self.params
+        own = _shares(heaviest(documents, given.fb_terms))
+        model = _shares(heaviest(csr_matrix(csr_matrix(np.asarray(scores)[None]) @ own), given.fb_terms))
+        new = given.fb_weight * _shares(query) + (1 - given.fb_weight) * model
+        return new.tocsr().astype(np.float32)
+
+    def set_words(self, searcher: Any) -> None:
+        """`set_rm3`."""
+        given = self.params
+        searcher.set_rm3(
+            fb_terms=given.fb_terms,
+            fb_docs=given.fb_docs,
+            original_query_weight=given.fb_weight,
+            filter_terms=given.fb_filter,
+        )
+
+
+def _shares(rows: Any) -> Any:
+    """Rows of a CSR matrix, each divided by its sum; a row of zeros stays."""
+    from scipy.sparse import csr_matrix, diags
+
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    return csr_matrix(diags(1 / np.where(sums > 0, sums, 1)) @ rows)

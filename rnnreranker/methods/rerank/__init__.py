@@ -1,0 +1,6 @@
+"""Rerankers: a run in, a run out; `rnn` by reciprocal nearest neighbours, and others. One file a method."""
+
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, make_reranker
+from rnnreranker.methods.rerank.rnn import RnnReranker
+
+__all__ = ["Candidates", "Query", "Reranker", "RnnReranker", "make_reranker"]

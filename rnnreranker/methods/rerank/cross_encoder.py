@@ -1,0 +1,104 @@
+"""The order of a cross-encoder, which reads the query and a candidate's text together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.command import counted
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.cross.encoder import PairScorer
+
+MODELS = 16  # kept in memory
+
+
+@dataclass(frozen=True)
+class CrossEncoderRerankerParams(Params):
+    """Settings of reranking by a cross-encoder: a score costs a pass through the model."""
+
+    cross_encoder: str | None = setting(None, "name, folder or Hugging Face id of a cross-encoder", tunable=False)
+    cross_max_length: int | None = setting(
+        None, "tokens at which query and text together are cut; none: as the model says", at_least=1, tunable=False
+    )
+    context: int = context_setting(100)
+
+
+class CrossEncoderReranker(Reranker):
+    """The logit of a cross-encoder for the pair of query and text, as it is (paper 003, Section 2.2).
+
+    Scores are kept in the cache folder query by query, and
+    taken from there by whoever asks for the same ones: a rerank that was killed goes on, with the same result. Neither
+    other queries nor the order of the run change a score.
+
+    Args and Raises: as `Reranker`; also InputError where `cross_encoder` is none or no cross-encoder of one label,
+    UnavailableError where it cannot be had.
+    """
+
+    name: ClassVar[str] = "cross-encoder"
+    needs = frozenset({"topics", "texts"})
+    Params: ClassVar[type[Params]] = CrossEncoderRerankerParams
+    params: Any  # a subclass has others
+    takes_device = True
+    model_setting: ClassVar[str] = "cross_encoder"
+
+    def prepare(self) -> None:
+        """Load the models."""
+        from rnnreranker.encode.cross.encoder import pair_digest_of
+
+        device = self.device or "cpu"
+        if device != "cpu":
+            from rnnreranker.rnn.engines.torch import usable_device
+
+            usable_device(device)
+        length = self.params.cross_max_length
+        self.scorers = [_loaded(name, pair_digest_of(name), device, length) for name in self._models()]
+        self._scored = self._cut = 0
+
+    def _models(self) -> list[str]:
+        """The names of the models whose scores count."""
+        if self.params.cross_encoder is None:
+            raise InputError(
+                "rerank cross-encoder: which? give cross_encoder (search --cross-encoder NAME), a folder or a hub id "
+                "such as cross-encoder/ms-marco-MiniLM-L-6-v2"
+            )
+        return [self.params.cross_encoder]
+
+    def describe(self) -> dict[str, Any]:
+        """What the scores depend on besides the inputs."""
+        return super().describe() | {"models": [scorer.fingerprint for scorer in self.scorers]}
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: the mean of the models' scores, of one model its scores."""
+        from rnnreranker.encode.cross.kept_pairs import scores_of
+
+        found = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
+        self._scored += len(candidates) * len(found)
+        self._cut += sum(int(one.cut.sum()) for one in found)
+        return np.stack([one.scores for one in found]).astype(np.float64).mean(axis=0)
+
+    def remark(self) -> str:
+        """How many pairs were cut at the length limit."""
+        cut, scored = self._cut, self._scored
+        self._scored = self._cut = 0
+        if not cut:
+            return ""
+        limits = sorted({scorer.max_length for scorer in self.scorers})
+        limit = " or ".join(map(str, limits))
+        return f"{self.name}: {cut} of {counted(scored, 'pair')} had more than {limit} tokens and were cut"
+
+
+@lru_cache(MODELS)
+def _loaded(name: str, digest: str, device: str, max_length: int | None) -> PairScorer:
+    """The model of a name as long as its files have the digest; loaded once a process, whoever asks."""
+    from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
+
+    if device == "cpu":
+        return open_pair_scorer(name, max_length=max_length)
+    return load_pair_scorer(name, device, max_length=max_length)

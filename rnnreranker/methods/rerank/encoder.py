@@ -1,0 +1,36 @@
+"""The order of an encoder itself: inner products of query vectors and candidates' vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, context_setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
+
+
+@dataclass(frozen=True)
+class EncoderRerankerParams(Params):
+    """Settings of reranking by an encoder: a score costs one inner product, so that candidates are many by default."""
+
+    context: int = context_setting(1000)
+
+
+class EncoderReranker(Reranker):
+    """Inner products of the query vector and the candidates' vectors, in float64, as they are.
+
+    With query vectors of another encoder than that of the run this is a cascade; where both are the same, dense search
+    among the candidates.
+
+    Args and Raises: as `Reranker`.
+    """
+
+    name = "encoder"
+    needs = frozenset({"query vectors", "vectors"})
+    Params = EncoderRerankerParams
+    params: EncoderRerankerParams
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: inner products."""
+        return inner_products(query.vector, candidates.vectors)

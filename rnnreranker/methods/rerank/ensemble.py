@@ -1,0 +1,45 @@
+"""The order of several cross-encoders together: the mean of their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.cross_encoder import CrossEncoderReranker
+
+
+@dataclass(frozen=True)
+class EnsembleParams(Params):
+    """Settings of reranking by several cross-encoders."""
+
+    cross_encoders: str | None = setting(None, "two or more cross-encoders, joined by commas", tunable=False)
+    cross_max_length: int | None = setting(
+        None, "tokens at which query and text together are cut; none: as each model says", at_least=1, tunable=False
+    )
+    context: int = context_setting(100)
+
+
+class EnsembleReranker(CrossEncoderReranker):
+    """The mean over several cross-encoders of their scores as they are (paper 003, Section 2.3: mean over runs).
+
+    Every model scores every candidate, so that none is missing from a mean. What a model gave a query's candidates is
+    shared with the reranker `cross-encoder` of that model.
+
+    Args and Raises: as `CrossEncoderReranker`; `cross_encoders` are two different ones at least.
+    """
+
+    name = "ensemble"
+    Params = EnsembleParams
+    model_setting = "cross_encoders"
+
+    def _models(self) -> list[str]:
+        """The names of the models whose scores count."""
+        given = self.params.cross_encoders
+        found = [name.strip() for name in (given or "").split(",")]
+        if len(found) < 2 or not all(found) or len(set(found)) < len(found):
+            raise InputError(
+                f"rerank ensemble: cross_encoders={given}: expected two or more different models, joined by commas "
+                "(search --cross-encoders A,B,C)"
+            )
+        return found

@@ -1,0 +1,29 @@
+"""Jaccard similarity over plain nearest neighbours: rNN without the demand that neighbours be reciprocal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnreranker.methods.rerank.rnn import RnnReranker
+
+
+class PlainJaccardReranker(RnnReranker):
+    """As `RnnReranker` in every step and parameter but one: R(i) is list(i) itself.
+
+    The extension (tau > 0) takes the first columns of a member's list as its T, not the reciprocal ones among them.
+    What the difference to rnn shows is therefore what reciprocity is worth.
+
+    Args and Raises: as `Reranker`; params: the rNN parameters.
+    """
+
+    name = "jaccard-plain"
+    takes_device = False
+
+    def _similar(
+        self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
+    ) -> np.ndarray:
+        """(B, N) float32: s* over plain neighbours."""
+        from rnnreranker.rnn.plain import with_plain_neighbours
+        from rnnreranker.rnn.similarity import similarity_by
+
+        return similarity_by(with_plain_neighbours, queries, candidates, self.params, base, lengths, self.threads)

@@ -1,0 +1,43 @@
+"""The order of a late-interaction encoder: MaxSim of the tokens of query and candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, context_setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+
+
+@dataclass(frozen=True)
+class LateRerankerParams(Params):
+    """Settings of reranking by late interaction."""
+
+    context: int = context_setting(1000)
+
+
+class LateReranker(Reranker):
+    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1), whatever retrieved them.
+
+    Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
+
+    Args and Raises: as `Reranker`.
+    """
+
+    name: ClassVar[str] = "late"
+    needs = frozenset({"query tokens", "tokens"})
+    Params: ClassVar[type[Params]] = LateRerankerParams
+    params: LateRerankerParams
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: MaxSim."""
+        bounds = np.array([0, len(query.tokens)])
+        found: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
+        return found.astype(np.float64)
+
+    def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """The query's tokens (q, d) float32 and weights of 1, (q,) float64, whatever the candidates."""
+        return query.tokens, np.ones(len(query.tokens))

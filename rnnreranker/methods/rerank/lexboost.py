@@ -1,0 +1,77 @@
+"""LexBoost (Kulkarni, Goharian, Frieder and MacAvaney, DocEng 2024): a document scores for its neighbours, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.neighbours import NeighbourGraph
+
+
+@dataclass(frozen=True)
+class LexboostParams(Params):
+    """Settings of LexBoost: n, lambda and the depth of its paper's program.
+
+    n = 16 is the paper's. It shows lambda from .1 to .95 and goes on with .5 to .9, of which .7 is the middle.
+    """
+
+    lexboost_k: int = setting(16, "n of LexBoost: neighbours of a document, at most those of the graph", at_least=1)
+    lexboost_lambda: float = setting(0.7, "lambda of LexBoost: weight of a document's own score", at_least=0, at_most=1)
+    context: int = context_setting(1000)
+
+
+class LexboostReranker(Reranker):
+    """Scores are lambda s(d) + (1 - lambda) / n sum of s(e) over the n nearest documents e of d: see `boosted`.
+
+    s is the run's score as it is, in the paper that of BM25; the query has no part but through it.
+
+    Args and Raises: as `Reranker`. InputError also for a graph with fewer neighbours than n.
+    """
+
+    name = "lexboost"
+    needs = frozenset({"run scores", "neighbours"})
+    Params = LexboostParams
+    params: LexboostParams
+
+    def prepare(self) -> None:
+        """Look that the graph has so many neighbours."""
+        self.graph.check_k("lexboost_k", self.params.lexboost_k)
+
+    @property
+    def graph(self) -> NeighbourGraph:
+        """Where neighbours come from."""
+        found: NeighbourGraph = self.inputs.neighbours
+        return found
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: the mixed scores."""
+        near = self.graph.neighbours(candidates.rows, self.params.lexboost_k)
+        return boosted(candidates.scores, candidates.rows, near, self.params.lexboost_lambda)
+
+
+def boosted(scores: np.ndarray, rows: np.ndarray, near: np.ndarray, weight: float) -> np.ndarray:
+    """(n,) float64: weight s(d) + (1 - weight) times the mean of s over the k neighbours of d.
+
+    A neighbour that is no candidate counts 0 in the mean, and so does d in its own list.
+
+    Args:
+        scores: (n,) float64, of the candidates.
+        rows: (n,) int64, distinct.
+        near: (n, k) int64, rows of their neighbours.
+        weight: lambda, in [0, 1].
+
+    >>> boosted(np.array([4.0, 2.0]), np.array([7, 5]), np.array([[5, 9], [7, 8]]), 0.5).tolist()
+    [2.5, 2.0]
+    """
+    order = np.argsort(rows)
+    places = order[np.minimum(np.searchsorted(rows, near, sorter=order), len(rows) - 1)]
+    known = (rows[places] == near) & (near != rows[:, None])
+    means = np.where(known, scores[places], 0.0).sum(axis=1) / near.shape[1]
+    found: np.ndarray = weight * scores + (1.0 - weight) * means
+    return found

@@ -1,0 +1,119 @@
+"""Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): relevant, and unlike what stands above."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+from rnnreranker.rnn.mixing import unit
+
+ROUNDING = 1e-12  # products that differ by no more of their size are equal
+
+
+@dataclass(frozen=True)
+class MmrParams(Params):
+    """Settings of maximal marginal relevance: lambda. Its paper leaves it to the user; .5 weighs both alike.
+
+    >>> MmrParams().mmr_lambda
+    0.5
+    """
+
+    mmr_lambda: float = setting(
+        0.5, "lambda of MMR: weight of relevance, 1 - lambda of unlikeness to what stands above", at_least=0, at_most=1
+    )
+    context: int = context_setting()
+
+
+class MmrReranker(Reranker):
+    """Scores are what each candidate adds when it is its turn: see `marginal`. Relevance is the run's score.
+
+    Relevance and similarity are each mapped to [0, 1] among the candidates, so no scale counts: neither that of the
+    run, which may be of any first stage or of a reranker before, nor that of the vectors. It asks for no query vector.
+
+    Args and Raises: as `Reranker`.
+    """
+
+    name = "mmr"
+    needs = frozenset({"run scores", "vectors"})
+    Params = MmrParams
+    params: MmrParams
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: strictly falling in the order in which candidates are taken."""
+        relevance = unit(candidates.scores[None], None)[0]
+        taken, values = marginal(relevance, likeness(candidates.vectors), self.params.mmr_lambda)
+        found = np.empty(len(values))
+        found[taken] = falling(values)
+        return found
+
+
+def likeness(vectors: np.ndarray) -> np.ndarray:
+    """(n, n) float64: inner products mapped so that the lowest of two candidates is 0 and the highest 1.
+
+    All 0 where they are equal, else 1 on the diagonal. vectors: (n, d) float32.
+
+    >>> likeness(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).tolist()  # products 1, 0, 1
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    rows = vectors.astype(np.float64)
+    products = rows @ rows.T
+    n = len(rows)
+    others = products.reshape(-1)[1:].reshape(max(n - 1, 0), n + 1)[:, :-1]  # all but the diagonal
+    low, high = (others.min(), others.max()) if others.size else (0.0, 0.0)
+    if high - low <= ROUNDING * max(-low, high):
+        return np.zeros(products.shape)
+    products -= low
+    products /= high - low
+    np.minimum(np.maximum(products, 0.0, out=products), 1.0, out=products)
+    mapped = products.astype(np.float32).astype(np.float64)  # products of equal vectors are equal
+    mapped.reshape(-1)[:: n + 1] = 1.0
+    return mapped
+
+
+def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates in the order in which they are taken, (n,) int64, and the value of each at its turn, (n,) float64.
+
+    The next one is argmax over i not taken of lambda rel(i) - (1 - lambda) max over j taken of sim(i, j), the equation
+    of Section 2 of the paper; the maximum over nothing is 0. Of equal values the earlier candidate is taken. Values
+    never rise: what is added to those taken can only lower a candidate's own.
+
+    Args:
+        relevance: (n,) float64.
+        similarity: (n, n) float64, >= 0.
+        weight: lambda, in [0, 1].
+
+    >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # the first two are one document
+    >>> taken, values = marginal(np.array([1.0, 0.8, 0.0]), alike, 0.5)
+    >>> taken.tolist(), values.tolist()
+    ([0, 2, 1], [0.5, 0.0, -0.09999999999999998])
+    """
+    n = len(relevance)
+    taken: list[int] = []
+    values: list[float] = []
+    worth = weight * relevance
+    beside = list(worth - (1.0 - weight) * similarity)  # what each is worth at most once one of them is taken
+    for _ in range(n):
+        chosen = int(worth.argmax())
+        taken.append(chosen)
+        values.append(worth.item(chosen))
+        worth[chosen] = -np.inf
+        np.minimum(worth, beside[chosen], out=worth)
+    return np.array(taken, dtype=np.int64), np.array(values, dtype=np.float64)
+
+
+def falling(values: np.ndarray) -> np.ndarray:
+    """The values, (n,) float64 and never rising, lowered by as little as makes them strictly falling.
+
+    >>> falling(np.array([1.0, 1.0, 0.5])).tolist()
+    [1.0, 0.9999999999999999, 0.5]
+    """
+    if (values[1:] < values[:-1]).all():
+        return values
+    found = values.tolist()
+    for place in range(1, len(found)):
+        found[place] = min(found[place], math.nextafter(found[place - 1], -math.inf))
+    return np.array(found)

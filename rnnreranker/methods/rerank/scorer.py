@@ -1,0 +1,69 @@
+"""The order of a trained scorer, which sees the words of a query and the vectors of all its candidates together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+
+
+@dataclass(frozen=True)
+class ScorerRerankerParams(Params):
+    """Settings of reranking by a trained scorer."""
+
+    scorer_model: str | None = setting(None, "folder of train --scorer", tunable=False)
+    context: int = context_setting(1000)
+
+
+class ScorerReranker(Reranker):
+    """Scores of a folder of `train --scorer`: queries one at a time, candidates in the order of their docids.
+
+    So neither other queries nor the order of the run change a score.
+
+    Args and Raises: as `Reranker`; also InputError where `scorer_model` is none, no such folder, or was trained on
+    vectors of another dimension.
+    """
+
+    name = "scorer"
+    needs = frozenset({"topics", "vectors"})
+    Params = ScorerRerankerParams
+    params: ScorerRerankerParams
+    takes_device = True
+    model_setting = "scorer_model"
+
+    def prepare(self) -> None:
+        """Load the model."""
+        if self.params.scorer_model is None:
+            raise InputError(
+                "rerank scorer: which? give scorer_model (search --scorer-model FOLDER), a folder of train --scorer"
+            )
+        from rnnreranker.encode.scorer.folder import TrainedScorer
+        from rnnreranker.rnn.engines.torch import usable_device
+
+        device = self.device or "cpu"
+        usable_device(device)
+        self.model = TrainedScorer(self.params.scorer_model, device)
+        if self.vectors.dimension != self.model.dimension:
+            raise InputError(
+                f"{self.params.scorer_model} scores vectors of {self.model.dimension} dimensions, the index has "
+                f"{self.vectors.dimension}; give the index that it was trained on"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """What the scores depend on besides the inputs."""
+        from rnnreranker.encode.model_folder import content_of
+
+        return super().describe() | {"models": [content_of(Path(str(self.params.scorer_model)).expanduser())]}
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: the scores of the candidates beside each other."""
+        by_docid = np.argsort(candidates.docids.astype(str), kind="stable")
+        found = np.empty(len(candidates))
+        found[by_docid] = self.model.score(self.model.encode(query.text), candidates.vectors[by_docid])
+        return found

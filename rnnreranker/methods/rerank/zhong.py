@@ -1,0 +1,97 @@
+"""k-reciprocal re-ranking of Zhong et al. (CVPR 2017), with the query as the only probe of its context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+
+
+@dataclass(frozen=True)
+class ZhongParams(Params):
+    """Settings of Zhong et al.: k1, k2 and lambda; the defaults are those of their program and paper.
+
+    >>> ZhongParams().zhong_k1
+    20
+    """
+
+    zhong_k1: int = setting(20, "k1 of Zhong et al.: neighbours of an element, itself not counted", at_least=1)
+    zhong_k2: int = setting(
+        6, "k2 of Zhong et al.: neighbours whose weights are averaged (1 = no averaging)", at_least=1
+    )
+    zhong_lambda: float = setting(0.3, "lambda of Zhong et al.: weight of the original distance", at_least=0, at_most=1)
+    context: int = context_setting()
+
+
+class ZhongReranker(Reranker):
+    """Scores are -d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance.
+
+    Args and Raises: as `Reranker`.
+    """
+
+    name = "zhong"
+    needs = frozenset({"query vectors", "vectors"})
+    Params = ZhongParams
+    params: ZhongParams
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        """(n,) float64: minus the final distance of each candidate."""
+        from scipy.spatial.distance import pdist, squareform
+
+        rows = np.concatenate([query.vector[None], candidates.vectors]).astype(np.float64)
+        distances = squareform(pdist(rows))  # differences, not inner products: equal vectors are at distance 0
+        final, _ = zhong_distances(distances[:1, 1:], distances[:1, :1], distances[1:, 1:], self.params)
+        found: np.ndarray = -final[0]
+        return found
+
+
+def zhong_distances(
+    query_gallery: np.ndarray, query_query: np.ndarray, gallery_gallery: np.ndarray, params: ZhongParams
+) -> tuple[np.ndarray, np.ndarray]:
+    """The final and the Jaccard distance of every query to every gallery element, both (Q, G) float64.
+
+    Over all m = Q + G elements: distances are squared and each row divided by its maximum; R(i) = the elements among
+    the k1 + 1 nearest of i that have i among theirs; it is joined with the reciprocal set over round(k1 / 2) + 1
+    neighbours of each member that lies in it by more than 2/3; V_ij = exp(-d_ij) over the members, each row divided by
+    its sum, then averaged over the k2 nearest; d_J = 1 - sum min(V_p, V_i) / sum max(V_p, V_i);
+    d* = (1 - lambda) d_J + lambda d.
+
+    query_gallery: (Q, G), query_query: (Q, Q), gallery_gallery: (G, G) Euclidean distances, not squared.
+
+    >>> final, jaccard = zhong_distances(np.array([[1.0, 2.0]]), np.zeros((1, 1)), np.array([[0.0, 1.0], [1.0, 0.0]]),
+    ...                                  ZhongParams(zhong_k1=1, zhong_k2=1, zhong_lambda=1.0))
+    >>> final.tolist()
+    [[0.25, 1.0]]
+    """
+    queries = len(query_gallery)
+    squared = np.block([[query_query, query_gallery], [query_gallery.T, gallery_gallery]]).astype(np.float64) ** 2
+    largest = squared.max(axis=0)
+    distances = (squared / np.where(largest > 0, largest, 1.0)).T
+    ranking = np.argsort(distances, axis=1, kind="stable")
+    k1 = min(params.zhong_k1, len(ranking) - 1)
+    members = _reciprocal(ranking[:, : k1 + 1])
+    short = _reciprocal(ranking[:, : round(k1 / 2) + 1]).astype(np.float64)
+    shared = members.astype(np.float64) @ short.T  # (i, j): |T_j & R(i)|, small integers, exact
+    joins = members & (3 * shared > 2 * short.sum(axis=1))
+    members |= joins.astype(np.float64) @ short > 0
+    weights = np.where(members, np.exp(-distances), 0.0)
+    sums = weights.sum(axis=1, keepdims=True)
+    weights /= np.where(sums > 0, sums, 1.0)
+    if params.zhong_k2 > 1:
+        weights = weights[ranking[:, : params.zhong_k2]].mean(axis=1)
+    jaccard = np.empty((queries, len(gallery_gallery)))
+    for probe in range(queries):
+        least = np.minimum(weights[probe], weights[queries:]).sum(axis=1)
+        most = np.maximum(weights[probe], weights[queries:]).sum(axis=1)
+        jaccard[probe] = 1.0 - least / np.where(most > 0, most, 1.0)
+    return (1.0 - params.zhong_lambda) * jaccard + params.zhong_lambda * distances[:queries, queries:], jaccard
+
+
+def _reciprocal(order: np.ndarray) -> np.ndarray:
+    """(m, m) bool: whether j is in the list of i and i in that of j. order: (m, length) neighbour lists."""
+    listed = np.zeros((len(order), len(order)), dtype=bool)
+    listed[np.arange(len(order))[:, None], order] = True
+    return listed & listed.T

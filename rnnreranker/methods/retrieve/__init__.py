@@ -1,0 +1,5 @@
+"""Retrievers: topics in, a run out; one file a method."""
+
+from rnnreranker.methods.retrieve.base import Retriever
+
+__all__ = ["Retriever"]

@@ -1,0 +1,100 @@
+"""What a retriever is: the topics of its inputs in, a run out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.errors import InputError
+
+if TYPE_CHECKING:
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.methods.feedback import Feedback
+    from rnnreranker.runs import Run
+
+
+class Retriever(ABC):
+    """Finds the best documents of every topic.
+
+    Args:
+        inputs: what `needs` names.
+        params: of the class `Params`; None = the defaults.
+        threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+        feedback: makes the queries of a second search, whose run it then is; None = one search.
+
+    Raises:
+        InputError: parameters of another method, feedback of a kind that the retriever cannot use.
+
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `retrieve`; one that can
+    search again says in `over` what its documents are to it.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    over: ClassVar[str] = ""  # of rnnreranker.methods.feedback.base.OVER; "" = no second search
+    Params: ClassVar[type[settings.Params]] = settings.Params
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        params: Any = None,
+        *,
+        threads: int | None = None,
+        batch_size: int = 256,
+        feedback: Feedback | None = None,
+    ) -> None:
+        if params is not None and not isinstance(params, self.Params):
+            raise InputError(f"retrieve {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
+        if feedback is not None and self.over not in feedback.over:
+            raise InputError(f"retrieve {self.name}: cannot search again by {feedback.name}")
+        self.inputs = inputs
+        self.params: Any = params if params is not None else self.Params()
+        self.threads = threads
+        self.batch_size = batch_size
+        self.feedback = feedback
+
+    def check(self) -> None:  # noqa: B027  not every method can tell
+        """Look, before any work, that what the inputs name can be used.
+
+        Raises:
+            InputError, UnavailableError: what is lacking.
+        """
+
+    @abstractmethod
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics, in their order, with at most `hits` documents each."""
+
+
+def run_of_rows(
+    qids: tuple[str, ...], docids: Sequence[str], scores: Sequence[np.ndarray], rows: Sequence[np.ndarray]
+) -> Run:
+    """A run of what was found for each query.
+
+    Args:
+        qids: Q queries; docids: row -> docid.
+        scores, rows: of each query, best first, ties by docid.
+    """
+    from rnnreranker.runs import Run
+
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    used, numbers = _distinct(np.concatenate(rows), len(docids))
+    names = np.array([docids[row] for row in used.tolist()], dtype=object)
+    return Run.from_parts(qids, offsets, names, numbers, np.concatenate(scores))
+
+
+def _distinct(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones among rows below `count`, ascending, and the number of each row among them, int32.
+
+    >>> _distinct(np.array([4, 1, 4]), 6)
+    (array([1, 4]), array([1, 0, 1], dtype=int32))
+    """
+    if 8 * len(rows) < count:  # too few to go through all
+        used, numbers = np.unique(rows, return_inverse=True)
+        return used, numbers.astype(np.int32)
+    there = np.zeros(count, dtype=bool)
+    there[rows] = True
+    return np.flatnonzero(there), (np.cumsum(there, dtype=np.int32) - np.int32(1))[rows]

@@ -1,0 +1,103 @@
+"""BM25 by Lucene, as Pyserini's LuceneSearcher has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rnnreranker.base import settings
+from rnnreranker.base.command import cores
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.java import start_java
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.retrieve.base import Retriever
+from rnnreranker.parts.bm25.searcher import LuceneSearcher
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+@dataclass(frozen=True)
+class Bm25Params(settings.Params):
+    """The parameters of BM25, as Pyserini sets them by default."""
+
+    k1: float = setting(0.9, "how slowly more of a term counts less", at_least=0)
+    b: float = setting(0.4, "how much long documents are held back", at_least=0, at_most=1)
+
+
+@dataclass(frozen=True)
+class LuceneParams(Bm25Params):
+    """The same, and how Lucene reads queries."""
+
+    language: Literal["en", "zh"] | None = setting(
+        None,
+        "what Lucene takes for words of queries; none: as of the documents, en where an index does not say",
+        tunable=False,
+        flag="bm25-language",
+    )
+
+
+class Bm25Retriever(Retriever):
+    """The documents that score highest by BM25 on a Lucene index, with the terms of the topics' texts."""
+
+    name: ClassVar[str] = "bm25"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "words"})
+    over: ClassVar[str] = "words"
+    Params: ClassVar[type[settings.Params]] = LuceneParams
+
+    def check(self) -> None:
+        """Find the Lucene index and start Java.
+
+        Raises:
+            InputError: no BM25 part, feedback that leaves out Chinese words.
+            UnavailableError: no Java 21 or newer.
+        """
+        latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
+        if self._language() == "zh" and latin_alone:
+            assert self.feedback is not None
+            way = " or give --no-fb-filter" if hasattr(self.feedback.params, "fb_filter") else ""
+            raise InputError(
+                f"prf {self.feedback.name}: takes words of Latin letters and digits alone from documents, no Chinese "
+                f"ones; leave it out{way}"
+            )
+        start_java()
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; as `check`, and an UnavailableError for a folder that is no Lucene index."""
+        from rnnreranker.runs import Run
+
+        index, topics = self.inputs.words, self.inputs.topics
+        searcher = LuceneSearcher(index)
+        searcher.set_bm25(self.params.k1, self.params.b)
+        if (language := self._language()) != "en":
+            searcher.set_language(language)
+        searched = hits if self.feedback is None else max(hits, self._search_again(searcher))
+        ranked = searcher.search(topics, searched, self.threads or cores())
+        run = Run.from_dict({qid: dict(own) for qid, own in zip(topics, ranked, strict=True)})
+        searcher.close()
+        return run if searched == hits else run.head(hits)
+
+    def _language(self) -> str:
+        """The language of the words: the one asked for, else that of the part that the folder is."""
+        folder: Path = self.inputs.words
+        description = folder.parent / "rnnreranker.json"
+        if self.params.language is not None or folder.name != "bm25" or not description.is_file():
+            return self.params.language or "en"
+        described = read_json(description, repair="make the index again")
+        try:
+            return str(described["parts"]["bm25"].get("language", "en"))
+        except (KeyError, TypeError, AttributeError):  # one of an earlier version
+            return "en"
+
+    def _search_again(self, searcher: LuceneSearcher) -> int:
+        """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
+        assert self.feedback is not None
+        if not searcher.keeps_documents:
+            raise InputError(
+                f"{self.inputs.words}: keeps no document vectors, which prf {self.feedback.name} reads; "
+                "make the index with python -m rnnreranker.index --parts bm25, or by Anserini with -storeDocvectors"
+            )
+        self.feedback.set_words(searcher)
+        return self.feedback.depth("words")

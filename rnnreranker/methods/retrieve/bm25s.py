@@ -1,0 +1,39 @@
+"""BM25 over counted words, without Java, searched exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rnnreranker.base import settings
+from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.methods.retrieve.bm25 import Bm25Params
+from rnnreranker.parts.terms.bm25 import bm25_weights
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+class Bm25sRetriever(Retriever):
+    """The documents that score highest by BM25 over counted words, English or Chinese; no JVM."""
+
+    name: ClassVar[str] = "bm25s"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
+    Params: ClassVar[type[settings.Params]] = Bm25Params
+
+    def check(self) -> None:
+        """Open the counts and find what reads the words of queries.
+
+        Raises:
+            InputError: no such part, one of another version.
+            MissingDependencyError: jieba or PyStemmer is needed and not installed.
+        """
+        _ = self.inputs.terms.analyser
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; documents without a word in common with a topic are not in it."""
+        source, topics = self.inputs.terms, self.inputs.topics
+        queries = source.queries(list(topics.values()))
+        k1, b = self.params.k1, self.params.b
+        postings = source.weighed(("bm25", k1, b), lambda: bm25_weights(source.counts, k1, b))
+        scores, rows = source.search(queries, postings, hits, self.threads)
+        return run_of_rows(tuple(topics), source.docids, scores, rows)

@@ -1,0 +1,51 @@
+"""Dense retrieval: inner products of query vectors and documents' vectors, by Faiss alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rnnreranker.base.command import progress
+from rnnreranker.methods.feedback.base import check_dimension, searched_twice
+from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.runs import Run
+
+
+class DenseRetriever(Retriever):
+    """The documents with the largest inner products: exact ones, or what an approximate Faiss index finds; no JVM."""
+
+    name: ClassVar[str] = "dense"
+    needs: ClassVar[frozenset[str]] = frozenset({"query vectors", "vectors"})
+    over: ClassVar[str] = "vectors"
+
+    def retrieve(self, hits: int) -> Run:
+        """As `dense_run`, for all query vectors, or for those that feedback makes of them."""
+        source, queries = self.inputs.vectors, self.inputs.query_vectors
+        if self.feedback is not None:
+            queries = searched_twice(source, queries, self.feedback, self.threads, self.batch_size)
+        return dense_run(source, queries, hits, threads=self.threads, batch_size=self.batch_size)
+
+
+def dense_run(
+    source: VectorSource, queries: QueryVectors, hits: int, *, threads: int | None = None, batch_size: int = 256
+) -> Run:
+    """A run of exact inner products, or of what an approximate Faiss index finds; no JVM.
+
+    Args:
+        source: the vectors of the documents.
+        queries: (Q, d) float32 vectors with their ids.
+        hits: candidates per query, at most.
+        threads: None = one per core; batch_size: queries searched at a time. Results depend on neither.
+
+    Raises:
+        InputError: vectors of another dimension than the queries, or with NaN or infinite values.
+    """
+    check_dimension(source, queries)
+    scores, rows = [], []
+    for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
+        found = source.search(queries.vectors[first : first + batch_size], hits, threads)
+        scores.extend(found[0])
+        rows.extend(found[1])
+    return run_of_rows(queries.qids, source.docids, scores, rows)

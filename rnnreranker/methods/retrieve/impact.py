@@ -1,0 +1,160 @@
+"""Learned sparse retrieval: inner products of the weights of words in queries and documents, without Java."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rnnreranker.base import settings
+from rnnreranker.base.command import cores, counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.java import start_java
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.feedback.base import weighed_twice
+from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+    from rnnreranker.runs import Run
+
+OF_SEISMIC = ("query_cut", "heap_factor", "recall_sample")
+
+
+@dataclass(frozen=True)
+class ImpactSearchParams(settings.Params):
+    """Where the weights of the queries' words come from, and how documents are searched.
+
+    Raises:
+        InputError: values out of range, settings of another way to search.
+    """
+
+    query_weights: Literal["model", "binary", "counts"] = setting(
+        "model",
+        "words of queries: weighted by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
+        "often they stand there (counts)",
+    )
+    impact_encoder: str | None = setting(
+        None, "sparse encoder of queries; none: the one that made the index", tunable=False
+    )
+    impact_search: Literal["exact", "lucene", "seismic"] = setting(
+        "exact",
+        "exact: without Java; lucene: Pyserini's impact index, the same run; seismic: approximate, for large "
+        "collections (the index needs --lucene or --seismic)",
+        tunable=False,
+    )
+    query_cut: int = setting(20, "of seismic: words of a query that are looked up, the heaviest", at_least=1)
+    heap_factor: float = setting(0.8, "of seismic: higher skips more", above=0, at_most=1)
+    recall_sample: int = setting(
+        20, "of seismic: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [name for name in OF_SEISMIC if getattr(self, name) != usual[name]]
+        if changed and self.impact_search != "seismic":
+            raise InputError(f"{' and '.join(changed)}: of impact_search seismic, not of {self.impact_search}")
+
+
+class ImpactRetriever(Retriever):
+    """The documents with the largest inner products of words' weights (SPLADE and the like); by default no JVM."""
+
+    name: ClassVar[str] = "impact"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "impacts"})
+    over: ClassVar[str] = "impacts"
+    Params: ClassVar[type[settings.Params]] = ImpactSearchParams
+
+    def check(self) -> None:
+        """Open the impacts and find the encoder of the queries, without a model its tokenizer.
+
+        Raises:
+            InputError: no impacts in the index, no such encoder, an index that cannot be searched in the way asked for.
+            UnavailableError: an encoder that is not here, no Java for Lucene.
+            MissingDependencyError: Seismic is not installed.
+        """
+        source, search = self.inputs.impacts, self.params.impact_search
+        if self.feedback is not None and search != "exact":
+            raise InputError(f"prf {self.feedback.name} searches exactly; leave --impact-search {search} out")
+        if search == "lucene":
+            from rnnreranker.parts.impacts.anserini import open_anserini
+
+            open_anserini(source)
+            start_java()
+        if search == "seismic":
+            from rnnreranker.parts.impacts.seismic import check_seismic
+
+            check_seismic(source)
+        name = self._encoder(source)[0]
+        if self.params.query_weights != "model":
+            from rnnreranker.encode.model_folder import find_tokenizer
+            from rnnreranker.encode.vocabulary import KIND
+
+            find_tokenizer(name, KIND)
+        else:
+            from rnnreranker.encode.sparse.encoder import sparse_digest_of
+
+            sparse_digest_of(name)
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; documents without a word in common with a topic are not in it."""
+        source, topics = self.inputs.impacts, self.inputs.topics
+        queries = self.query_impacts(source, list(topics.values()))
+        if self.feedback is not None:
+            queries = weighed_twice(source, queries, self.feedback, self.threads)
+        scores, rows = self._search(source, queries, hits, list(topics))
+        return run_of_rows(tuple(topics), source.docids, scores, rows)
+
+    def _search(
+        self, source: ImpactSource, queries: QueryImpacts, hits: int, qids: list[str]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores and rows of every query, in the way that the parameters say."""
+        if self.params.impact_search == "exact":
+            return source.search(queries, hits, self.threads)
+        threads = self.threads or cores()
+        if self.params.impact_search == "lucene":
+            from rnnreranker.parts.impacts.anserini import search_anserini
+
+            found = search_anserini(source, queries, hits, threads)
+        else:
+            from rnnreranker.parts.impacts.seismic import recall, sample_of, search_seismic
+
+            found = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
+            if sample := sample_of(qids, self.params.recall_sample):
+                exact = source.search(queries._replace(numbers=queries.numbers[sample]), hits, self.threads)[1]
+                share = recall([found[place][1] for place in sample], exact)
+                of = f"the {hits} best of {len(sample)} of {counted(len(qids), 'query', 'queries')}"
+                say(f"impact, approximate by Seismic: found {share:.1%} of {of}")
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
+        """The weights of queries' words, the model's in the numbers of the stored weights.
+
+        Raises:
+            InputError: an encoder with other words than that of the index, a weight beyond 16 bits.
+        """
+        from rnnreranker.encode.kept_queries import encoded_sparse_queries
+        from rnnreranker.encode.sparse.term_counts import term_counts
+        from rnnreranker.parts.impacts import QueryImpacts
+
+        name, its = self._encoder(source)
+        if (how := self.params.query_weights) != "model":
+            counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
+            queries = QueryImpacts(counts)
+        else:
+            found, words = encoded_sparse_queries(name, its, texts, self.threads)
+            queries = source.as_stored(found)
+        if words != source.words:
+            raise InputError(
+                f"{name}: its vocabulary is another than that of the index, which {source.encoder['name']} made; "
+                "encode the queries with an encoder of the same vocabulary"
+            )
+        return queries
+
+    def _encoder(self, source: ImpactSource) -> tuple[str, dict[str, Any]]:
+        """Name and settings of the queries' encoder."""
+        if self.params.impact_encoder is not None:
+            return self.params.impact_encoder, {}
+        return source.encoder["name"], dict(source.encoder.get("settings", {}))

@@ -1,0 +1,105 @@
+"""Late interaction: the documents whose tokens answer those of the query best, by MaxSim."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from rnnreranker.base import settings
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.feedback.base import asked_twice
+from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.parts.tokens.lexicon import Lexicon
+from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours, neighbours_in
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.runs import Run
+
+OF_NEIGHBOURS = ("nprobe", "token_depth")
+
+
+@dataclass(frozen=True)
+class LateSearchParams(settings.Params):
+    """How documents are found by their tokens."""
+
+    late_search: Literal["index", "exact"] = setting(
+        "index", "index: as the index was made for (index --token-search); exact: MaxSim with all documents"
+    )
+    nprobe: int = setting(NPROBE, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
+    token_depth: int = setting(1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1)
+    token_recall: int = setting(
+        20, "of ivf-pq: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
+    )
+
+
+class LateRetriever(Retriever):
+    """The documents with the largest MaxSim (ColBERT): of all, or of those that have tokens near the query's; no JVM.
+
+    Queries are encoded by the encoder that made the index.
+    """
+
+    name: ClassVar[str] = "late"
+    needs: ClassVar[frozenset[str]] = frozenset({"query tokens", "tokens"})
+    over: ClassVar[str] = "tokens"
+    Params: ClassVar[type[settings.Params]] = LateSearchParams
+
+    def check(self) -> None:
+        """Open the tokens and find the encoder of the queries.
+
+        Raises:
+            InputError: no tokens in the index, an encoder that has changed, settings of an index that this is not.
+            UnavailableError: an encoder that is not here.
+        """
+        from rnnreranker.parts.tokens.queries import check_token_encoder
+
+        check_token_encoder(self.inputs.tokens)
+        self._neighbours()
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics, or of what feedback makes of them; documents without tokens are not in it."""
+        source, asked, weights = self.inputs.tokens, self.inputs.query_tokens, None
+        neighbours = self._neighbours()
+
+        def search(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+            if neighbours is None:
+                return source.search(asked.vectors, asked.places, count, self.threads, weights)
+            how = {"depth": self.params.token_depth, "nprobe": self.params.nprobe}
+            return neighbours.search(asked.vectors, asked.places, count, self.threads, weights, **how)
+
+        if self.feedback is not None:
+            lexicon = Lexicon(source, neighbours, self.params.nprobe)
+            asked, weights = asked_twice(asked, search(self.feedback.depth("tokens"))[1], self.feedback, lexicon)
+        scores, rows = search(hits)
+        if neighbours is not None:
+            self._tell(asked, weights, rows, hits)
+        return run_of_rows(asked.qids, source.docids, scores, rows)
+
+    def _neighbours(self) -> TokenNeighbours | None:
+        """What proposes candidates; None where all documents are compared."""
+        found = neighbours_in(self.inputs.tokens) if self.params.late_search == "index" else None
+        if found is not None:
+            return found
+        usual = {field.name: field.default for field in dataclasses.fields(LateSearchParams)}
+        if changed := [name for name in OF_NEIGHBOURS if getattr(self.params, name) != usual[name]]:
+            raise InputError(f"{' and '.join(changed)}: of search by ivf-pq; here all documents are compared")
+        return None
+
+    def _tell(self, asked: QueryTokens, weights: np.ndarray | None, rows: list[Any], hits: int) -> None:
+        """Say how much of the exact run is found, of a sample of the queries."""
+        source, count = self.inputs.tokens, len(rows)
+        sample = np.unique(np.linspace(0, count - 1, min(count, self.params.token_recall)).astype(np.int64))
+        shares = []
+        for number in sample.tolist():
+            part = slice(asked.places[number], asked.places[number + 1])
+            own, weighed = asked.vectors[part], None if weights is None else weights[part]
+            [exact] = source.search(own, np.array([0, len(own)]), hits, self.threads, weighed)[1]
+            shares += [np.isin(exact, rows[number]).mean()] if len(exact) else []
+        if shares:
+            of = f"the {hits} best of {len(shares)} of {counted(count, 'query', 'queries')}"
+            say(f"late, approximate by ivf-pq: found {np.mean(shares):.1%} of {of}")

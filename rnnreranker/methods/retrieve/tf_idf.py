@@ -1,0 +1,62 @@
+"""TF-IDF over counted words, without Java and without a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rnnreranker.base import settings
+from rnnreranker.base.errors import require
+from rnnreranker.base.settings import setting
+from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
+from rnnreranker.parts.terms.tf_idf import cosine_weights, paper_weights
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+
+
+@dataclass(frozen=True)
+class TfIdfParams(settings.Params):
+    """How words are weighted."""
+
+    tf_idf: Literal["cosine", "paper"] = setting(
+        "cosine",
+        "cosine: of the vectors of scikit-learn's TfidfVectorizer; paper: the sum of eq. 1 of paper 004 over the "
+        "query's words",
+    )
+
+
+class TfIdfRetriever(Retriever):
+    """The documents with the largest TF-IDF scores.
+
+    `cosine`: queries and documents as scikit-learn's TfidfVectorizer weighs them. `paper`: Σ_{w in x} t(w, y) over the
+    words w of the query x, those that stand there twice counted twice, with eq. 1 of paper 004 for the document y. The
+    paper names TF-IDF as a baseline (Table 1) and does not say which; eq. 1 is what its labels begin with.
+    """
+
+    name: ClassVar[str] = "tf-idf"
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
+    Params: ClassVar[type[settings.Params]] = TfIdfParams
+
+    def check(self) -> None:
+        """Open the counts and find what reads the words of queries.
+
+        Raises:
+            InputError: no such part, one of another version.
+            MissingDependencyError: scikit-learn, jieba or PyStemmer is needed and not installed.
+        """
+        if self.params.tf_idf == "cosine":
+            require("sklearn", "TF-IDF", "'rnnreranker[terms]'")
+        _ = self.inputs.terms.analyser
+
+    def retrieve(self, hits: int) -> Run:
+        """The run of all topics; documents without a word in common with a topic are not in it."""
+        source, topics = self.inputs.terms, self.inputs.topics
+        queries = source.queries(list(topics.values()))
+        if self.params.tf_idf == "cosine":
+            documents, queries = cosine_weights(source.counts, queries)
+            postings = documents.T.tocsr()
+        else:
+            postings = source.weighed(("paper",), lambda: paper_weights(source.counts))
+        scores, rows = source.search(queries, postings, hits, self.threads)
+        return run_of_rows(tuple(topics), source.docids, scores, rows)

@@ -1,0 +1,1 @@
+"""The Lucene index for BM25."""

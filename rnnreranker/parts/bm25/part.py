@@ -1,0 +1,113 @@
+"""Lucene indexes for BM25, made by Anserini through Pyserini's Java."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from rnnreranker.base.errors import InputError, UnavailableError, no_space
+from rnnreranker.base.files import folder_written_whole
+from rnnreranker.base.java import library_output, start_java, whole_logging
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.parts.base import Part
+
+
+@dataclass(frozen=True)
+class Bm25IndexParams(Params):
+    """What Lucene takes for a word of documents; queries are read as the documents were.
+
+    Raises:
+        InputError: another language.
+    """
+
+    language: Literal["en", "zh"] = setting(
+        "en", "of documents: en, Porter's stems; zh, every two Chinese characters", flag="bm25-language"
+    )
+
+
+ENGLISH = Bm25IndexParams()
+
+
+class Bm25Part(Part):
+    """A Lucene index of the texts, in a folder `bm25`."""
+
+    name: ClassVar[str] = "bm25"
+    packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+
+    def __init__(self, params: Bm25IndexParams = ENGLISH) -> None:
+        self._language = params.language
+        self.marks = () if params == ENGLISH else (params.to_dict(),)
+
+    def check(self) -> None:
+        """Start Java.
+
+        Raises:
+            UnavailableError: no Java 21 or newer.
+        """
+        start_java()
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """As `build_bm25`; the language where it is not English."""
+        build_bm25(corpus, folder / "bm25", self._language)
+        return {} if self._language == "en" else {"language": self._language}
+
+
+@phase("making the index of words")
+def build_bm25(
+    corpus: str | os.PathLike[str], output: str | os.PathLike[str], language: Literal["en", "zh"] = "en"
+) -> Path:
+    """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
+
+    English analysis (Porter stemmer, stop words removed) or Chinese (every two neighbouring characters), with
+    positions and document vectors kept, texts not, which the corpus has; one thread and one segment, so that ties come
+    out the same every time. Documents without text are left out by Anserini.
+
+    Args:
+        corpus: a folder with files of JSON documents, plain or gzip, one a line: {"id", "contents"}.
+        output: where the index goes.
+        language: as Pyserini's `--language`.
+
+    Raises:
+        InputError: no such folder, or an index that could not be made of what is in it.
+        UnavailableError: no Java 21 or newer.
+    """
+    own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors"]
+    own += [] if language == "en" else ["-language", language]
+    return run_anserini(corpus, output, own, ".jsonl files of id and contents, plain or gzip")
+
+
+def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str], own: list[str], expected: str) -> Path:
+    """The folder of a new Lucene index of one segment; one there already is replaced.
+
+    Args:
+        corpus: a folder; expected: what is in it, for errors.
+        own: arguments of Anserini's IndexCollection besides corpus, index and threads.
+
+    Raises:
+        InputError, UnavailableError: as `build_bm25`.
+    """
+    corpus, output = Path(corpus).expanduser(), Path(output).expanduser()
+    if not corpus.is_dir():
+        raise InputError(f"{corpus}: no such folder; expected one with {expected}")
+    start_java()
+    import jnius
+
+    with folder_written_whole(output) as folder:
+        arguments = [*own, "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
+        arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
+        failure = ""
+        with library_output() as lines, whole_logging():
+            try:
+                jnius.autoclass("io.anserini.index.IndexCollection").main(arguments)
+            except Exception as error:  # pyjnius has one class for all of Java's
+                failure = str(error).splitlines()[0]
+        if reason := no_space("\n".join([failure, *lines])):
+            raise InputError(f"{output}: cannot be written ({reason}); make room or choose another disk")
+        if failure:
+            raise UnavailableError(f"{corpus}: Anserini could not index it ({failure})")
+        if not any(folder.glob("segments_*")):
+            raise InputError(f"{corpus}: Anserini made no index of it; expected {expected}")
+    return output

@@ -1,0 +1,116 @@
+"""Searches of Lucene indexes by Anserini's own classes, as Pyserini's searchers call them, without importing Pyserini.
+
+`pyserini.search` imports torch, transformers, openai and more, which takes some twenty times as long as a question;
+what it puts around the classes of Anserini's jar stands here. Those classes are the same in Pyserini 1.6 and 2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import UnavailableError
+from rnnreranker.base.java import start_java
+
+WORDS, IMPACTS = "io.anserini.search.SimpleSearcher", "io.anserini.search.SimpleImpactSearcher"
+Ranked = list[tuple[str, float]]  # docids with scores, the best first
+
+
+class LuceneSearcher:
+    """A Lucene index, searched as Pyserini's LuceneSearcher or, of impacts, its LuceneImpactSearcher does.
+
+    Args:
+        folder: with `segments_*`.
+        kind: `WORDS` or `IMPACTS`.
+
+    Raises:
+        UnavailableError: a folder that Lucene cannot open; as `start_java`.
+    """
+
+    def __init__(self, folder: Path, kind: str = WORDS) -> None:
+        start_java()
+        import jnius
+
+        self.folder = folder
+        self._class, self._failure = jnius.autoclass, jnius.JavaException
+        with self._work("opened"):
+            self._searcher = self._class(kind)(str(folder))
+
+    def set_bm25(self, k1: float, b: float) -> None:
+        """Score by BM25."""
+        self._searcher.set_bm25(float(k1), float(b))
+
+    def set_language(self, language: str) -> None:
+        """What is a word of a query: of Anserini's languages; `en` where this is not called."""
+        self._searcher.set_language(language)
+
+    @property
+    def keeps_documents(self) -> bool:
+        """Whether the index has the words of each document, which feedback reads."""
+        with self._work("searched"):
+            return self._searcher.reader.termVectors().get(0) is not None
+
+    def set_rm3(
+        self, fb_terms: int = 10, fb_docs: int = 10, original_query_weight: float = 0.5, filter_terms: bool = True
+    ) -> None:
+        """Search twice, by RM3; arguments and defaults are Pyserini's."""
+        self._searcher.set_rm3(None, fb_terms, fb_docs, float(original_query_weight), False, filter_terms)
+
+    def set_rocchio(
+        self,
+        top_fb_terms: int = 10,
+        top_fb_docs: int = 10,
+        bottom_fb_terms: int = 10,
+        bottom_fb_docs: int = 10,
+        alpha: float = 1,
+        beta: float = 0.75,
+        gamma: float = 0,
+        use_negative: bool = False,
+    ) -> None:
+        """Search twice, by Rocchio; arguments and defaults are Pyserini's."""
+        counts = (top_fb_terms, top_fb_docs, bottom_fb_terms, bottom_fb_docs)
+        self._searcher.set_rocchio(None, *counts, float(alpha), float(beta), float(gamma), False, use_negative)
+
+    def search(self, queries: Mapping[str, str | Mapping[str, int]], hits: int, threads: int) -> Iterator[Ranked]:
+        """The best documents of every query in their order, ties by docid.
+
+        Args:
+            queries: by query id: texts or, of impacts, the weights of words.
+            hits: of each, at most.
+            threads: of Java; results do not depend on them.
+
+        Raises:
+            UnavailableError: files that Lucene cannot read.
+        """
+        listed, names = self._class("java.util.ArrayList")(), self._class("java.util.ArrayList")()
+        for name, query in queries.items():
+            listed.add(query if isinstance(query, str) else self._weights(query))
+            names.add(name)
+        with self._work("searched"):
+            ranked = self._searcher.batch_search(listed, names, int(hits), int(threads))
+        for name in queries:
+            own = ranked.remove(name)  # one query's at a time are here and there
+            if own is None:  # Anserini writes what went wrong to stderr, and goes on
+                raise UnavailableError(f"{self.folder}: cannot be searched as a Lucene index (no answer to {name})")
+            yield [(hit.docid, float(hit.score)) for hit in own]
+
+    def close(self) -> None:
+        """Give the files of the index back."""
+        self._searcher.close()
+
+    def _weights(self, words: Mapping[str, int]) -> Any:
+        """The map of Java that Anserini takes for a query."""
+        integer, weights = self._class("java.lang.Integer"), self._class("java.util.HashMap")()
+        for word, weight in words.items():
+            weights.put(word, integer(weight))
+        return weights
+
+    @contextlib.contextmanager
+    def _work(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except self._failure as error:
+            reason = str(error).splitlines()[0]
+            raise UnavailableError(f"{self.folder}: cannot be {what} as a Lucene index ({reason})") from None

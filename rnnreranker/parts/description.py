@@ -1,0 +1,39 @@
+"""`rnnreranker.json` of an index: what it was made from, and what its parts say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.checksums import DESCRIPTION, noted_files
+from rnnreranker.base.files.json_files import read_json
+
+
+def describe(index: Path) -> dict[str, Any]:
+    """What `rnnreranker.json` in an index folder says; empty when there is none.
+
+    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1; `files` is
+    empty where they are not noted.
+
+    Raises:
+        InputError: a file that is not a JSON object, or one of another schema or form.
+    """
+    path = index / DESCRIPTION
+    if not path.is_file():
+        return {}
+    described = read_json(path, repair="make the index again")
+    if not isinstance(described, dict):
+        raise InputError(f"{path}: expected a JSON object; make the index again")
+    if described.get("schema", 1) not in (1, 2):
+        raise InputError(f"{path}: schema {described['schema']!r} is not known; this version reads schemas 1 and 2")
+    if "parts" not in described:
+        dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
+        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) is True else {}
+        described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
+    parts, found = described["parts"], {"inputs": {}, "versions": {}, **described}
+    if not all(isinstance(one, dict) for one in (parts, found["inputs"], found["versions"])) or not all(
+        isinstance(one, dict) for one in parts.values()
+    ):
+        raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
+    return {**found, "files": noted_files(found, path)}

@@ -1,0 +1,139 @@
+"""A part that encodes texts: blocks of documents, each kept as a file that survives a kill."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.command import counted
+from rnnreranker.base.files import fingerprint, write_atomically
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.data.document import Document
+from rnnreranker.parts.base import Part, check_encoder
+
+
+class EncodedPart(Part):
+    """Encodes blocks of documents and keeps each as a file, named by what it was made from.
+
+    Blocks of an earlier, interrupted build are used again where encoder and documents agree; what `extend` has set as
+    `_old` is not encoded again.
+
+    Args:
+        mark: fingerprint of the encoder.
+    """
+
+    folder: ClassVar[str]  # of the blocks
+    ending: ClassVar[str]  # of their files
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._files: list[Path] = []
+        self._old: Any = None  # with docids: what an index has
+        self._count = 0
+        self.reused = 0
+
+    @abstractmethod
+    def encoded(self, texts: list[str]) -> Any:
+        """The block of some texts."""
+
+    @abstractmethod
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Any:
+        """The same from `_old`; rows: (n,) int64."""
+
+    @abstractmethod
+    def save(self, stream: IO[bytes], block: Any) -> None:
+        """Write a block."""
+
+    def start(self, work: Path, threads: int | None) -> None:
+        """Keep the blocks in a folder of `work`; they do not depend on the number of threads."""
+        self._folder = work / self.folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._threads = threads
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """Encode the next block, or find it finished."""
+        texts = [document.text for document in documents]
+        name = fingerprint(self._mark, [document.docid for document in documents], texts)
+        file = self._folder / f"{len(self._files):06d}-{name}{self.ending}"
+        rows = np.arange(self._count, self._count + len(documents))
+        self._count += len(documents)
+        old = self._old is not None and self._count <= len(self._old.docids)
+        if old or file.is_file():
+            self.reused += len(documents)
+        if not file.is_file():
+            block = self.taken(rows, texts) if old else self.encoded(texts)
+            with write_atomically(file) as stream:
+                self.save(stream, block)
+                stream.flush()
+                os.fsync(stream.fileno())
+        self._files.append(file)
+
+
+class CountedPart(EncodedPart):
+    """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too.
+
+    Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
+
+    Args:
+        encoder: with name and fingerprint.
+        params: of the part.
+    """
+
+    ending = ".npz"
+
+    def __init__(self, encoder: Any, params: Any) -> None:
+        super().__init__(_mark(encoder))
+        self._encoder = encoder
+        self._params = params
+        self.marks = (encoder.fingerprint, params.to_dict())
+        self._cut = 0
+        self._empty = 0
+
+    @abstractmethod
+    def opened(self, index: Path, described: dict[str, Any]) -> Any:
+        """What an index has of this part, with docids; described: the part, as the index says."""
+
+    @abstractmethod
+    def by_model(self) -> Any:
+        """The encoder as torch computes it."""
+
+    def extend(self, index: Path) -> None:
+        """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
+
+        Raises:
+            InputError: they were made by another encoder.
+        """
+        check_encoder(index, self.name, self._encoder.fingerprint)
+        described = read_json(index / "rnnreranker.json", repair="make the index again")
+        self._old = self.opened(index, described["parts"][self.name])
+        if self._encoder.graph is not None and described["parts"][self.name]["encoder"].get("documents") != "graph":
+            self._encoder = self.by_model()
+            self._mark = _mark(self._encoder)
+
+    def made_by(self, **more: Any) -> dict[str, Any]:
+        """What an index says of the encoder; more: what the part says besides."""
+        encoder = self._encoder
+        said = {"name": encoder.name, **more, "fingerprint": encoder.fingerprint}
+        return said if encoder.graph is None else {**said, "documents": "graph"}
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """As `EncodedPart`."""
+        super().add(documents)
+        with np.load(self._files[-1], allow_pickle=False) as block:
+            self._cut += int(block["cut"])
+        self._empty += sum(not document.text.strip() for document in documents)
+
+    def lost(self, length: int) -> list[str]:
+        """What to say of the texts that were cut at a length, and of empty ones."""
+        said = [f"{counted(self._cut, 'text')} cut at {length} tokens"] if self._cut else []
+        return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said
+
+
+def _mark(encoder: Any) -> str:
+    """What blocks are named by: those of a graph are not taken for those of the model."""
+    return str(encoder.fingerprint) if encoder.graph is None else fingerprint(encoder.fingerprint, "graph")

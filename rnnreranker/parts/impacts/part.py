@@ -1,0 +1,91 @@
+"""The weights of words in documents, as the impacts of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.command import counted, say
+from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder, load_sparse_encoder
+from rnnreranker.parts.encoded import CountedPart
+from rnnreranker.parts.impacts import ImpactSource
+from rnnreranker.parts.impacts.files import FOLDER, write_impacts
+from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.impacts.whole import whole
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+class ImpactPart(CountedPart):
+    """The weights of words in documents.
+
+    Args:
+        encoder: gives texts the weights of words.
+        params: how weights are kept.
+    """
+
+    name: ClassVar[str] = "impact"
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
+    folder = FOLDER
+    _encoder: SparseEncoder
+    _params: ImpactParams
+    _old: ImpactSource | None
+
+    def by_model(self) -> SparseEncoder:
+        """See `CountedPart`."""
+        return load_sparse_encoder(self._encoder.name, **self._encoder.params.to_dict())
+
+    def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
+        """See `CountedPart`."""
+        return ImpactSource(index, described)
+
+    def encoded(self, texts: list[str]) -> Encoded:
+        """Weights (n, V) CSR, and how many texts were cut."""
+        return self._encoder.encode(texts, "document", threads=self._threads)
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
+        """The same, weights as they were before they were rounded to what the index has."""
+        assert self._old is not None
+        found = self._old.weights(rows)  # rounded again as they were
+        return Encoded(found, self._encoder.count_cut(texts, "document"))
+
+    def save(self, stream: IO[bytes], block: Encoded) -> None:
+        """As `.npz`."""
+        found, cut = block
+        np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.
+
+        FLOPS are those of a document searched with another: the sum over words t of p(t)^2, where p(t) is the share of
+        documents with a weight for t; `diagnose` has those of queries.
+        """
+        made_by, exact = self._encoder, self._params.weights == "float"
+        documents = write_impacts(folder / FOLDER, self._blocks, made_by.vocabulary, exact)
+        postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
+        said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
+        say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")
+        return {
+            "encoder": self.made_by(settings={"max_length": made_by.max_length}),
+            "vocabulary": made_by.vocabulary,
+            "words": made_by.words,
+            "factor": None if exact else self._params.factor,
+            "postings": postings,
+            "words_a_document": round(postings / count, 4),
+            "flops": round(flops, 4),
+            "cut": self._cut,
+        }
+
+    def _blocks(self) -> Iterator[csr_matrix]:
+        from scipy.sparse import csr_matrix
+
+        for file in self._files:
+            with np.load(file, allow_pickle=False) as block:
+                offsets = block["offsets"]
+                shape = (len(offsets) - 1, self._encoder.vocabulary)
+                found = csr_matrix((block["weights"], block["terms"], offsets), shape)
+            yield found if self._params.weights == "float" else whole(found, self._params.factor)

@@ -1,0 +1,184 @@
+"""The folder of a graph, written: block by block, so that a build that was killed goes on to the same bytes.
+
+`edges.u32.np` and `weights.f16.np` are N x K raw values, row after row; `docnos.npids` has the docids, `pt_meta.json`
+says what it is: the layout of corpus graphs in pyterrier_dr and pyterrier_adaptive.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.command import cores, counted, progress, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint, folder_written_whole, write_atomically
+from rnnreranker.base.process.backends import check_backend, do_parts
+from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, recall_of, sample_of
+from rnnreranker.parts.neighbours.description import (
+    DOCNOS,
+    EDGES,
+    VERSION,
+    WEIGHTS,
+    Origin,
+    docids_mark,
+    write_description,
+)
+from rnnreranker.parts.neighbours.docnos import write_docnos
+from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
+from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.pairs import Band, bands
+from rnnreranker.parts.neighbours.source import ENTRY, Earlier, GraphSource, as_entries, entries_of
+from rnnreranker.parts.vectors.ids import Ids
+from rnnreranker.parts.vectors.npy_files import write_array
+
+K = 16
+ROWS = 1024  # documents of a block
+
+
+def write_graph(
+    source: GraphSource,
+    output: str | os.PathLike[str],
+    k: int = K,
+    *,
+    threads: int | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+    work: Path | None = None,
+    earlier: Earlier | None = None,
+) -> int:
+    """Write the folder of a graph; how many documents an earlier, interrupted build had done.
+
+    Before the second block, one line says how large the graph is and how long it takes at the pace of the first.
+
+    Args:
+        source: N >= 2 documents.
+        output: the folder; one there already is replaced when the new one is whole.
+        k: neighbours of a document; N - 1 where that is less.
+        threads: blocks made at the same time, each with one thread of BLAS; None = one per core. The bytes do not
+            depend on it.
+        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
+            the same files.
+        cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
+        work: where blocks are kept until the end; None = `<output>.partial`.
+        earlier: as `entries_of`; the bytes do not depend on it.
+
+    Raises:
+        InputError: fewer than two documents, k < 1, an unknown backend; as `entries_of`.
+        MissingDependencyError: a backend that is not installed.
+    """
+    output = Path(output).expanduser()
+    work = output.with_name(output.name + ".partial") if work is None else work
+    count = len(source.docids)
+    check_backend(backend)
+    if k < 1:
+        raise InputError(f"neighbours={k}: expected an integer >= 1")
+    if count < 2:
+        raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
+    k = min(k, count - 1)
+    work.mkdir(parents=True, exist_ok=True)
+    rows_of = _files(source, k, work)
+    missing = [file for file in rows_of if not file.is_file()]
+    done = count - sum(len(rows_of[file]) for file in missing)
+    parts: list[tuple[Any, ...]] = [(make_block, source, rows_of[file], k, file, earlier) for file in missing]
+    of_first = 1.0  # the time of a part beside that of the first
+    if backend == "threads" and earlier is None and isinstance(source, DenseNeighbours):
+        parts, of_first = list(_in_bands(source, rows_of, missing, k)), 0.5
+    if parts:
+        begun = time.perf_counter()
+        _do(*parts[0])
+        _foretell(source, k, len(parts) - 1, of_first * (time.perf_counter() - begun), threads or cores())
+        do_parts(
+            _do,
+            parts[1:],
+            workers=threads or cores(),
+            backend=backend,
+            cluster=cluster,
+            shown=lambda made: progress(made, unit="blocks", total=len(parts) - 1, what="neighbours"),
+        )
+    with folder_written_whole(output) as folder:
+        _write(folder, list(rows_of), source, k, work)
+    shutil.rmtree(work)
+    return done
+
+
+def make_block(source: GraphSource, rows: range, k: int, file: Path, earlier: Earlier | None = None) -> None:
+    """Write some rows of the graph into a file that appears when they are all there."""
+    with one_blas_thread():
+        entries = entries_of(source, np.array(rows), k, earlier)
+    _write_entries(file, entries)
+
+
+def _do(do: Callable[..., None], *given: Any) -> None:
+    do(*given)
+
+
+def _in_bands(
+    source: DenseNeighbours, rows_of: dict[Path, range], missing: list[Path], k: int
+) -> Iterator[tuple[Any, ...]]:
+    """Parts that make all blocks that are missing, where two documents of a band are multiplied once."""
+    files = {rows: file for file, rows in rows_of.items()}
+    for own in bands([rows_of[file] for file in missing], k):
+
+        def write(place: int, edges: np.ndarray, scores: np.ndarray, own: list[range] = own) -> None:
+            _write_entries(files[own[place]], as_entries(source, np.array(own[place]), edges, scores))
+
+        band = Band(source, k, list(rows_of.values()), own, write)
+        yield from ((band.multiply, place) for place in range(len(own)))
+
+
+def _write_entries(file: Path, entries: np.ndarray) -> None:
+    with write_atomically(file) as stream:
+        write_array(stream, entries)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
+    """Files of blocks, named by everything that they depend on, and their rows."""
+    width = source.width if isinstance(source, ApproximateNeighbours) else 0
+    mark = fingerprint(source.of, source.fingerprint, source.search, width, k, ROWS, VERSION)
+    count = len(source.docids)
+    firsts = range(0, count, ROWS)
+    return {work / f"{first:010d}-{mark}.npy": range(first, min(first + ROWS, count)) for first in firsts}
+
+
+def _foretell(source: GraphSource, k: int, blocks: int, seconds: float, workers: int) -> None:
+    if blocks:
+        size = len(source.docids) * k * ENTRY.itemsize
+        took = seconds * -(-blocks // workers)
+        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        unit, name = next((one for one in units if took >= one[0]), units[-1])
+        say(
+            f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB; "
+            f"{counted(blocks, 'block')} to come, about {took / unit:.1f} {name} at the pace of the first"
+        )
+
+
+def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: Path) -> None:
+    with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
+        for file in blocks:
+            entries = np.load(file, allow_pickle=False)
+            edges.write(entries["edge"].tobytes())
+            weights.write(entries["weight"].tobytes())
+    with open(folder / DOCNOS, "wb") as stream:
+        write_docnos(stream, source.docids)
+    count = len(source.docids)
+    origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
+    found, values = map_graph(folder, count, k)
+    if isinstance(source, ApproximateNeighbours):
+        rows, nearest = sample_of(source.exact, k, work)
+        origin = replace(origin, recall=recall_of(found[rows], nearest), sampled=len(rows))
+        say(
+            f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
+            f"{counted(origin.sampled, 'document')} that were looked for exactly"
+        )
+    write_description(folder, count, k, origin)
+    NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), found, values, origin).check_whole()

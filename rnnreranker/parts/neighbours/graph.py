@@ -1,0 +1,180 @@
+"""A graph of neighbours, opened: what its files must be, and what methods ask of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files.checksums import check_files
+from rnnreranker.parts.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
+from rnnreranker.parts.vectors.flex import docnos_of
+from rnnreranker.parts.vectors.ids import Ids, read_ids
+
+PART = "neighbours"  # the folder inside an index
+CHECKED = 2**22  # values looked at together
+EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or infinite
+
+
+class NeighbourGraph:
+    """The K nearest other documents of N documents, memory-mapped; row r is that of the index it was made from.
+
+    Rows are looked at when they are fetched: numbers beyond the last document and weights that are NaN or infinite
+    are refused then.
+
+    Attributes:
+        docids: row number -> docid.
+        edges: (N, K) uint32, the nearest first; a document that stands in its own row stands for no neighbour.
+        weights: (N, K) float16: similarities, 0 where there is no neighbour.
+        origin: what it was made from.
+        fingerprint: of the graph itself.
+    """
+
+    def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, origin: Origin) -> None:
+        self.path, self._ids, self.edges, self.weights, self.origin = path, ids, edges, weights, origin
+        self.docids: Sequence[str] = ids.names
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this graph from others; its files are read for it."""
+        return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
+
+    @property
+    def k(self) -> int:
+        """Neighbours of a document."""
+        return int(self.edges.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K where it is None or larger.
+
+        Raises:
+            InputError: neighbours beyond the last document, weights that are NaN or infinite.
+        """
+        edges, weights = (np.asarray(one).take(rows, axis=0)[:, :k] for one in (self.edges, self.weights))
+        self._check(np.asarray(rows), edges, weights)
+        return edges, weights
+
+    def neighbours(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
+        """(n, k) int64: rows of the nearest documents of (n,) rows; k and errors as `fetch`."""
+        return self.fetch(rows, k)[0].astype(np.int64)
+
+    def similarities(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
+        """(n, k) float32: the weights that belong to `neighbours`."""
+        return self.fetch(rows, k)[1].astype(np.float32)
+
+    def reciprocal(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
+        """(n, k) bool: which of `neighbours` have the document among their own k nearest."""
+        found = self.neighbours(rows, k)
+        own = np.asarray(rows)[:, None]
+        return (found != own) & (self.edges[found, :k] == own[:, :, None]).any(axis=2)
+
+    def check_k(self, name: str, k: int) -> None:
+        """Look whether a setting asks for no more neighbours than there are.
+
+        Raises:
+            InputError: it does.
+        """
+        if k > self.k:
+            raise InputError(
+                f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
+            )
+
+    def check_whole(self) -> None:
+        """Look at every row, as `fetch` does at some.
+
+        Raises:
+            InputError: as `fetch`.
+        """
+        step = max(1, CHECKED // self.k)
+        for first in range(0, len(self), step):
+            rows = np.arange(first, min(first + step, len(self)))
+            self._check(rows, self.edges[first : first + step], self.weights[first : first + step])
+
+    def _check(self, rows: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> None:
+        if edges.size and edges.max() >= len(self):
+            row, last = next((row, one.max()) for row, one in _lines(rows, edges) if one.max() >= len(self))
+            raise InputError(
+                f"{self.path / EDGES}: document {row} has neighbour {last}; expected 0..{len(self) - 1}; {REPAIR}"
+            )
+        if ((weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
+            row = next(row for row, one in _lines(rows, weights) if not np.isfinite(one).all())
+            raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
+
+
+def _lines(rows: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    return zip(np.ravel(rows).tolist(), values.reshape(-1, values.shape[-1]), strict=True)
+
+
+def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
+    """The graph in a folder; of its edges and weights nothing is read but their sizes.
+
+    Args:
+        path: an index with the part `neighbours`, or the folder of a graph, as this package, pyterrier_dr or
+            pyterrier_adaptive write it. Docids are those of the index around it, else of `docnos` (which needs the
+            package npids where only `docnos.npids` is there).
+        source: the fingerprint of the vectors that it must have been made from; empty = not compared.
+
+    Raises:
+        InputError: no graph there, another version or kind, files cut short, docids of another number or of other
+            documents, other vectors.
+        MissingDependencyError: docids that only npids reads.
+    """
+    path = Path(path).expanduser()
+    folder = path / PART if (path / PART).is_dir() else path
+    if not (folder / META).is_file():
+        raise InputError(f"{path}: no graph of neighbours in it (no {META}); make one with index --parts neighbours")
+    if folder.name == PART:
+        check_files(folder.parent, PART)
+    count, k, origin = read_description(folder)
+    edges, weights = map_graph(folder, count, k)
+    ids, docids = _docids(folder)
+    if len(ids.names) != count:
+        raise InputError(f"{folder}: a graph of {count} documents, but {docids} has {len(ids.names)} docids; {REPAIR}")
+    if origin.docids and origin.docids != docids_mark(ids.names):
+        raise InputError(f"{folder}: a graph of other documents than those of {docids}; {REPAIR}")
+    if source and origin.source and origin.source != source:
+        raise InputError(
+            f"{folder}: made from {origin.of} vectors {origin.source}, but those of the index are {source}; {REPAIR}"
+        )
+    return NeighbourGraph(folder, ids, edges, weights, origin)
+
+
+def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Edges (N, K) uint32 and weights (N, K) float16 in the files of a folder, memory-mapped.
+
+    Raises:
+        InputError: a file that is missing or has another size.
+    """
+    return _mapped(folder / EDGES, "<u4", (count, k)), _mapped(folder / WEIGHTS, "<f2", (count, k))
+
+
+def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> np.ndarray:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; {REPAIR}")
+    expected = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    if path.stat().st_size != expected:
+        raise InputError(
+            f"{path}: has {path.stat().st_size} bytes but {shape[1]} neighbours of {shape[0]} documents take "
+            f"{expected}; copy it again, or {REPAIR}"
+        )
+    return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+
+
+def _docids(folder: Path) -> tuple[Ids, Path]:
+    """The docids and the file they are from."""
+    for around in (folder.parent / "ids", folder.parent / "docid"):
+        if around.is_file():
+            return read_ids(around), around
+    return docnos_of(folder)

@@ -1,0 +1,120 @@
+"""What a graph is made from: documents that can be compared, and the nearest of each, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.neighbours.graph import map_graph
+
+LARGEST = float(np.finfo(np.float16).max)
+ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
+
+
+class GraphSource(Protocol):
+    """Documents and how alike they are. A document in its own row of neighbours, at 0, stands for no neighbour.
+
+    Attributes:
+        of: the part of an index; similarity: "inner product" or "cosine"; docids: row -> docid.
+        search: how the nearest are looked for.
+    """
+
+    of: str
+    similarity: str
+    search: str
+    docids: Sequence[str]
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these documents and how they are compared from others."""
+        ...
+
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others among the rows from `first` on.
+
+        Largest similarity first, ties by the lower row; the result of a row depends on nothing but its document and
+        those that it is compared with. rows: (R,) int64.
+        """
+        ...
+
+    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An exact graph of the first documents, from before others joined.
+
+    Args:
+        folder: of the graph; count: of its documents; k: neighbours of each.
+        kept: so many of the first documents are compared as they were then.
+    """
+
+    folder: Path
+    count: int
+    k: int
+    kept: int
+
+    def edges(self, rows: np.ndarray) -> np.ndarray:
+        """(R, k) int64: the rows of the graph then."""
+        return map_graph(self.folder, self.count, self.k)[0][rows].astype(np.int64)
+
+
+def entries_of(source: GraphSource, rows: np.ndarray, k: int, earlier: Earlier | None = None) -> np.ndarray:
+    """(R, k) of `ENTRY`: the rows of the graph.
+
+    Args:
+        source: N documents; rows: (R,) int64, ascending.
+        earlier: a graph with k neighbours of some of them: what it has is compared with the other documents alone,
+            which gives the same.
+
+    Raises:
+        InputError: a similarity that float16 cannot hold, documents that cannot be compared.
+    """
+    edges, scores = np.empty((len(rows), k), dtype=np.int64), np.empty((len(rows), k))
+    known = np.zeros(len(rows), dtype=bool)
+    if earlier is not None and earlier.k == k and rows[0] < earlier.kept:
+        known[: np.searchsorted(rows, earlier.kept)] = True
+        before = earlier.edges(rows[known])
+        known[known] = (before < earlier.kept).all(axis=1)
+        before = before[(before < earlier.kept).all(axis=1)]
+        edges[known], scores[known] = _merged(source, rows[known], before, earlier.kept)
+    edges[~known], scores[~known] = source.nearest(rows[~known], k)
+    return as_entries(source, rows, edges, scores)
+
+
+def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(R, k) of `ENTRY`: what is known of some rows as the graph has it.
+
+    Raises:
+        InputError: a similarity that float16 cannot hold.
+    """
+    entries = np.empty(edges.shape, dtype=ENTRY)
+    entries["edge"] = edges
+    with np.errstate(over="ignore"):
+        entries["weight"] = scores
+    beyond = ~np.isfinite(entries["weight"])
+    if beyond.any():
+        docid = source.docids[int(rows[np.flatnonzero(beyond.any(axis=1))[0]])]
+        raise InputError(
+            f"the inner products of {docid} with its neighbours are beyond {LARGEST:g}, the largest that a graph "
+            "holds; make the vectors shorter, as with --l2-norm"
+        )
+    return entries
+
+
+def _merged(source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of (R, k) documents and all from `kept` on: edges and similarities, (R, k) each."""
+    joined, joined_scores = source.nearest(rows, before.shape[1], kept)
+    edges = np.concatenate([before, joined], axis=1)
+    scores = np.concatenate([source.similarities(rows, before), joined_scores], axis=1)
+    none = edges == rows[:, None]
+    order = np.lexsort((edges, np.where(none, np.inf, -scores)), axis=1)[:, : before.shape[1]]
+    scores[none] = 0.0
+    return np.take_along_axis(edges, order, axis=1), np.take_along_axis(scores, order, axis=1)

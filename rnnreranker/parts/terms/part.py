@@ -1,0 +1,86 @@
+"""How often words stand in documents, as a part of an index: what TF-IDF and BM25 without Java search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.encode.words.analysis import Analyser
+from rnnreranker.encode.words.params import TermParams
+from rnnreranker.parts.encoded import EncodedPart
+from rnnreranker.parts.terms.counts import FOLDER, Counted, count_words, load_counted, save_counted, write_counts
+from rnnreranker.parts.terms.source import TermSource
+
+
+class TermsPart(EncodedPart):
+    """The counted words of all documents, in a folder `terms`.
+
+    Args:
+        params: what counts as a word.
+
+    Raises:
+        MissingDependencyError: as `Analyser`.
+    """
+
+    name: ClassVar[str] = "terms"
+    packages: ClassVar[tuple[str, ...]] = ("scipy",)
+    folder = FOLDER
+    ending = ".npz"
+    _old: TermSource | None
+
+    def __init__(self, params: TermParams) -> None:
+        self._analyser = Analyser(params)
+        super().__init__(self._analyser.fingerprint)
+        self._params = params
+        self.marks = (self._analyser.fingerprint,)
+
+    def extend(self, index: Path) -> None:
+        """Take the words of documents that the index has from there.
+
+        Raises:
+            InputError: they were counted by another version of what reads words.
+        """
+        described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][self.name]
+        if described.get("analysis") != self._analyser.fingerprint:
+            raise InputError(
+                f"{index}: its part {self.name} is of other words than this version reads; make the index again"
+            )
+        self._old = TermSource(index, described)
+
+    def encoded(self, texts: list[str]) -> Counted:
+        """How often each word stands in each text."""
+        return count_words(self._analyser.words(texts))
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> Counted:
+        """The same from the index that has them."""
+        assert self._old is not None
+        return self._old.counted(rows)
+
+    def save(self, stream: IO[bytes], block: Counted) -> None:
+        """As `save_counted`."""
+        save_counted(stream, block)
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """Write the folder `terms`; settings, what read the words, and how many there are.
+
+        Raises:
+            InputError: no document has a word.
+        """
+        words, postings = write_counts(folder / FOLDER, lambda: map(load_counted, self._files))
+        if not words:
+            raise InputError(f"no document has a word; expected texts in the language {self._params.language}")
+        empty = sum(int((load_counted(file).lengths == 0).sum()) for file in self._files)
+        lost = f"; {counted(empty, 'document')} without a word, never found" if empty else ""
+        say(f"terms: {counted(words, 'word')}, {postings / count:.1f} different ones a document{lost}")
+        return {
+            "settings": self._params.to_dict(),
+            "analysis": self._analyser.fingerprint,
+            "package": self._analyser.package,
+            "words": words,
+            "postings": postings,
+        }

@@ -1,0 +1,120 @@
+"""Weights of the words of texts, and what the words that two texts share say of their relevance (paper 004)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from rnnreranker.base.settings import Params, setting
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.terms.source import TermSource
+
+Weights = Mapping[str, float]  # word -> weight
+
+
+@dataclass(frozen=True)
+class SharedWords(Params):
+    """How the weights of the words that two texts share become one number; the defaults are eq. 5 as it is printed."""
+
+    products: Literal["mean", "sum"] = setting(
+        "mean", "of weights, over the shared words: their mean, as eq. 5 prints it, or their sum", flag="term-products"
+    )
+    term_scale: float = setting(
+        1.0, "by which the mean or sum is multiplied before tanh, so that d fills [0, 1]", above=0
+    )
+
+
+def label_distribution(
+    query_weights: Weights, document_weights: Weights, products: Literal["mean", "sum"] = "mean", scale: float = 1.0
+) -> float:
+    """How relevant a document is to a query, in (-1, 1): eq. 5 of paper 004.
+
+        d = tanh(scale / |x ∩ y| Σ_{w in x ∩ y} t(w, y) t(w, x))
+
+    The paper prints the mean and no scale; with the products summed |x ∩ y| is left out. x and y are the words of the
+    query and of the document with their weights t; words whose weight is below 0 are discarded before, as the paper
+    says, those of weight 0 are not. Without a word in common, which the paper leaves open, d is 0. Sums run over words
+    in the order of their characters.
+
+    >>> round(label_distribution({"rain": 0.5, "in": 0.1, "the": -0.1}, {"rain": 0.8, "the": 0.3, "in": 0.0}), 4)
+    0.1974
+
+    Raises:
+        InputError: another word for the products, a scale that is not above 0.
+    """
+    return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))[0]
+
+
+def shared_words(query_weights: Weights, document_weights: Weights) -> list[str]:
+    """The words that `label_distribution` sums over, in the order of their characters."""
+    return sorted(_kept(query_weights).keys() & _kept(document_weights).keys())
+
+
+class CollectionWeights:
+    """The static weights of words, from the counts of a collection: eq. 1 of paper 004.
+
+        t(w, y) = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1))
+
+    η(w, y) is how often w stands in the text y of |y| words, η(w, Y) how many of the |Y| documents have it. The paper's
+    t of a query x and a document y is that of the words of x in y. It does not print the base of the logarithm, nor
+    what the words of a query weigh by themselves, which eq. 5 asks for: here eq. 1 with the query in the place of y.
+
+    Args:
+        source: the counts.
+    """
+
+    def __init__(self, source: TermSource) -> None:
+        self._source = source
+
+    def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
+        """The words of documents of the collection with their weights, which may be below 0."""
+        found = self._source.counted(np.asarray(rows, dtype=np.int64))
+        pairs = zip(found.words, found.counts.tolist(), strict=True)
+        return [self._weighted([next(pairs) for _ in range(length)]) for length in found.lengths.tolist()]
+
+    def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
+        """The words of any texts with their weights; a word that no document has is as rare as a word can be."""
+        return [self._weighted(sorted(Counter(own).items())) for own in self._source.analyser.words(texts)]
+
+    def _weighted(self, counts: Sequence[tuple[str, int]]) -> dict[str, float]:
+        length = sum(count for _, count in counts)
+        documents = len(self._source.docids)
+        return {word: count / length * math.log(documents / (self._have.get(word, 0) + 1)) for word, count in counts}
+
+    @cached_property
+    def _have(self) -> dict[str, int]:
+        """How many documents have each word."""
+        vocabulary = self._source.vocabulary
+        found = np.bincount(self._source.counts.indices, minlength=len(vocabulary))
+        return dict(zip(vocabulary, found.tolist(), strict=True))
+
+
+def distributions(
+    query_weights: Weights, documents: Sequence[Weights], shared: SharedWords | None = None
+) -> tuple[np.ndarray, int]:
+    """(n,) float64: `label_distribution` of each document; and how many have no word in common with the query."""
+    query, way = _kept(query_weights), shared or SharedWords()
+    found = [_distribution(query, _kept(weights), way) for weights in documents]
+    return np.array([value for value, _ in found]), sum(not count for _, count in found)
+
+
+def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:
+    """Eq. 5 of words that are not discarded, and how many the two share."""
+    shared = sorted(query.keys() & document.keys())
+    if not shared:
+        return 0.0, 0
+    total = 0.0
+    for word in shared:
+        total += document[word] * query[word]
+    return math.tanh(way.term_scale * (total / len(shared) if way.products == "mean" else total)), len(shared)
+
+
+def _kept(weights: Weights) -> dict[str, float]:
+    return {word: weight for word, weight in weights.items() if weight >= 0}

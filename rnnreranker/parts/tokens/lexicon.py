@@ -1,0 +1,130 @@
+"""How documents use the vocabulary of a late-interaction encoder: which token a vector is near, and how rare it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import cache_home, file_digest, fingerprint
+from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.encode.kept_queries import keep, read_kept
+from rnnreranker.encode.late.encoder import special_tokens
+from rnnreranker.parts.tokens.files import IDS, OFFSETS, VECTORS
+from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
+from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.vectors.exact import by_blocks, exact_search
+
+NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
+BLOCK = 1 << 16  # tokens that are compared at a time
+DOCUMENTS = 1 << 16  # whose tokens are counted at a time
+
+
+class Lexicon:
+    """Which token of the vocabulary stands nearest to a vector, and in how many documents each is.
+
+    Args:
+        source: the tokens of the documents.
+        neighbours: what finds the nearest of them; None = a vector is compared with all, exactly.
+        nprobe: lists that `neighbours` searches.
+        special: numbers of tokens that stand for no text; None = as `special_tokens` has them of the encoder.
+    """
+
+    def __init__(
+        self,
+        source: TokenSource,
+        neighbours: TokenNeighbours | None = None,
+        nprobe: int = NPROBE,
+        special: Sequence[int] | None = None,
+    ) -> None:
+        self.source = source
+        self._neighbours = neighbours
+        self._nprobe = nprobe
+        self._given = special
+
+    def nearest(self, vectors: np.ndarray) -> np.ndarray:
+        """(n,) int64: the number that most of the `NEAREST` tokens of the collection nearest to each vector have.
+
+        Near is a large inner product, ties by the tokens' places. Special tokens do not count; of numbers that are
+        equally frequent it is the one that comes first; -1 where no token counts.
+
+        Args:
+            vectors: (n, d) float32, finite.
+
+        Raises:
+            InputError: stored vectors that are NaN or infinite.
+        """
+        found = np.full(len(vectors), -1, dtype=np.int64)
+        for place, near in enumerate(self._nearest(vectors)):
+            numbers = self.source.ids[near[near >= 0]].astype(np.int64)
+            numbers = numbers[~np.isin(numbers, self._special)]
+            if len(numbers):
+                distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+                found[place] = distinct[np.lexsort((first, -counts))[0]]
+        return found
+
+    def idf(self, numbers: np.ndarray) -> np.ndarray:
+        """(n,) float64: ln((N + 1) / (df + 1)), N = documents, df = those of them that have a token of this number."""
+        found: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
+        return found
+
+    def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
+        if self._neighbours is not None:
+            with one_thread(require("faiss", "search by nearest tokens", "faiss-cpu")):
+                return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
+        places = range(len(self.source.vectors))
+        return exact_search(vectors, NEAREST, places, self._propose, self._fetch)[1]  # type: ignore[arg-type]
+
+    def _propose(self, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        stored = self.source.vectors
+
+        def blocks() -> Iterator[tuple[int, np.ndarray]]:
+            for first in range(0, len(stored), max(count, BLOCK)):
+                yield first, stored[first : first + max(count, BLOCK)].astype(np.float32)
+
+        def refuse(first: int, block: np.ndarray) -> None:
+            if not np.isfinite(block).all():
+                raise InputError(
+                    f"{self.source.folder / VECTORS}: has NaN or infinite values behind row {first}; "
+                    "build the index again"
+                )
+
+        return by_blocks(vectors, count, blocks(), refuse)
+
+    def _fetch(self, rows: np.ndarray) -> np.ndarray:
+        return self.source.vectors[rows].astype(np.float32)
+
+    @cached_property
+    def _special(self) -> np.ndarray:
+        """(S,) numbers; kept in the cache folder, so that the tokenizer is loaded once."""
+        if self._given is not None:
+            return np.asarray(self._given, dtype=np.int64)
+        encoder = self.source.encoder
+        path = cache_home() / "tokens" / f"{fingerprint('special tokens', encoder['digest'])}.npz"
+        if (kept := read_kept(path, {"special"})) is not None:
+            return kept["special"]
+        found = special_tokens(encoder["name"])
+        keep(path, special=found)
+        return found
+
+    @cached_property
+    def _frequencies(self) -> np.ndarray:
+        """(V,) int64: df of every number up to the largest; kept in the cache folder."""
+        ids, offsets = self.source.ids, self.source.offsets
+        files = [file_digest(self.source.folder / name) for name in (IDS, OFFSETS)]
+        path = cache_home() / "tokens" / f"{fingerprint('document frequencies', files)}.npz"
+        if (kept := read_kept(path, {"frequencies"})) is not None:
+            return kept["frequencies"]
+        size = int(ids.max(initial=-1)) + 1
+        found = np.zeros(size, dtype=np.int64)
+        count = len(offsets) - 1
+        for first in progress(range(0, count, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
+            own = np.asarray(offsets[first : first + DOCUMENTS + 1])
+            documents = np.repeat(np.arange(len(own) - 1), np.diff(own))
+            pairs = np.unique(documents * size + ids[own[0] : own[-1]])
+            found += np.bincount(pairs % size, minlength=size) if size else 0
+        keep(path, frequencies=found)
+        return found

@@ -1,0 +1,101 @@
+"""The nearest tokens of a collection by a Faiss index of quantised vectors, and the documents that they are of."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import numpy as np
+
+from rnnreranker.base.command import cores, progress
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.parts.tokens.ivf_pq import FILE
+from rnnreranker.parts.tokens.source import Found, TokenSource
+
+NPROBE = 32  # lists of the index that are searched for a token
+
+
+class TokenNeighbours:
+    """Candidates by nearest tokens, and their exact MaxSim, as ColBERT searches (paper 002).
+
+    Args:
+        source: the tokens, beside which the index of Faiss lies.
+
+    Raises:
+        InputError: no such index, or one of other tokens.
+    """
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+        self._faiss = require("faiss", "search by nearest tokens", "faiss-cpu")
+        file = source.folder / FILE
+        try:
+            self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP)
+        except RuntimeError as error:
+            reason = str(error).rpartition("Error: ")[2].split("\n")[0][:100]
+            raise InputError(f"{file}: cannot be read as a Faiss index ({reason}); build the index again") from None
+        if (self._index.ntotal, self._index.d) != source.vectors.shape:
+            raise InputError(
+                f"{file}: has {self._index.ntotal} tokens of {self._index.d} dimensions, "
+                f"{source.folder} {len(source.vectors)} of {source.dimension}; build the index again"
+            )
+
+    @property
+    def lists(self) -> int:
+        """Lists of tokens, of which `nprobe` are searched."""
+        return int(self._index.nlist)
+
+    def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
+        """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, -1 where too few.
+
+        Args:
+            vectors: (n, d) float32; nprobe: lists that are searched.
+        """
+        parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self.lists))
+        found: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
+        return found
+
+    def documents_of(self, tokens: np.ndarray) -> np.ndarray:
+        """(n,) int64: the rows of the documents that have some of these tokens, ascending, each once."""
+        own = tokens[tokens >= 0]
+        return np.unique(np.searchsorted(self._ends, own, side="right"))
+
+    def search(
+        self,
+        queries: np.ndarray,
+        places: np.ndarray,
+        hits: int,
+        threads: int | None = None,
+        weights: np.ndarray | None = None,
+        *,
+        depth: int = 1024,
+        nprobe: int = NPROBE,
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """As `TokenSource.search`, of the documents of the `depth` nearest tokens of every query token."""
+        source = self._source
+        source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
+
+        def of_query(number: int) -> Found:
+            part = slice(places[number], places[number + 1])
+            own, weighed = queries[part], None if weights is None else weights[part]
+            rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
+            scores = source.scores(own, np.array([0, len(own)]), rows, threads=1, weights=weighed)[0]
+            return source.best(scores, rows, hits)
+
+        with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
+            found = list(progress(pool.map(of_query, range(len(places) - 1)), unit="queries", what="search"))
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.asarray(self._source.offsets[1:])
+
+
+def neighbours_in(source: TokenSource) -> TokenNeighbours | None:
+    """What the index of Faiss beside some tokens proposes; None where there is no such index.
+
+    Raises:
+        InputError: as `TokenNeighbours`.
+    """
+    return TokenNeighbours(source) if (source.folder / FILE).is_file() else None

@@ -1,0 +1,111 @@
+"""A vector for every token of documents, as the tokens of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.data.document import Document
+from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors, load_late_encoder
+from rnnreranker.parts.encoded import CountedPart
+from rnnreranker.parts.tokens.files import FOLDER, Block, map_tokens, write_tokens
+from rnnreranker.parts.tokens.ivf_pq import write_neighbours
+from rnnreranker.parts.tokens.params import EXACT, TokenParams
+from rnnreranker.parts.tokens.stored import StoredTokens
+
+MB = 1e6
+
+
+class TokensPart(CountedPart):
+    """A vector for every token of the documents.
+
+    Args:
+        encoder: gives texts their tokens.
+        params: how they are searched.
+    """
+
+    name: ClassVar[str] = FOLDER
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
+    folder = FOLDER
+    _encoder: LateEncoder
+    _params: TokenParams
+    _old: StoredTokens | None
+
+    def by_model(self) -> LateEncoder:
+        """See `CountedPart`."""
+        return load_late_encoder(self._encoder.name, **self._encoder.params.to_dict())
+
+    def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
+        """See `CountedPart`."""
+        return StoredTokens(index, described)
+
+    def encoded(self, texts: list[str]) -> TokenVectors:
+        """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""
+        return self._encoder.encode(texts, "document", threads=self._threads)
+
+    def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
+        """The same, as they are kept."""
+        old = self._old
+        assert old is not None
+        own = slice(old.offsets[rows[0]], old.offsets[rows[-1] + 1])
+        offsets = old.offsets[rows[0] : rows[-1] + 2] - old.offsets[rows[0]]
+        return TokenVectors(old.vectors[own], offsets, old.ids[own], self._encoder.count_cut(texts, "document"))
+
+    def save(self, stream: IO[bytes], block: TokenVectors) -> None:
+        """As `.npz`, vectors of float16."""
+        vectors, offsets, ids, cut = block
+        with np.errstate(over="ignore"):
+            halves = vectors.astype(np.float16)
+        if not np.isfinite(halves).all():
+            raise InputError(f"{self._encoder.name}: a token's vector is beyond float16, as which tokens are kept")
+        np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """As `CountedPart`; before the first block it says how large the part will be."""
+        if not self._files:
+            self._foretell([document.text for document in documents])
+        super().add(documents)
+
+    def _foretell(self, texts: list[str]) -> None:
+        """Say, before anything is encoded, what the documents will take."""
+        tokens = self._encoder.count_tokens(texts, "document")
+        size = 2 * self._encoder.dimension + 4
+        mean, first = tokens / len(texts), counted(len(texts), "document")
+        say(
+            f"tokens: at most {mean:.0f} in a document (mean of the first {first}), {size} bytes each: "
+            f"{1000 * mean * size / MB:.1f} MB for 1,000 documents, twice while they are made"
+        )
+
+    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
+        """Write the folder `tokens`; encoder, dimension, how many tokens, and how they are searched."""
+        made_by, place = self._encoder, folder / FOLDER
+        tokens = int(write_tokens(place, self._blocks, made_by.dimension)[-1])
+        search = self._params.search
+        if search == "auto":
+            search = "exact" if tokens <= EXACT else "ivf-pq"
+        if search == "ivf-pq":
+            write_neighbours(map_tokens(place)[0], place)
+        size = sum(file.stat().st_size for file in place.iterdir())
+        said = [f"{counted(tokens, 'vector')} of {made_by.dimension} numbers, {tokens / count:.1f} a document"]
+        said += [f"{size / MB:.1f} MB on disk", f"searched by {search}"]
+        say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")
+        settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
+        return {
+            "encoder": self.made_by(settings=settings, digest=made_by.digest),
+            "dimension": made_by.dimension,
+            "dtype": "float16",
+            "tokens": tokens,
+            "wanted": self._params.search,
+            "search": search,
+            "cut": self._cut,
+        }
+
+    def _blocks(self) -> Iterator[Block]:
+        for file in self._files:
+            with np.load(file, allow_pickle=False) as block:
+                yield block["vectors"], block["offsets"], block["ids"]

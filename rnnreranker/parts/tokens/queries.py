@@ -1,0 +1,86 @@
+"""The tokens of queries, by the encoder that made the tokens of the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.kept_queries import encoded_token_queries
+from rnnreranker.encode.late.encoder import late_digest_of
+from rnnreranker.parts.tokens.source import TokenSource
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTokens:
+    """The vectors of the tokens of queries, one query after the other.
+
+    qids: Q different query ids; vectors: (P, d) float32; places: (Q + 1,) int64, query i has
+    vectors[places[i]:places[i + 1]].
+    """
+
+    qids: tuple[str, ...]
+    vectors: np.ndarray
+    places: np.ndarray
+
+    def one(self, qid: str) -> np.ndarray:
+        """(q, d): the tokens of a query.
+
+        Raises:
+            InputError: no such query.
+        """
+        self._known([qid])
+        place = self._numbers[qid]
+        found: np.ndarray = self.vectors[self.places[place] : self.places[place + 1]]
+        return found
+
+    def of(self, qids: Sequence[str]) -> QueryTokens:
+        """Those of these queries, in this order.
+
+        Raises:
+            InputError: a query that is not there.
+        """
+        self._known(qids)
+        parts = [self.one(qid) for qid in qids]
+        places = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return QueryTokens(tuple(qids), np.concatenate([self.vectors[:0], *parts]), places)
+
+    def _known(self, qids: Sequence[str]) -> None:
+        if lost := [qid for qid in qids if qid not in self._numbers]:
+            raise InputError(
+                f"{len(lost)} of {len(qids)} queries have no tokens (first: {', '.join(lost[:3])}); give the topics "
+                "that the run was made from"
+            )
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {qid: number for number, qid in enumerate(self.qids)}
+
+
+def query_tokens(source: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
+    """The tokens of all topics, encoded together, in their order.
+
+    Raises:
+        InputError, UnavailableError: as `check_token_encoder`.
+    """
+    check_token_encoder(source)
+    name, settings = source.encoder["name"], dict(source.encoder["settings"])
+    vectors, places = encoded_token_queries(name, settings, list(topics.values()), threads)
+    return QueryTokens(tuple(topics), vectors, places)
+
+
+def check_token_encoder(source: TokenSource) -> None:
+    """Look, without loading it, that the encoder is here, and the one that it was.
+
+    Raises:
+        InputError: no such encoder, or one that has changed.
+        UnavailableError: an encoder that is neither here nor can be downloaded.
+    """
+    name = source.encoder["name"]
+    if late_digest_of(name) != source.encoder["digest"]:
+        raise InputError(
+            f"{source.folder}: was made by {name} as it was then, which is another encoder now; make the index again"
+        )

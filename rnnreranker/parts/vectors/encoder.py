@@ -1,0 +1,149 @@
+"""The encoder of an index's vectors, for its queries: looked at, each time, against what the index says of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import hints_of
+from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of, load_encoder, open_encoder
+from rnnreranker.encode.dense.graph import GraphModel, check_about
+from rnnreranker.encode.graphs.near import cosine_of
+from rnnreranker.encode.graphs.store import KeptGraph, graph_in, kept_graph
+from rnnreranker.encode.kept_queries import queries_by_graph
+from rnnreranker.encode.params import EncoderParams
+from rnnreranker.parts.texts import FOLDER, documents_of
+from rnnreranker.parts.vectors import open_vectors
+
+BESIDE = "query-encoder"  # the folder of the graph in indexes that were made before the home folder kept it
+DESCRIBED = "query-encoder.json"  # in it
+AGAIN = "make the index again, or give --encoder"
+TRIED = 32  # documents of which the shortest is encoded again
+LEAST_COSINE = 0.9999  # to its vector in the index, which may be of float16
+
+
+@dataclass(frozen=True)
+class IndexEncoder:
+    """What encodes the queries of an index.
+
+    Attributes:
+        index: the folder.
+        said: what its rnnreranker.json says of the encoder.
+        graph: what computes; None where torch does, or where there is no graph of it on this machine yet.
+    """
+
+    index: Path
+    said: dict[str, Any]
+    graph: KeptGraph | None
+
+    def queries(self, texts: list[str], threads: int | None) -> np.ndarray:
+        """(n, d) float32: the vectors of n queries, those that were encoded before from the cache folder.
+
+        Raises:
+            InputError, UnavailableError: as `open`.
+        """
+        if self.graph is not None:
+            return queries_by_graph(self.graph, self.said["settings"], texts, threads, self.open)
+        encoder = self.open()
+        if encoder.graph is None:
+            return encoder.encode(texts, threads=threads)
+        return queries_by_graph(encoder.graph, self.said["settings"], texts, threads, lambda: encoder)
+
+    def open(self) -> Encoder:
+        """The encoder.
+
+        A graph with other files than those that made the index, as another version of ONNX Runtime writes them, has to
+        give a document of the index its vector.
+
+        Raises:
+            InputError: another encoder than the index says.
+            UnavailableError: there is no graph of it on this machine, nor the model.
+        """
+        name, settings = self.said["name"], self.said["settings"]
+        if self.graph is not None:
+            own = {"model": name, **_settings(self.said, self.graph)}
+            encoder = Encoder(name, GraphModel(self.graph, own), own, self.graph.about["digest"], graph=self.graph)
+        else:
+            encoder = (open_encoder if self.said.get("graph") else load_encoder)(name, **settings)
+            if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
+                raise InputError(
+                    f"{self.index}: its vectors were made by {name} as it was then, which is another encoder now; "
+                    f"{AGAIN}"
+                )
+        made_by = self.said.get("graph")
+        if encoder.graph is not None and encoder.graph.content != (isinstance(made_by, dict) and made_by["content"]):
+            self._try(encoder)
+        return encoder
+
+    def _try(self, encoder: Encoder) -> None:
+        """Encode the shortest of the first documents, and compare its vector with that in the index."""
+        if not (self.index / FOLDER).is_dir():
+            return
+        first = itertools.islice(documents_of(self.index), TRIED)
+        ordered = sorted((len(one.text), row, one.text) for row, one in enumerate(first) if one.text.strip())
+        for _, row, text in ordered[:1]:
+            kept = open_vectors(self.index).fetch(np.array([row]))
+            cosine = cosine_of(encoder.encode([text], what="documents", threads=1), kept)
+            if not cosine >= LEAST_COSINE:
+                raise InputError(
+                    f"{encoder.graph.folder if encoder.graph else encoder.name}: does not give document {row + 1} of "
+                    f"{self.index} its vector (cosine {cosine:.4f}); {AGAIN}"
+                )
+
+
+def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
+    """What encodes the queries of an index; None where it does not say what made its vectors. Nothing is loaded.
+
+    Args:
+        index: the folder; dense: what its rnnreranker.json says of the dense part.
+
+    Raises:
+        InputError: a graph that is not that of the encoder that the index says.
+    """
+    said = {"settings": {}, **dense.get("encoder", {})}
+    if not said.get("name"):
+        return None
+    graph, of = None, said.get("graph")
+    if of is True and (index / BESIDE).is_dir():
+        graph = _beside(index / BESIDE, said)
+    elif isinstance(of, dict):
+        if not all(isinstance(of.get(name), str) for name in ("key", "content")):
+            raise InputError(f"{index / 'rnnreranker.json'}: does not say of its graph key and content; {AGAIN}")
+        graph = kept_graph(of["key"])
+    if graph is not None:
+        about, settings = check_about(graph, AGAIN), _settings(said, graph)
+        own = (about["dimension"], fingerprint_of(about["digest"], settings))
+        if own != (dense.get("dimension"), said.get("fingerprint")):
+            raise InputError(f"{graph.folder}: is not the encoder that {index / 'rnnreranker.json'} says; {AGAIN}")
+    return IndexEncoder(index, said, graph)
+
+
+def _settings(said: dict[str, Any], graph: KeptGraph) -> dict[str, Any]:
+    """The settings of an encoder, as an index has them but for what the model's own files say."""
+    given = {name: said["settings"].get(name) for name in hints_of(EncoderParams)}
+    return {**given, "lowercase": bool(graph.about["lowercase"])}
+
+
+def _beside(folder: Path, said: dict[str, Any]) -> KeptGraph:
+    """The graph that an index has in a folder of its own.
+
+    Raises:
+        InputError: as `graph_in`; a description of another form, or of another encoder than the index says.
+    """
+    graph = graph_in(folder, DESCRIBED, AGAIN)
+    own, path = graph.about.get("settings"), folder / DESCRIBED
+    if not isinstance(own, dict) or not {*hints_of(EncoderParams), "lowercase"} <= set(own):
+        raise InputError(f"{path}: its settings are not those of an encoder; {AGAIN}")
+    about = {**graph.about, "lowercase": own["lowercase"], "limit": own["max_length"]}
+    found = KeptGraph(folder, about, graph.content)
+    differing = [name for name, value in said["settings"].items() if own.get(name) != value]
+    if graph.about.get("name") != said["name"] or differing:
+        raise InputError(
+            f"{path}: {(differing or ['name'])[0]} is not what rnnreranker.json beside it says of the encoder; {AGAIN}"
+        )
+    return found

@@ -1,0 +1,166 @@
+"""Exact inner-product retrieval whose results do not depend on batch size, threads or the library that proposes.
+
+A fast float32 product proposes more candidates than are wanted; their scores are computed again, one fixed way, in
+float64; and the proposal is widened until rounding cannot have kept a better document out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.parts.vectors.validity import all_finite
+
+Propose = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+Fetch = Callable[[np.ndarray], np.ndarray]
+SPARE = 16  # candidates proposed beyond those wanted
+AT_ONCE = 128  # vectors that a query is multiplied with in float64 at a time, which fit the cache
+TOGETHER = 512  # vectors that are multiplied in float64 at a time
+
+
+class DocidsOf(Sequence[str]):
+    """The docids of some rows, looked up where they are asked for."""
+
+    def __init__(self, docids: Sequence[str], rows: np.ndarray) -> None:
+        self._docids, self._rows = docids, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._docids[self._rows[place]]
+
+
+def exact_search(
+    queries: np.ndarray, hits: int, docids: Sequence[str], propose: Propose, fetch: Fetch, spare: int = SPARE
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Scores (float64) and rows (int64) of the `hits` best documents of every query, ties by docid.
+
+    Args:
+        queries: (Q, d) float32.
+        hits: documents per query; fewer where there are fewer documents.
+        docids: row -> docid.
+        propose: (queries, count) -> scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
+        fetch: rows -> (n, d) float32 vectors.
+        spare: candidates proposed beyond the hits.
+    """
+    scores: list[np.ndarray] = [np.empty(0)] * len(queries)
+    rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(queries)
+    hits = min(hits, len(docids))
+    pending = np.arange(len(queries))
+    count = min(len(docids), hits + spare)
+    while len(pending) and count:
+        proposed_scores, proposed_rows = propose(queries[pending], count)
+        unsettled = []
+        step = max(1, TOGETHER // count)
+        for first in range(0, len(pending), step):
+            part = slice(first, first + step)
+            own, candidates = queries[pending[part]], proposed_rows[part]
+            vectors = fetch(candidates.ravel()).reshape(*candidates.shape, -1)
+            products = vectors.astype(np.float64)
+            products *= own[:, None]
+            true = products.sum(axis=2)  # rows as `inner_products` sums them
+            order = _best_first(true, candidates, docids)[:, :hits]
+            true, candidates = np.take_along_axis(true, order, axis=1), np.take_along_axis(candidates, order, axis=1)
+            settled = np.ones(len(own), dtype=bool)
+            if count < len(docids):
+                settled = proposed_scores[part, -1].astype(np.float64) + _rounding(own, vectors) < true[:, -1]
+            for i, query in enumerate(pending[part].tolist()):
+                if settled[i]:
+                    scores[query], rows[query] = true[i], candidates[i]
+                else:
+                    unsettled.append(query)
+        pending = np.array(unsettled, dtype=np.int64)
+        count = min(len(docids), 4 * count)
+    return scores, rows
+
+
+def by_blocks(
+    queries: np.ndarray,
+    count: int,
+    blocks: Iterable[tuple[int, np.ndarray]],
+    refuse: Callable[[int, np.ndarray], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `exact_search` asks of `propose`: the best `count` rows of every query by float32 products, block by block.
+
+    Args:
+        queries: (Q, d) float32.
+        blocks: the row that each begins with, and its (n, d) float32 vectors.
+        refuse: is given a block with values that are not finite, and raises an error.
+    """
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    for first, block in blocks:
+        if not all_finite(block):
+            refuse(first, block)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
+            products = queries @ block.T  # (Q, block)
+        best, places = largest(products, count)
+        scores = np.concatenate([scores, best], axis=1)
+        rows = np.concatenate([rows, places + first], axis=1)
+        if scores.shape[1] > count:
+            scores, places = largest(scores, count)
+            rows = np.take_along_axis(rows, places, axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def largest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest of every line, or all, and their columns, in any order.
+
+    >>> [found.tolist() for found in largest(np.array([[1.0, 3.0, 2.0]]), 1)]
+    [[[3.0]], [[1]]]
+    """
+    if scores.shape[1] <= count:
+        return scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    best = np.argpartition(scores, scores.shape[1] - count, axis=1)[:, -count:]
+    return np.take_along_axis(scores, best, axis=1), best
+
+
+def inner_products(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(n,) float64: the inner products of (d,) and (n, d) float32, every row summed in one fixed order.
+
+    >>> inner_products(np.float32([1, 2]), np.float32([[3, 4], [0.5, 0]])).tolist()
+    [11.0, 0.5]
+    """
+    products = np.empty(len(vectors))
+    for first in range(0, len(vectors), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        products[part] = np.multiply(vectors[part], query, dtype=np.float64).sum(axis=1)
+    return products
+
+
+def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
+    """(n,) positions that put scores in descending order, ties by docid.
+
+    >>> best_first(np.array([1.0, 2.0, 1.0]), np.array([0, 1, 2]), ["b", "c", "a"]).tolist()
+    [1, 2, 0]
+    """
+    order = np.argsort(-scores, kind="stable")
+    if np.any(np.diff(scores[order]) == 0):
+        names = [docids[row] for row in rows]
+        order = np.array(sorted(range(len(rows)), key=lambda place: (-scores[place], names[place])), dtype=np.int64)
+    return order
+
+
+def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
+    """(Q, n) positions: `best_first` of every line."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=1)
+    for line in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)).tolist():
+        order[line] = best_first(scores[line], rows[line], docids)
+    return order
+
+
+def _rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(Q,) bounds on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
+
+    queries: (Q, d); vectors: (Q, n, d), those proposed. The longest stands for the longest of all: real errors stay so
+    far below the bound that it also covers documents several times longer.
+    """
+    lengths = np.sqrt(np.einsum("qnd,qnd->qn", vectors, vectors).max(axis=1, initial=0.0)).astype(np.float64)
+    asked = np.sqrt(np.einsum("qd,qd->q", queries.astype(np.float64), queries.astype(np.float64)))
+    bounds: np.ndarray = 2.0 * queries.shape[1] * 2.0**-24 * asked * lengths
+    return bounds

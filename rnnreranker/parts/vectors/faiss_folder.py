@@ -1,0 +1,320 @@
+"""Vectors in a Faiss folder of Pyserini, `index` (Faiss) and `docid` (one id a line), read without a JVM."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.parts.vectors.exact import best_first, exact_search, inner_products
+from rnnreranker.parts.vectors.ids import Ids, read_ids
+from rnnreranker.parts.vectors.mapped import LARGE, PART, READERS, MappedRows
+from rnnreranker.parts.vectors.validity import check_fetch, check_finite, check_search
+
+FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
+FLAT_HEADER = 45  # bytes before the vectors of a flat index file
+AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
+MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
+ADVICE = "use a flat or HNSW index of the same documents"
+WITHOUT_VECTORS = ("IndexLSH", "IndexRowwiseMinMax", "IndexRowwiseMinMaxFP16")
+EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
+
+
+class FaissFolder:
+    """A `VectorSource` over a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
+
+    Args:
+        path: the folder, with `index` and `docid`. Row r is line r of `docid`, counted from 0.
+
+    Raises:
+        InputError: files missing, cut short or of different lengths, an empty index, a metric other than inner product.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        folder = Path(path).expanduser()
+        self._path = folder / "index"
+        for file, what in ((self._path, "a Faiss index"), (folder / "docid", "one docid a line")):
+            if not file.is_file():
+                raise InputError(f"{file}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
+        self._faiss = require("faiss", f"reading {self._path}", "faiss-cpu")
+        self._index = self._open()
+        self._ids = read_ids(folder / "docid")
+        self.docids: Sequence[str] = self._ids.names
+        self.dimension = int(self._index.d)
+        self._check(folder)
+        inner = self._inner
+        self.kind = type(inner).__name__
+        self.exact = self.kind in EXACT
+        self._many = self._path.stat().st_size >= LARGE
+        self._warned = self.exact
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others."""
+        return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
+
+        Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
+        transformation (PCA, OPQ) that is the vector turned back into the space of the queries.
+
+        Raises:
+            InputError: a row out of range, an `out` of another shape or type, NaN or infinite values, a type of index
+                that vectors cannot be had from.
+        """
+        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate", stacklevel=2
+            )
+        if self._flat_rows is not None:
+            self._flat_rows.take(rows, out)
+        else:
+            self._reconstruct(rows if self._positions is None else self._positions[rows], out)
+        check_finite(out, rows, self.docids, str(self._path))
+        return out
+
+    def search(
+        self, queries: np.ndarray, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
+        products where the stored vectors are exact. Neither depends on the number of queries or threads.
+
+        Args:
+            queries: (Q, d) float32; the score is the inner product.
+            hits: documents per query; fewer when the index has or finds fewer.
+            threads: None = as many as Faiss takes by itself.
+
+        Raises:
+            InputError: queries of another dimension, hits < 1, NaN or infinite values.
+        """
+        queries = check_search(queries, hits, self.dimension)
+        if isinstance(self._inner, self._faiss.IndexFlat):
+            with self._threads(threads):
+                return exact_search(queries, hits, self.docids, self._propose, self.fetch)
+        hits = min(hits, len(self.docids))
+        workers = threads or self._faiss.omp_get_max_threads()
+        with ThreadPoolExecutor(workers, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
+            found = list(pool.map(lambda query: self._search_one(query, hits), queries))
+        return [scores for scores, _ in found], [rows for _, rows in found]
+
+    def _reconstruct(self, positions: np.ndarray, out: np.ndarray) -> None:
+        """Vectors from Faiss into out, by several threads where they come from a large file."""
+        inner = self._with_vectors
+        step = min(AT_ONCE, max(PART, -(-len(positions) // READERS))) if self._many else AT_ONCE
+        parts = [slice(first, first + step) for first in range(0, len(positions), step)]
+        try:
+            if self._many and len(parts) > 1:
+                for _ in self._readers.map(lambda part: inner.reconstruct_batch(positions[part], out[part]), parts):
+                    pass
+            else:
+                for part in parts:
+                    inner.reconstruct_batch(positions[part], out[part])
+        except RuntimeError as error:
+            raise self._without(_reason(error)) from None
+
+    @cached_property
+    def _readers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+    @cached_property
+    def _flat_rows(self) -> MappedRows | None:
+        """The rows of a flat index file, as bytes since they lie at odd addresses, apart from what Faiss searches."""
+        if not isinstance(self._index, self._faiss.IndexFlat):
+            return None
+        shape = (len(self.docids), 4 * self.dimension)
+        return MappedRows([np.memmap(self._path, dtype=np.uint8, mode="r", offset=FLAT_HEADER, shape=shape)])
+
+    def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, rows = self._searched(queries, count)
+        if (rows < 0).any():  # Faiss leaves places empty where a score is not a number
+            raise InputError(f"{self._path}: has vectors with NaN or infinite values; build the index again")
+        return scores, rows
+
+    def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, rows = self._searched(query[None], hits)
+        found = rows[0] >= 0
+        kept, true = rows[0][found], scores[0][found].astype(np.float64)
+        if self.exact:
+            true = inner_products(query, self.fetch(kept))
+        order = best_first(true, kept, self.docids)
+        return true[order], kept[order]
+
+    def _searched(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            found: tuple[np.ndarray, np.ndarray] = self._index.search(queries, count)
+        except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
+            raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
+        return found
+
+    @contextmanager
+    def _threads(self, threads: int | None) -> Iterator[None]:
+        """Faiss on a number of threads, and as it was afterwards."""
+        before = self._faiss.omp_get_max_threads()
+        self._faiss.omp_set_num_threads(threads or before)
+        try:
+            yield
+        finally:
+            self._faiss.omp_set_num_threads(before)
+
+    def _open(self) -> Any:
+        """The Faiss index, mapped. The size of a flat one is looked at first: a cut-off mapped file crashes Faiss."""
+        size = self._path.stat().st_size
+        with open(self._path, "rb") as stream:
+            header = stream.read(16)
+        if header[:2] == b"IB":
+            raise InputError(f"{self._path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
+        flat = header[:4] in FLAT_MARKS
+        if flat:
+            dimension, count = (int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little"))
+            expected = FLAT_HEADER + 4 * dimension * count
+            if size != expected:
+                raise InputError(
+                    f"{self._path}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; "
+                    "the file is not whole: copy or build it again"
+                )
+        try:
+            mapped = flat or size >= MAPPED
+            with self._no_more_than(size):
+                return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if mapped else 0)
+        except (RuntimeError, MemoryError) as error:
+            raise InputError(
+                f"{self._path}: not a whole Faiss index ({_reason(error)}); copy or build it again"
+            ) from None
+
+    @contextmanager
+    def _no_more_than(self, size: int) -> Iterator[None]:
+        """Faiss refuses lists of more bytes or rounds than the file has, where it would allocate what a file claims."""
+        if not hasattr(self._faiss, "set_deserialization_loop_limit"):  # older versions
+            yield
+            return
+        before = self._faiss.get_deserialization_vector_byte_limit(), self._faiss.get_deserialization_loop_limit()
+        self._faiss.set_deserialization_vector_byte_limit(size)
+        self._faiss.set_deserialization_loop_limit(size)
+        try:
+            yield
+        finally:
+            self._faiss.set_deserialization_vector_byte_limit(before[0])
+            self._faiss.set_deserialization_loop_limit(before[1])
+
+    def _check(self, folder: Path) -> None:
+        index = self._index
+        if not isinstance(index, self._faiss.Index):
+            raise InputError(f"{self._path}: a {type(index).__name__}; expected an index of float vectors")
+        if type(self._inner).__name__ in WITHOUT_VECTORS:
+            raise InputError(f"{self._path}: vectors cannot be had from a {type(self._inner).__name__}; {ADVICE}")
+        if index.metric_type != self._faiss.METRIC_INNER_PRODUCT:
+            names = {self._faiss.METRIC_L2: "L2 distance"}
+            metric = names.get(index.metric_type, f"number {index.metric_type}")
+            raise InputError(
+                f"{self._path}: its metric is {metric}; expected inner product: build it with METRIC_INNER_PRODUCT "
+                "(with vectors of length 1 for cosine)"
+            )
+        if not (index.is_trained and self._inner.is_trained):
+            raise InputError(f"{self._path}: was not trained before it was written; build it again")
+        if index.ntotal == 0:
+            raise InputError(f"{self._path}: the index is empty; expected at least one vector")
+        if index.ntotal != len(self.docids):
+            raise InputError(
+                f"{folder / 'docid'}: has {len(self.docids)} docids but the index has {index.ntotal} vectors; "
+                "expected one line per vector: copy or build the folder again"
+            )
+        if self._positions is not None and (self._positions < 0).any():
+            raise InputError(
+                f"{self._path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no "
+                "line of `docid`; build the index without ids of its own"
+            )
+
+    @cached_property
+    def _inner(self) -> Any:
+        """The index that holds the vectors: the one inside an IDMap, else the index itself."""
+        if isinstance(self._index, self._faiss.IndexIDMap):  # IndexIDMap2 is one too
+            return self._faiss.downcast_index(self._index.index)
+        return self._index
+
+    @cached_property
+    def _positions(self) -> np.ndarray | None:
+        """(n,) int64: row -> position inside an IDMap, -1 where no vector has that row; None without an IDMap."""
+        if not isinstance(self._index, self._faiss.IndexIDMap):
+            return None
+        names = self._faiss.vector_to_array(self._index.id_map)
+        positions = np.full(len(self.docids), -1, dtype=np.int64)
+        inside = (names >= 0) & (names < len(positions))
+        positions[names[inside]] = np.flatnonzero(inside)
+        return positions
+
+    @cached_property
+    def _with_vectors(self) -> Any:
+        """The inner index, made ready to give vectors back.
+
+        Raises:
+            InputError: a type that cannot.
+        """
+        inner = self._inner
+        try:
+            if not isinstance(inner, self._faiss.IndexRefineFlat):  # that one gives vectors by itself
+                with_lists = self._faiss.try_extract_index_ivf(inner)
+                if with_lists is not None:
+                    kind = type(self._faiss.downcast_index(with_lists)).__name__
+                    if "FastScan" in kind:  # read from a file, these crash when asked for a vector
+                        raise RuntimeError("packed codes")
+                    with_lists.make_direct_map()
+            inner.reconstruct(0)
+        except RuntimeError as error:
+            raise self._without(_reason(error)) from None
+        return inner
+
+    def _without(self, reason: str) -> InputError:
+        return InputError(f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); {ADVICE}")
+
+
+class FaissIndex(FaissFolder):
+    """A `VectorSource` over a Faiss index that is in memory already, as that of a Pyserini searcher.
+
+    Args:
+        index: of faiss; metric inner product.
+        docids: of its rows.
+        name: what errors call it.
+
+    Raises:
+        InputError: as `FaissFolder`.
+    """
+
+    _flat_rows = None  # there is no file
+
+    def __init__(self, index: Any, docids: Sequence[str], name: str = "the searcher's index") -> None:
+        self._path = Path(name)
+        self._faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
+        self._owner = index  # what is downcast below does not own the memory
+        self._index = self._faiss.downcast_index(index)
+        self._ids = Ids(list(docids), name)
+        self.docids = self._ids.names
+        self.dimension = int(self._index.d)
+        self._check(self._path)
+        self.kind = type(self._inner).__name__
+        self.exact = self.kind in EXACT
+        self._many = False
+        self._warned = self.exact
+        self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
+
+
+def _reason(error: Exception) -> str:
+    """What Faiss says, without where in its code it says so."""
+    return str(error).split("failed:")[-1].strip().splitlines()[0].split(".cpp:")[-1].split(": ", 1)[-1]

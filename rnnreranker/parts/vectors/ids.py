@@ -1,0 +1,91 @@
+"""Row numbers and ids: the file with one id a line, and the quick way back from id to row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import read_text
+from rnnreranker.runs.arrow import as_numpy, strings
+from rnnreranker.runs.words import check_id
+
+
+class Ids:
+    """The ids of rows 0..n-1 and, on first use, the row of every id."""
+
+    def __init__(self, names: list[str], origin: str) -> None:
+        self.names = names
+        self._origin = origin
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
+
+    def rows(self, names: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each id, -1 where it is unknown."""
+        place = self._places.get
+        return np.fromiter((place(name, -1) for name in names), dtype=np.int64, count=len(names))
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(n,) int64: the place of each row among the ids in their order, for ties."""
+        import pyarrow.compute
+
+        places = np.empty(len(self.names), dtype=np.int64)
+        in_order = pyarrow.compute.sort_indices(strings(self.names))
+        places[as_numpy(in_order)] = np.arange(len(places))
+        return places
+
+    def check(self) -> None:
+        """Look for an id that is empty or has white space or control characters, and for an id on two lines.
+
+        Raises:
+            InputError: with the id and its line, or both lines.
+        """
+        for line, name in enumerate(self.names, 1):
+            if not name:
+                raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
+            check_id(name, "id", f"{self._origin}:{line}")
+        if len(self._places) == len(self.names):
+            return
+        first: dict[str, int] = {}
+        for line, name in enumerate(self.names, 1):
+            if name in first:
+                raise InputError(
+                    f"{self._origin}:{line}: {name} is already on line {first[name]}; every row needs its own id"
+                )
+            first[name] = line
+
+
+def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
+    """The ids in a text file, one a line, in order.
+
+    Raises:
+        InputError: no such file, an empty line, an id twice, with white space or a control character.
+    """
+    text = read_text(path, what)
+    names = text.replace("\r\n", "\n").split("\n")
+    if names[-1] == "":
+        names.pop()
+    ids = Ids(names, str(path))
+    ids.check()
+    return ids
+
+
+def ids_of_documents(index: Path, offsets: np.ndarray, file: Path) -> Ids:
+    """The ids of an index whose documents begin at `offsets`, (N + 1,), as a file of one of its parts says.
+
+    Raises:
+        InputError: as `read_ids`, or not N ids.
+    """
+    found = read_ids(index / "docid")
+    if len(found.names) != len(offsets) - 1:
+        raise InputError(
+            f"{index / 'docid'}: has {len(found.names)} docids, {file} is of {len(offsets) - 1} documents; expected as "
+            "many: build the index again"
+        )
+    return found

@@ -1,0 +1,106 @@
+"""Rows of memory-mapped matrices, one or several standing behind each other, read without loading them."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.vectors.npy_files import map_array
+
+READERS = 16  # a disk answers many requests at once; one thread waits for one page after the other
+PART = 128  # rows that a reader takes at least
+LARGE = 2**28  # bytes; what is smaller soon lies in memory, and threads cost more than they bring
+
+
+def map_matrix(path: Path) -> np.ndarray:
+    """(n, d) float32 or float16, memory-mapped read-only.
+
+    Raises:
+        InputError: no such file, not a whole `.npy` file, or another shape or type.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected a .npy matrix of shape (rows, dimensions)")
+    matrix = map_array(path)
+    if matrix.ndim != 2 or matrix.dtype not in (np.float32, np.float16):
+        raise InputError(
+            f"{path}: has shape {matrix.shape} and type {matrix.dtype}; expected (rows, dimensions) float32 or float16"
+        )
+    if 0 in matrix.shape:
+        raise InputError(f"{path}: has shape {matrix.shape}; expected at least one row and one dimension")
+    return matrix
+
+
+class MappedRows:
+    """Matrices of the same width and type as one: row r of the second stands behind the last of the first.
+
+    Args:
+        matrices: (n_i, d) each, in their order.
+        large: bytes from which rows are read by several threads, and the system is told not to read ahead.
+    """
+
+    def __init__(self, matrices: Sequence[np.ndarray], large: int = LARGE) -> None:
+        self.matrices = list(matrices)
+        self.starts = np.concatenate([[0], np.cumsum([len(matrix) for matrix in self.matrices])])
+        self.dimension = int(self.matrices[0].shape[1])
+        self.spread = sum(matrix.nbytes for matrix in self.matrices) >= large
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def take(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Put rows into out: (n,) int64, all in 0..len - 1, and (n, d) float32 in C order."""
+        if not self.spread or len(rows) < 2 * PART:
+            self._take(rows, out)
+            return
+        self._advise("MADV_RANDOM")
+        step = max(PART, -(-len(rows) // READERS))
+        parts = [slice(first, first + step) for first in range(0, len(rows), step)]
+        for _ in self._readers.map(lambda part: self._take(rows[part], out[part]), parts):
+            pass
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, (up to size, d) float32) from the first row to the last."""
+        self._advise("MADV_SEQUENTIAL")
+        for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
+            for first in range(0, len(matrix), size):
+                yield start + first, np.asarray(matrix[first : first + size], dtype=np.float32)
+
+    def _take(self, rows: np.ndarray, out: np.ndarray) -> None:
+        if len(self.matrices) == 1:
+            _gather(self.matrices[0], rows, out)
+            return
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        for owner in np.unique(owners).tolist():
+            mine = np.flatnonzero(owners == owner)
+            found = np.empty((len(mine), self.dimension), dtype=np.float32)
+            _gather(self.matrices[owner], rows[mine] - self.starts[owner], found)
+            out[mine] = found
+
+    def _advise(self, advice: str) -> None:
+        """Tell the system how the files are read; it is free not to listen, and some systems cannot be told."""
+        option = getattr(mmap, advice, None)
+        for matrix in self.matrices:
+            mapping = getattr(matrix, "_mmap", None)
+            if option is not None and self.spread and mapping is not None:
+                mapping.madvise(option)
+
+    @cached_property
+    def _readers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+
+def _gather(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    if matrix.dtype == np.uint8:  # float32 at odd addresses, as Faiss writes them: (n, 4 d) bytes
+        np.take(matrix, rows, axis=0, out=out.view(np.uint8), mode="clip")
+    elif not matrix.flags.c_contiguous:  # np.take would first copy all of it
+        out[...] = matrix[rows]
+    elif matrix.dtype == np.float32:
+        np.take(matrix, rows, axis=0, out=out, mode="clip")
+    else:
+        out[...] = np.take(matrix, rows, axis=0, mode="clip")

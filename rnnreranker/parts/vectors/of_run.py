@@ -1,0 +1,103 @@
+"""The vectors that a run needs, found before any work: those of its queries, and the rows of its candidates."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors.source import QueryVectors
+    from rnnreranker.runs import Run
+
+
+class HasRows(Protocol):
+    """Something that has a row for a document: vectors, or a graph."""
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        ...
+
+
+class FetchedTogether:
+    """The vectors of the entries of queries, which are asked for one after the other, fetched for several at once.
+
+    Args:
+        fetch: entries from:to -> (n, d) float32.
+        bounds: query i owns the entries bounds[i]:bounds[i + 1].
+        together: entries that are fetched at once; those of a query that has more are.
+    """
+
+    def __init__(self, fetch: Callable[[slice], np.ndarray], bounds: Sequence[int], together: int) -> None:
+        self._fetch, self._bounds, self._together = fetch, bounds, together
+        self._begun = self._end = 0
+        self._vectors = np.empty((0, 0), dtype=np.float32)
+
+    def of(self, number: int) -> np.ndarray:
+        """(n, d) float32: the vectors of a query's entries."""
+        start, end = self._bounds[number], self._bounds[number + 1]
+        if end > self._end:
+            last = bisect_right(self._bounds, start + self._together, lo=number) - 1
+            self._begun, self._end = start, max(end, self._bounds[last])
+            self._vectors = self._fetch(slice(self._begun, self._end))
+        return self._vectors[start - self._begun : end - self._begun]
+
+
+def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
+    """(Q, d) float32: the query vectors in the order of the run.
+
+    Args:
+        run: Q queries.
+        query_vectors: of these and any others, in any order.
+        dimension: that of the index; None = any.
+
+    Raises:
+        InputError: vectors of another dimension than the index, a query without a vector.
+    """
+    found = query_vectors.vectors.shape[1]
+    if found != (dimension or found):
+        raise InputError(
+            f"query vectors have {found} dimensions, the index has {dimension}; "
+            "encode the queries with the encoder that made the index"
+        )
+    places = {qid: row for row, qid in enumerate(query_vectors.qids)}
+    lost = [qid for qid in run.qids if qid not in places]
+    if lost:
+        shown = ", ".join(lost[:3])
+        raise InputError(f"{len(lost)} queries of the run have no vector (first: {shown}); check topics and run match")
+    return query_vectors.vectors[[places[qid] for qid in run.qids]]
+
+
+def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:
+    """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
+
+    Args:
+        source: vectors, or a graph; beside: what is read by the same rows, such as the vectors beside a graph.
+        run: with V distinct docids.
+        skip: whether docids may be unknown.
+
+    Raises:
+        InputError: docids without a vector, how many and the first three; not with `skip`. Docids that stand in another
+            row of `beside`, or not there.
+    """
+    rows = source.rows(list(run.docids))
+    lost = np.flatnonzero(rows < 0)
+    if len(lost) and not skip:
+        shown = ", ".join(map(str, run.docids[lost[:3]]))
+        raise InputError(
+            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
+            "use the index that the run was made from, or --missing skip to leave them below the reranked ones"
+        )
+    if beside is not None:
+        elsewhere = np.flatnonzero((beside.rows(list(run.docids)) != rows) & (rows >= 0))
+        if len(elsewhere):
+            shown = ", ".join(map(str, run.docids[elsewhere[:3]]))
+            raise InputError(
+                f"{len(elsewhere)} of {len(run.docids)} docids in the run have other rows in the graph than in the "
+                f"vectors (first: {shown}); give the vectors that the graph was made from"
+            )
+    return rows

@@ -1,0 +1,166 @@
+"""What a source of vectors is, what query vectors are, and how a path becomes a source."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files.checksums import check_files
+
+
+class VectorSource(Protocol):
+    """Vectors of documents, found by docid."""
+
+    docids: Sequence[str]  # row number -> docid
+    dimension: int
+    exact: bool  # False where the stored vectors are lossy (PQ, SQ8)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others; of files, their whole content."""
+        ...
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        ...
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, d) float32: the vectors of the given rows, into `out` when it is given."""
+        ...
+
+    def search(
+        self, queries: np.ndarray, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class QueryVectors:
+    """The vectors of queries.
+
+    Args:
+        qids: Q different query ids.
+        vectors: (Q, d) float, one row per query; kept as float32 in C order.
+
+    Raises:
+        InputError: another number of ids than rows, an id twice, NaN or infinite values.
+    """
+
+    qids: tuple[str, ...]
+    vectors: np.ndarray
+
+    def __post_init__(self) -> None:
+        vectors = np.asarray(self.vectors)
+        if vectors.ndim != 2 or vectors.dtype.kind != "f":
+            raise InputError(
+                f"query vectors have shape {vectors.shape} and type {vectors.dtype}; "
+                "expected (queries, dimensions) floats"
+            )
+        if len(vectors) != len(self.qids):
+            raise InputError(f"{len(self.qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
+        twice = _first_repeated(self.qids)
+        if twice is not None:
+            raise InputError(f"query id {twice} is given twice; every query needs its own id")
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            qid = self.qids[int(np.flatnonzero(~finite)[0])]
+            raise InputError(f"the vector of query {qid} has NaN or infinite values; encode the queries again")
+        object.__setattr__(self, "qids", tuple(self.qids))
+        object.__setattr__(self, "vectors", vectors)
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def of(self, qids: Sequence[str]) -> QueryVectors:
+        """The vectors of some queries, in that order.
+
+        Raises:
+            InputError: queries without a vector: how many, and the first three.
+        """
+        places = {qid: place for place, qid in enumerate(self.qids)}
+        if lost := [qid for qid in qids if qid not in places]:
+            raise InputError(f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])})")
+        return QueryVectors(tuple(qids), self.vectors[[places[qid] for qid in qids]])
+
+
+def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
+    """The source of vectors at a path.
+
+    Args:
+        path: a Faiss folder of Pyserini (`index` and `docid`); a folder with `.npy` matrices (`vectors.npy`, or shards
+            in the order of the numbers in their names) and `docid` (or `ids`); a file `X.npy` with its ids in `X.ids`,
+            one a line; a FlexIndex folder of pyterrier_dr (`vecs.f4`); a Lucene index with dense vectors (needs Java).
+
+    Raises:
+        InputError: nothing there, none of these layouts, or files that cannot be used.
+    """
+    from rnnreranker.parts.vectors.faiss_folder import FaissFolder
+    from rnnreranker.parts.vectors.matrix_files import MatrixVectors
+
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
+    if path.is_file():
+        if path.suffix == ".npy":
+            return MatrixVectors(path, path.with_suffix(".ids"))
+        if path.name == "index":
+            return FaissFolder(path.parent)
+        raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
+    check_files(path, "dense")
+    if (path / "index").is_file():
+        return FaissFolder(path)
+    ids = path / "ids" if (path / "ids").is_file() else path / "docid"
+    if (path / "vectors.npy").is_file():
+        return MatrixVectors(path / "vectors.npy", ids)
+    if (path / "vecs.f4").is_file():
+        from rnnreranker.parts.vectors.flex import FlexVectors
+
+        return FlexVectors(path)
+    if shards := sorted(path.glob("*.npy"), key=_by_numbers):
+        return MatrixVectors(shards, ids)
+    found = sorted(entry.name for entry in path.iterdir())
+    shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
+    if any(name.startswith("segments_") for name in found):
+        from rnnreranker.parts.vectors.lucene import LuceneVectors
+
+        return LuceneVectors(path)
+    if any(name.endswith((".pkl", ".pickle", ".pt")) for name in found):
+        raise InputError(
+            f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "
+            "that wrote them, save the matrix by numpy.save as `vectors.npy` and the ids, one a line, as `docid`"
+        )
+    raise InputError(
+        f"{path}: no vectors in this folder (it has {shown}); expected `index` and `docid` (Faiss folder of Pyserini), "
+        "`vectors.npy` or shards *.npy and `docid`, or `vecs.f4` and `docnos` (FlexIndex)"
+    )
+
+
+def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """Orders shard.2.npy before shard.10.npy.
+
+    >>> sorted([Path("s10.npy"), Path("s2.npy")], key=_by_numbers)[0].name
+    's2.npy'
+    """
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], path.name
+
+
+def _first_repeated(ids: Sequence[str]) -> str | None:
+    """The first id that was there before, or None."""
+    if len(set(ids)) == len(ids):
+        return None
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

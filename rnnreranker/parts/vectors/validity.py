@@ -1,0 +1,65 @@
+"""Checks that every source of vectors makes on what it is asked and on what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+
+
+def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows as (n,) int64, all in 0..count-1, and a buffer (n, d) float32 in C order for their vectors."""
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+        raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    if rows.size and (rows.min() < 0 or rows.max() >= count):
+        bad = int(rows[(rows < 0) | (rows >= count)][0])
+        hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
+        raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
+    shape = (len(rows), dimension)
+    if out is None:
+        return rows, np.empty(shape, dtype=np.float32)
+    if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+        raise InputError(f"out has shape {out.shape} and type {out.dtype}; expected {shape} float32 in C order")
+    return rows, out
+
+
+def all_finite(vectors: np.ndarray) -> bool:
+    """Whether no value of (n, d) float32 is NaN or infinite: by the sum of their squares, unless that is too large."""
+    values = vectors.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(values, values))) or bool(np.isfinite(values).all())
+
+
+def check_finite(vectors: np.ndarray, rows: np.ndarray, docids: Sequence[str], path: str) -> None:
+    """Look for NaN and infinity among vectors (n, d).
+
+    Raises:
+        InputError: with the first docid that has one.
+    """
+    if all_finite(vectors):
+        return
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        docid = docids[int(rows[np.flatnonzero(~finite)[0]])]
+        raise InputError(f"{path}: the vector of {docid} has NaN or infinite values; build the index again")
+
+
+def check_search(queries: np.ndarray, hits: int, dimension: int) -> np.ndarray:
+    """The queries as (Q, d) float32 in C order, finite and of the index's dimension."""
+    queries = np.asarray(queries)
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        raise InputError(
+            f"query vectors have shape {queries.shape}, the index has {dimension} dimensions; expected "
+            f"(queries, {dimension}): encode the queries with the encoder that made the index"
+        )
+    if hits < 1:
+        raise InputError(f"hits={hits}: expected an integer >= 1")
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    finite = np.isfinite(queries).all(axis=1)
+    if not finite.all():
+        raise InputError(f"query vector {int(np.flatnonzero(~finite)[0])} has NaN or infinite values; encode it again")
+    return queries

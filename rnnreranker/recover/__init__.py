@@ -1,6 +1,0 @@
-"""Hidden positives recovered: does likeness to one known positive find the others better than the query does?"""
-
-from rnnreranker.recover.rankings import Visible, visible_positives
-from rnnreranker.recover.recovery import Recovery, recover
-
-__all__ = ["Recovery", "Visible", "recover", "visible_positives"]

@@ -1,0 +1,1 @@
+"""The pages of records: of specs, and of the documentation."""

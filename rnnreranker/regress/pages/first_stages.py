@@ -1,0 +1,320 @@
+"""What methods gain over each first stage on each collection: tables from records, each tested as one family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.evaluate.comparison import holm
+
+if TYPE_CHECKING:
+    from rnnreranker.base.record import Record
+    from rnnreranker.regress.records import Figures, Row
+
+MEASURE, RECALL, DEEP = "nDCG@10", "R@100", "R@1000"
+DEFAULT, BEFORE = "rnn", "rnn-mixture"  # the default, and the one before it
+GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
+GRAPH_BEFORE, ALONE_BEFORE = f"{GRAPH}-mixture", f"{ALONE}-mixture"  # the same, not smoothed
+TOKENS = "rnn-tokens"  # from the tokens of a late-interaction encoder
+GRAPH_32 = "rnn-graph-32"  # from one with 32 neighbours in the place of 16
+
+
+class Collection(NamedTuple):
+    """Where a collection of a table is on record."""
+
+    spec: str
+    query_set: str
+    title: str
+
+
+class Stage(NamedTuple):
+    """A first stage: the condition that is one, and what the ids of the conditions over it begin with."""
+
+    id: str
+    title: str
+    prefix: str = ""
+
+    def over(self, method: str) -> str:
+        """The id of the condition that is a method over this first stage."""
+        return f"{self.prefix or self.id}-{method}"
+
+
+class Layout(NamedTuple):
+    """What a table looks for; conditions that a spec does not have leave no cell.
+
+    shown: the methods that are compared first, which every collection has over every first stage. together: cells of a
+    collection over a first stage count only where all of these are on record.
+    """
+
+    collections: tuple[Collection, ...]
+    stages: tuple[Stage, ...]
+    methods: tuple[str, ...]
+    shown: tuple[str, ...] = (BEFORE, DEFAULT)
+    together: bool = False
+
+
+_FIRST = {  # end of a condition's id → what it is
+    DEFAULT: "rNN, the default",
+    BEFORE: "rNN, the default before (not smoothed)",
+    "rnn-vectors": "rNN, vectors alone",
+    "rnn-tas-b": "rNN, published for TAS-B, raw scores",
+    "jaccard-plain": "the default, plain neighbours",
+    "prf-rocchio": "vector PRF among the candidates",
+    "prf": "PRF that searches again",
+    "expand-rnn": "neighbours join, then rNN",
+}
+_RIVALS = {  # that read the graph
+    ALONE: "rNN from the graph, no query encoded",
+    "lexboost": "LexBoost, no query encoded",
+    GRAPH: "rNN from the graph",
+    "expand": "neighbours join",
+    "expand-rnn": _FIRST["expand-rnn"],
+    "gar": "GAR",
+    "ladr": "LADR, proactive",
+    "ladr-adaptive": "LADR, adaptive",
+}
+_PRF = {  # of late interaction: what is changed of f_p 3, f_c 24, f_e 10, beta 1
+    "prf-half": "beta .5",
+    "prf-1-document": "f_p 1",
+    "prf-5-documents": "f_p 5",
+    "prf-12-clusters": "f_c 12",
+    "prf-5-centroids": "f_e 5",
+}
+_TOKENS = {TOKENS: "rNN from tokens", "late": "ordered by MaxSim"} | _PRF
+_NOT_SMOOTHED = {GRAPH_BEFORE: "rNN from the graph, not smoothed", ALONE_BEFORE: "the same, no query encoded"}
+METHODS = _FIRST | _RIVALS | _NOT_SMOOTHED | {GRAPH_32: "rNN from the graph, 32 neighbours"} | _TOKENS
+_COLLECTIONS = (
+    Collection("cranfield", "cranfield", "Cranfield"),
+    Collection("scifact", "scifact", "SciFact"),
+    Collection("nq-utd", "nq-utd", "NQ-UTD"),
+    Collection("xquad-en", "xquad-en", "XQuAD, English"),
+    Collection("dl19-dl20-sample", "dl19-sample", "DL 2019 sample"),
+    Collection("dl19-dl20-sample", "dl20-sample", "DL 2020 sample"),
+    Collection("pydoc", "pydoc", "pydoc"),
+)
+_RUNS = (
+    Collection("dl19-dl20-runs", "dl19-runs", "DL 2019"),
+    Collection("dl19-dl20-runs", "dl20-runs", "DL 2020"),
+)
+_STAGES = (
+    Stage("dense", "dense"),
+    Stage("bm25", "BM25"),
+    Stage("hybrid", "RRF(BM25, dense)"),
+    Stage("splade", "SPLADE"),
+    Stage("splade-dense", "RRF(SPLADE, dense)"),
+    Stage("auto", "min-max(BM25, SPLADE, dense)"),
+)
+LAYOUTS = {
+    "first stages": Layout(_COLLECTIONS, _STAGES, tuple(_FIRST)),
+    "e5": Layout(
+        tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "nq-utd", "xquad-en")),
+        (
+            Stage("e5", "dense"),
+            Stage("bm25", "BM25", "e5-bm25"),
+            Stage("e5-hybrid", "RRF(BM25, dense)"),
+            Stage("splade", "SPLADE", "e5-splade"),
+            Stage("e5-splade-dense", "RRF(SPLADE, dense)"),
+        ),
+        tuple(_FIRST),
+    ),
+    "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
+    "graph smoothing": Layout(
+        _COLLECTIONS,
+        _STAGES,
+        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
+        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
+        together=True,
+    ),
+    "graph sizes": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, GRAPH_32), (DEFAULT, GRAPH, GRAPH_32), together=True),
+    "graph rivals": Layout(
+        tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "scifact")),
+        (Stage("bm25", "BM25"),),
+        tuple(_RIVALS),
+        tuple(_RIVALS),
+        together=True,
+    ),
+    "tokens": Layout(
+        _COLLECTIONS,
+        (Stage("dense", "dense"), Stage("bm25", "BM25"), Stage("late", "late interaction")),
+        (BEFORE, TOKENS, "late"),
+        (BEFORE, TOKENS),
+        together=True,
+    ),
+    "token feedback": Layout(
+        _COLLECTIONS, (Stage("late", "late interaction"),), ("prf", *_PRF), ("prf", *_PRF), together=True
+    ),
+    "runs": Layout(
+        _RUNS,
+        (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")),
+        (DEFAULT, BEFORE, "rnn-vectors"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method over a first stage on a collection: values, the difference in nDCG@10 with interval and p, Holm's p."""
+
+    collection: str
+    stage: str  # id
+    method: str
+    base: float  # nDCG@10 of the first stage
+    value: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float  # over all cells of the table
+    recall_base: float
+    recall: float
+    recall_gain: Row  # difference in R@100 with its interval
+    deep: Row | None = None  # R@1000: `base`, `value` and their difference with its interval, where it was measured
+
+
+@dataclass(frozen=True)
+class Over:
+    """Cells of a method over one first stage, or several, taken together."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def base(self) -> float:
+        """Mean nDCG@10 of the first stage."""
+        return fmean(cell.base for cell in self.cells)
+
+    @property
+    def gain(self) -> float:
+        """Mean difference in nDCG@10."""
+        return fmean(cell.difference for cell in self.cells)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The 95% interval of the mean difference: of independent cells, from the intervals of each."""
+        half = math.sqrt(sum((cell.high - cell.low) ** 2 for cell in self.cells)) / (2 * len(self.cells))
+        return self.gain - half, self.gain + half
+
+    @property
+    def recall_gain(self) -> float:
+        """Mean difference in R@100."""
+        return fmean(cell.recall_gain["difference"] for cell in self.cells)
+
+    @property
+    def below(self) -> list[Cell]:
+        """Cells whose difference is below 0."""
+        return [cell for cell in self.cells if cell.difference < 0]
+
+    @property
+    def surely_below(self) -> list[Cell]:
+        """Cells whose interval lies below 0."""
+        return [cell for cell in self.cells if cell.high < 0]
+
+    @property
+    def lost(self) -> list[Cell]:
+        """Cells below 0 with p below .05 after Holm's correction over the table."""
+        return [cell for cell in self.cells if cell.difference < 0 and cell.p_holm < 0.05]
+
+    @property
+    def surely_above(self) -> list[Cell]:
+        """Cells whose interval lies above 0."""
+        return [cell for cell in self.cells if cell.low > 0]
+
+    @property
+    def worst(self) -> Cell:
+        """The cell with the least difference."""
+        return min(self.cells, key=lambda cell: cell.difference)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of a layout that are on record, by first stage, collection and method."""
+
+    layout: Layout
+    cells: tuple[Cell, ...]
+
+    def over(self, method: str, stage: str = "", without: Sequence[str] = ()) -> Over:
+        """The cells of a method: over one first stage, or over all but those `without`.
+
+        Raises:
+            InputError: none on record.
+        """
+        found = [cell for cell in self.cells if cell.method == method and stage in ("", cell.stage)]
+        found = [cell for cell in found if cell.stage not in without]
+        if not found:
+            raise InputError(f"no record of {method} over {stage or 'any first stage'}; measure it with --record")
+        return Over(tuple(found))
+
+    def methods(self, stage: str) -> list[str]:
+        """The methods that are on record over a first stage."""
+        return [
+            name for name in self.layout.methods if any((one.stage, one.method) == (stage, name) for one in self.cells)
+        ]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
+        if self.layout.together:
+            places = [{cell.collection for cell in self.cells if cell.stage == one.id} for one in self.layout.stages]
+            return bool(places[0]) and all(one == places[0] for one in places)
+        wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
+        return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
+
+    def find(self, method: str, stage: str, collection: str) -> Cell:
+        """One cell.
+
+        Raises:
+            InputError: it is not on record.
+        """
+        found = [cell for cell in self.over(method, stage).cells if cell.collection == collection]
+        if not found:
+            raise InputError(f"no record of {method} over {stage} on {collection}; measure it with --record")
+        return found[0]
+
+    def with_methods(self, methods: Iterable[str]) -> list[Stage]:
+        """The first stages over which all these methods are on record."""
+        return [stage for stage in self.layout.stages if {*methods} <= {*self.methods(stage.id)}]
+
+
+def stage_table(figures: Figures, name: str) -> Table:
+    """A table of `LAYOUTS`; p is corrected by Holm over all its cells."""
+    layout = LAYOUTS[name]
+    runs = {(one.spec, one.outcome["query_set"], one.name): one for one in figures.records("run")}
+    cells: list[Cell] = []
+    for stage in layout.stages:
+        for where in layout.collections:
+            base = runs.get((where.spec, where.query_set, stage.id))
+            found = []
+            for method in layout.methods:
+                run = runs.get((where.spec, where.query_set, stage.over(method)))
+                cell = base and run and _cell(where.title, stage.id, method, base, run)
+                found += [cell] if cell else []
+            if not layout.together or {*layout.shown} <= {cell.method for cell in found}:
+                cells += found
+    corrected = holm([cell.p for cell in cells])
+    return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
+
+
+def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:
+    """None where the run was measured before it was compared with the first stage in nDCG@10 and R@100."""
+    differences = run.outcome.get("differences", {})
+    found, recall = differences.get(MEASURE), differences.get(RECALL)
+    if found is None or recall is None or found["baseline"] != base.name:
+        return None
+    before, after = (next(iter(one.outcome["values"].values())) for one in (base, run))
+    deep = differences.get(DEEP) if DEEP in before else None
+    return Cell(
+        collection=collection,
+        stage=stage,
+        method=method,
+        base=before[MEASURE],
+        value=after[MEASURE],
+        **{key: found[key] for key in ("difference", "low", "high", "p")},
+        p_holm=1.0,
+        recall_base=before[RECALL],
+        recall=after[RECALL],
+        recall_gain=recall,
+        deep=deep and {**deep, "base": before[DEEP], "value": after[DEEP]},
+    )

@@ -1,0 +1,58 @@
+"""The table of methods in the docs: what each computes, what it needs, its settings with their limits."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from rnnreranker import __name__ as PACKAGE
+from rnnreranker.base.method import KINDS, methods
+from rnnreranker.base.settings import Params, expected, flag, hints_of, typed_name, words
+
+
+class Kind(NamedTuple):
+    """Methods of a kind: name, what it computes, what it needs, presets; and the settings that some of them share."""
+
+    group: str  # of entry points, under which another package brings such methods
+    methods: list[tuple[str, str, str, str]]
+    settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then flag, default, limits, meaning
+
+
+def method_tables() -> dict[str, Kind]:
+    """The methods of this package by kind; those of other packages would differ from machine to machine."""
+    found = {}
+    for kind, (_, group) in KINDS.items():
+        own = {name: one for name, one in methods(kind).items() if one.__module__.split(".")[0] == PACKAGE}
+        sharing: dict[type[Params], list[str]] = {}
+        for name, one in own.items():
+            sharing.setdefault(one.Params, []).append(name)
+        settings = [(names, settings_of(params)) for params, names in sharing.items()]
+        found[kind] = Kind(
+            group,
+            [(name, *_about(one)) for name, one in own.items()],
+            [(names, rows) for names, rows in settings if rows],
+        )
+    return found
+
+
+def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
+    """Flag, default, limits and meaning of every field."""
+    hints: dict[str, Any] = hints_of(params)
+    return [
+        (flag(typed_name(field)), _default(field), expected(field, hints[field.name]), field.metadata.get("help", ""))
+        for field in dataclasses.fields(params)
+    ]
+
+
+def _about(method: Any) -> tuple[str, str, str]:
+    computes = (method.__doc__ or "").strip().splitlines()[0]
+    return computes, ", ".join(sorted(method.needs)), ", ".join(_shown(method.Params))
+
+
+def _shown(params: type[Params]) -> list[str]:
+    """The names of the presets; of those that are not published values, with that."""
+    return [f"{name} (ours)" if name in params.ours else name for name in params.presets]
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    return str(field.default).lower() if isinstance(field.default, bool) else words({field.name: field.default})[-1]

@@ -1,0 +1,204 @@
+"""The Markdown page of a spec: what it measures, published beside measured values, and the plan to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.base.pages import render, row
+from rnnreranker.base.record import Record
+from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.records import is_run
+from rnnreranker.regress.specs.model_names import models_in, use_with_folders
+from rnnreranker.regress.specs.needs import UNITS, needs_text
+from rnnreranker.regress.specs.spec import Model, QuerySet, Spec, planned
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published cell that a condition of a spec obtains, as its page shows it."""
+
+    query_set: str
+    condition: str
+    paper: str
+    where: str  # paper, table, row, query
+    measure: str
+    protocol: str
+    published: str
+    measured: str
+    difference: str
+    state: str
+    note: str
+    tuned: bool  # the paper chose parameters on the set that it reports
+
+
+def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
+    """The Markdown page of a spec.
+
+    Args:
+        spec: what the page is about.
+        records: all that is on record of it, oldest first.
+        printed: the published cells that it obtains.
+        counts: how many of them are in which state, in words.
+    """
+    plan = make_plan(spec, works=spec.works)
+    shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
+    in_papers = {cell.condition for cell in printed}
+    measured = {record.name for record in records if record.kind == "run"}
+    lacking = {entry.id: planned(spec, entry) for entry in spec.conditions}
+    return render(
+        "regress.pages",
+        "spec.md.j2",
+        spec=spec,
+        row=row,
+        models=[_model(entry) for entry in spec.models],
+        needs=_needs(plan.needs()),
+        counts=counts,
+        papers=list(dict.fromkeys(cell.paper for cell in printed)),
+        lines=_lines(spec, printed),
+        changed=[(cell.where, cell.measure, cell.note) for cell in printed if cell.state == "changed" and cell.note],
+        tuned=any(cell.tuned for cell in printed),
+        tables=[table for query_set in spec.query_sets for table in _tables(spec, query_set, records)],
+        others=[
+            entry
+            for entry in spec.conditions
+            if entry.id not in in_papers and not lacking[entry.id] and not set(entry.run_names) & measured
+        ],
+        planned=[(entry, lacking[entry.id]) for entry in spec.conditions if lacking[entry.id]],
+        plan=shown.lines(),
+    )
+
+
+def _model(model: Model) -> str:
+    """A model in a line: its kind and settings, what it begins with, its candidates and labels, what training needs."""
+    train = use_with_folders(model.train)
+    settings = [f"preset {train.preset}"] * bool(train.preset) + [
+        f"{key} {value}" for key, value in train.params.items()
+    ]
+    begun = next(iter(models_in(model.start)), model.start)
+    made = model.labels or model.negatives
+    key = "labels" if model.labels else "negatives"
+    before = {name: f" ({needs_text(needs)})" for name, needs in model.step_needs.items()}
+    taught = f"{key} {made.name}{before.get(key, '')}" if made else ""
+    from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`{before.get('candidates', '')}"
+    parts = [f"{train.name}{' (' + ', '.join(settings) + ')' if settings else ''}", f"from `{begun}`" if begun else ""]
+    read = f" ({', '.join(model.text)})" if model.text else ""
+    texts = f"on the texts of `{model.documents or model.index}`{read}"
+    learns = f"on `{model.topics}`, {taught} {from_where}" if made else texts
+    parts += [learns, needs_text(model.needs)]
+    return f"`{model.id}`: {', '.join(filter(None, parts[:2]))}; {'; '.join(filter(None, parts[2:]))}"
+
+
+def _needs(needs: dict[str, Any]) -> list[str]:
+    """Amounts on one line, then what must be had first, each on its own."""
+    numbers = needs_text({key: needs[key] for key in UNITS if key in needs})
+    texts = [value for key in ("agreement", "files") for value in str(needs.get(key, "")).split("; ") if value]
+    return [text for text in (numbers, *texts) if text]
+
+
+def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
+    """The table of published values, in the order of the spec's query sets and conditions."""
+    sets = {entry.id: place for place, entry in enumerate(spec.query_sets)}
+    order = {condition.id: place for place, condition in enumerate(spec.conditions)}
+    several = {entry.id: len(entry.protocols) > 1 for entry in spec.query_sets}
+    return [
+        [
+            f"`{cell.condition}`",
+            *(cell.query_set, cell.where, cell.measure + (f", {cell.protocol}" if several[cell.query_set] else "")),
+            *(cell.published, cell.measured, cell.difference, cell.state),
+        ]
+        for cell in sorted(printed, key=lambda cell: (sets[cell.query_set], order[cell.condition]))
+    ]
+
+
+def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The tables of a query set: one for each protocol, and for each time that a run of other inputs was measured."""
+    layers: list[dict[str, Record]] = []
+    for record in (entry for entry in records if is_run(entry, query_set.id)):
+        layer = next((layer for layer in layers if record.name not in layer), None)
+        if layer is None:
+            layers.append(layer := {})
+        layer[record.name] = record
+    return [
+        _table(spec, query_set, protocol, layer)
+        for layer in reversed(layers)
+        for protocol in query_set.protocols
+        if any(protocol in record.outcome["values"] for record in layer.values())
+    ]
+
+
+def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Record]) -> dict[str, Any]:
+    """Values of one protocol on a query set, each run once, as the template shows them."""
+    titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
+    order = [name for entry in spec.conditions for name in entry.run_names]
+    mine = [record for record in layer.values() if protocol in record.outcome["values"]]
+    mine.sort(key=lambda record: order.index(record.name) if record.name in order else len(order))
+    measures = [one for one in spec.measures_of(query_set) if any(one in _values(record, protocol) for record in mine)]
+    files = any("file" in record.outcome for record in mine)
+    lines, differences = [], []
+    compared = [name for name in measures if name in (spec.compare or measures)]
+    for record in mine:
+        values = _values(record, protocol)
+        cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
+        lines.append(
+            [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
+        )
+        if (found := record.outcome.get("differences")) and protocol == query_set.protocols[0]:
+            texts = [text for name in compared for text in _difference(found.get(name))]
+            differences.append([titles.get(record.name, record.name), *texts])
+    facts = mine[0].outcome
+    return {
+        "query_set": query_set,
+        "protocol": protocol,
+        "topics": max(record.outcome["topics"] for record in mine),
+        "measures": measures,
+        "lines": lines,  # condition, a text for each measure, and the file of a published run
+        "compared": compared,
+        "comparisons": sum(bool(p) for line in differences for p in line[2::3]),
+        "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost
+        "tested": _tested(mine, protocol),
+        "made": list(dict.fromkeys(map(_made, mine))),
+        "judged": f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else "",
+        "files": files,
+    }
+
+
+def _values(record: Record, protocol: str) -> dict[str, float]:
+    """Measure → what a run scored; a measure that the spec has had only since is not there."""
+    found: dict[str, float] = record.outcome["values"][protocol]
+    return found
+
+
+def _difference(found: dict[str, Any] | None) -> list[str]:
+    """Difference with its interval, p, topics won, tied and lost."""
+    if found is None:
+        return ["", "", ""]
+    interval = f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+    return [interval, _p(found["p_holm"]), f"{found['win']}/{found['tie']}/{found['loss']}"]
+
+
+def _p(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _tested(records: Sequence[Record], protocol: str) -> list[list[str]]:
+    """Pairs of published runs with their p, each pair once."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for record in records:
+        for pair in record.outcome.get("pairs", ()):
+            if pair["protocol"] == protocol:
+                one, other = record.name, str(pair["condition"])
+                key = (min(one, other), max(one, other), str(pair["measure"]))
+                found.setdefault(key, [f"`{one}`, `{other}`", key[2], _p(float(pair["p_holm"]))])
+    return list(found.values())
+
+
+def _made(record: Record) -> str:
+    """When, at which commit and where a run was measured; with which documents and inputs."""
+    documents = record.outcome.get("documents")
+    about = [f"{documents:,} documents" if documents else "", f"measured on {record.date[:10]}" if record.date else ""]
+    about += [f"at commit `{record.commit}`" if record.commit else "", record.machine]
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    indexes = ", ".join(f"{name} `{value}`" for name, value in record.inputs.items() if name.startswith("index"))
+    return "; ".join(filter(None, (" ".join(filter(None, about[1:3])), about[0], about[3], versions, indexes)))

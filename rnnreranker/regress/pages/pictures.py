@@ -1,0 +1,176 @@
+"""The pictures of the pages of prose that records hold: studies, sweeps of a tuning, gains over first stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.lab.study.text.arms import MODELS
+from rnnreranker.labels.report.plots import save_figure
+from rnnreranker.regress.pages.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, Table, stage_table
+from rnnreranker.regress.pages.study_table import picture
+from rnnreranker.train.plots import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rnnreranker.regress.records import Figures
+
+CURVES = {"nDCG@10": "nDCG@10 of validation", "loss": "validation loss"}
+SWEPT = ("cranfield", "rnn")  # spec and name of the tuning whose sweeps docs/tune.md shows
+
+
+def write_pictures(figures: Figures, docs: Path) -> list[Path]:
+    """Draw records of studies, of one tuning and of first stages as SVG files below docs; none without matplotlib."""
+    if find_spec("matplotlib") is None:
+        return []
+    written = []
+    for study in figures.records("study"):
+        found = study.outcome
+        (docs / picture(study)).parent.mkdir(parents=True, exist_ok=True)
+        if found["arms"] == "labels":
+            for name, label in CURVES.items():
+                written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
+            written.append(save_figure(_positives(found["positives"]), docs / picture(study, "positives")))
+        elif found["arms"] == "candidates":
+            written.append(save_figure(_counts(found["rows"]), docs / picture(study)))
+        elif found["arms"] in MODELS:
+            for name, label in CURVES.items():
+                written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
+            if "distances" in found:
+                written.append(save_figure(_distances(found["distances"]), docs / picture(study, "distances")))
+    for tuning in figures.records("tuning"):
+        if (tuning.spec, tuning.name) == SWEPT:
+            from rnnreranker.lab.tune.plots import write_plots
+
+            written += write_plots(docs / "tune" / "pictures", tuning.outcome["sweeps"], tuning.outcome["measure"])
+    for name, layout in LAYOUTS.items():
+        table = stage_table(figures, name)
+        if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
+            (docs / "first-stages").mkdir(exist_ok=True)
+            written.append(save_figure(_forest(table), docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
+    return written
+
+
+INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
+MARKS = {  # method → colour, shape and name of its mark
+    BEFORE: ("#c9730f", "s", "the default before: not smoothed"),
+    DEFAULT: ("#2f81f7", "o", "the default"),
+    GRAPH: ("#1a9c86", "^", "from the graph"),
+    ALONE: ("#b65fcf", "v", "from the graph, no query encoded"),
+}
+APART = {2: 0.34, 3: 0.27}  # rows between the marks of so many methods
+
+
+def _forest(found: Table) -> Figure:
+    """Differences in nDCG@10 to the first stage with their intervals: a panel a stage, a row a collection."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    places = [one.title for one in found.layout.collections]
+    shown = found.layout.shown
+    stages = found.with_methods(shown)
+    wide = min(3, len(stages))
+    deep = -(-len(stages) // wide)
+    row = 0.27 if len(shown) == 2 else 0.36
+    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + row * len(places))), layout="constrained")
+    figure.patch.set_alpha(0)
+    panels = figure.subplots(deep, wide, sharey=True, squeeze=False).ravel()
+    for panel, stage in zip(panels, stages, strict=False):
+        for place, method in enumerate(shown):
+            colour, shape, label = MARKS[method]
+            off = APART[len(shown)] * (place - (len(shown) - 1) / 2)
+            over = found.over(method, stage.id)
+            rows = [places.index(cell.collection) + off for cell in over.cells]
+            middle = [cell.difference for cell in over.cells]
+            spread = [
+                [cell.difference - cell.low for cell in over.cells],
+                [cell.high - cell.difference for cell in over.cells],
+            ]
+            style = {"color": colour, "marker": shape, "markersize": 5, "elinewidth": 1.6, "label": label}
+            panel.errorbar(middle, rows, xerr=spread, linestyle="none", **style)
+            panel.plot(over.gain, len(places) + off, color=colour, marker="D", markersize=6, linestyle="none")
+        panel.axvline(0, color=INK, linewidth=1)
+        panel.axhline(len(places) - 0.5, color=FAINT, linewidth=0.8)
+        panel.grid(axis="x", color=FAINT, linewidth=0.6)
+        panel.set_title(stage.title, color=INK, fontsize=10, loc="left", fontweight="bold")
+        panel.set_yticks([*range(len(places) + 1)], [*places, "mean"])
+        panel.set_ylim(len(places) + 0.5, -0.5)
+    for panel in panels:
+        panel.patch.set_alpha(0)
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.spines["bottom"].set_color(FAINT)
+        panel.tick_params(colors=INK, labelsize=8, length=0)
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        panel.xaxis.set_major_formatter(lambda value, _: f"{value:+.2f}".replace("0.", ".") if value else "0")
+    for panel in panels[len(stages) :]:
+        panel.set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=len(shown), frameon=False, labelcolor=INK, fontsize=9
+    )
+    figure.supxlabel("difference in nDCG@10 to the first stage, 95% interval", color=INK, fontsize=9)
+    return figure
+
+
+def _curves(found: Mapping[str, Mapping[str, Sequence[float]]], name: str, label: str) -> Figure:
+    figure = new_figure()
+    axes = figure.subplots()
+    for place, (arm, curve) in enumerate(_own(found).items()):
+        axes.plot(curve["step"], curve[name], marker="osv^Dx"[place % 6], markersize=4, label=arm)
+    axes.set(xlabel="step", ylabel=label)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _positives(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
+    figure = new_figure()
+    axes = figure.subplots()
+    own = _own(found)
+    ranks, _, shares = zip(*next(iter(own.values()))["before"], strict=True)
+    axes.plot(ranks, shares, color="0.5", linestyle="--", label="before")
+    for place, (arm, when) in enumerate(own.items()):
+        ranks, _, shares = zip(*when["after"], strict=True)
+        axes.plot(ranks, shares, marker="osv^Dx"[place % 6], markersize=4, label=arm)
+    axes.set(xscale="log", yscale="log", xlabel="rank of the positive, from", ylabel="its mean probability")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Differences from the base against the number of candidates, with their intervals (001, Figure 5)."""
+    figure = new_figure()
+    axes = figure.subplots()
+    every = [row for row in rows if row["group"] == "all" and row["against"]]
+    for place, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
+        of = [row for row in every if row["measure"] == measure]
+        counts = [int(row["arm"].removeprefix("N = ")) * 1.03**place for row in of]  # beside each other
+        found = [row["against"]["base"] for row in of]
+        middle = [one["difference"] for one in found]
+        spread = [[one["difference"] - one["low"] for one in found], [one["high"] - one["difference"] for one in found]]
+        axes.errorbar(counts, middle, yerr=spread, marker="osv"[place % 3], markersize=4, capsize=2, label=measure)
+    axes.axhline(0, color="0.5", linewidth=0.8)
+    axes.set(xscale="log", xlabel="candidates a training query", ylabel="difference from the encoder as it was")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _distances(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """The shares of pairs of question and sentence by their distance, an arm a line (004, Figure 5)."""
+    figure = new_figure()
+    panels = figure.subplots(1, 2, sharex=True)
+    for panel, pairs, title in zip(panels, ("relevant", "others"), ("relevant pairs", "other pairs"), strict=True):
+        for place, (arm, far) in enumerate(found.items()):
+            middles = [(start + 0.5) / len(far[pairs]) for start in range(len(far[pairs]))]
+            panel.plot(middles, far[pairs], marker="osv^Dx*"[place % 7], markersize=3, linewidth=1, label=arm)
+        panel.set(xlabel="distance (1 - cosine) / 2", title=title)
+    panels[0].set_ylabel("share of the pairs")
+    panels[0].legend(frameon=False, fontsize=6)
+    return figure
+
+
+def _own(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The arms under their own hyperparameters."""
+    return {arm: value for arm, value in found.items() if not arm.endswith(", hparam")}

@@ -1,0 +1,158 @@
+"""Published run files in place of retrieval: which file belongs to which condition, and what it scores."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError, RnnrerankerError, nearest
+from rnnreranker.regress.plans.measure import Measured
+from rnnreranker.regress.specs.spec import QuerySet, Spec
+
+if TYPE_CHECKING:
+    from rnnreranker.base.record import Record
+
+ENDINGS = (".txt", ".trec", ".run", ".tsv", ".txt.gz", ".trec.gz", ".run.gz", ".tsv.gz", ".gz")
+Queries = Mapping[tuple[str, str], Collection[tuple[str, str]]]  # (query set, condition) → (protocol, measure)
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A published run of a condition on a query set."""
+
+    spec: Spec
+    query_set: QuerySet
+    condition: str
+    path: Path
+    others: tuple[str, ...]  # names of further files that would fit
+
+
+def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunFile]:
+    """The run files under a folder that belong to a condition: by `runs` of the query set (folder or file name) and of
+    the condition (file name, for the system; earlier patterns first), without regard to letter case.
+
+    Raises:
+        InputError: no such folder, or one without run files.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of runs; give the folder that holds the run files to measure")
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(ENDINGS))
+    if not files:
+        raise InputError(f"{folder}: no run files in this folder; their names end in {', '.join(ENDINGS)}")
+    names = {path: path.relative_to(folder) for path in files}
+    if not any(_fits(name, query_set.runs) for name in names.values() for _, query_set in asked):
+        names = {path: Path(folder.resolve().name) / name for path, name in names.items()}  # a folder of one data set
+    found = []
+    for spec, query_set in asked:
+        near = [path for path in files if _fits(names[path], query_set.runs)]
+        for condition in spec.conditions_of(query_set):
+            patterns = [pattern.lower() for pattern in condition.runs]
+            named = (path for pattern in patterns for path in near if fnmatch(path.name.lower(), pattern))
+            if matching := list(dict.fromkeys(named)):
+                others = tuple(path.name for path in matching[1:])
+                found.append(RunFile(spec, query_set, condition.id, matching[0], others))
+    return found
+
+
+def _fits(path: Path, pattern: str) -> bool:
+    return pattern != "" and fnmatch(path.as_posix().lower(), pattern.lower())
+
+
+def measure_published(
+    files: Sequence[RunFile], folder: Path, queries: Queries | None = None
+) -> tuple[list[Record], list[str]]:
+    """What published runs score, those of a query set against each other, and the errors of those that have none.
+
+    Args:
+        files: of `find_runs`.
+        folder: the files are named relative to it.
+        queries: for which runs the values of every query are kept, in which protocols and measures.
+    """
+    records: list[Record] = []
+    errors: list[str] = []
+    for query_set in dict.fromkeys((entry.spec.name, entry.query_set.id) for entry in files):
+        mine = [entry for entry in files if (entry.spec.name, entry.query_set.id) == query_set]
+        found, wrong = _measure(mine, folder, queries or {})
+        records += found
+        errors += wrong
+    return records, errors
+
+
+def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[list[Record], list[str]]:
+    from rnnreranker.base.record import made_here
+    from rnnreranker.runs import Run
+
+    started = time.perf_counter()
+    spec, query_set = files[0].spec, files[0].query_set
+    runs, errors = {}, []
+    for entry in files:
+        try:
+            runs[entry.condition] = Run.read(entry.path)
+        except RnnrerankerError as error:
+            errors.append(str(error))
+    try:
+        measured = Measured(spec, query_set, runs)
+    except RnnrerankerError as error:
+        return [], [*errors, str(error)]
+    errors += [f"{spec.name} {name}: {error}" for name, error in measured.errors.items()]
+    good = [entry for entry in files if entry.condition in runs and entry.condition not in measured.errors]
+    digests = {entry.condition: hashlib.sha256(entry.path.read_bytes()).hexdigest() for entry in good}
+    pairs = measured.pairs(list(digests))
+    records = []
+    for entry in good:
+        outcome = measured.outcome(entry.condition, queries.get((query_set.id, entry.condition), ()))
+        against = [{**pair, "sha256": digests[pair["condition"]]} for pair in pairs[entry.condition]]
+        outcome = {**outcome, "file": entry.path.relative_to(folder).as_posix(), "pairs": against}
+        records.append(made_here("run", spec.name, entry.condition, outcome, inputs={"run": digests[entry.condition]}))
+    seconds = round((time.perf_counter() - started) / max(1, len(records)), 2)
+    return [replace(record, seconds=seconds) for record in records], errors
+
+
+def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:
+    """Query set and condition → the published run that stands for it; of the conditions that are published runs.
+
+    Raises:
+        InputError: as `find_runs`.
+    """
+    found = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
+    given = [entry for entry in found if entry.spec.condition(entry.condition).published]
+    return {(entry.query_set.id, entry.condition): entry.path for entry in given}
+
+
+def run_files(
+    asked: Sequence[tuple[Spec, QuerySet]], folder: Path, only: Sequence[str], queries: Queries
+) -> tuple[list[Record], list[str]]:
+    """What published run files score, in place of retrieval, and the errors of those that could not be measured.
+
+    Args:
+        asked: query sets with their specs.
+        folder: of the run files.
+        only: ids of conditions; none = all.
+        queries: see `measure_published`.
+
+    Raises:
+        InputError: no such condition, no such folder.
+    """
+    known = [condition.id for spec, _ in asked for condition in spec.conditions]
+    for name in only:
+        if name not in known:
+            names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
+            raise InputError(f"--only {name}: no such condition in {names}; {nearest(name, dict.fromkeys(known))}")
+    found = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
+    found = [entry for entry in found if not entry.spec.published]  # these are reranked, by their own plan
+    if not found:
+        looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
+        say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")
+    for entry in found:
+        others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
+        say(f"{entry.query_set.id} {entry.condition}: {entry.path}{others}")
+    records, errors = measure_published(found, folder, queries)
+    for error in errors:
+        say(f"error: {error}")
+    return records, errors

@@ -1,0 +1,103 @@
+"""The papers' figures that our own results can draw: how the size of the context changes quality and time."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.record import Record
+from rnnreranker.regress.papers.chart import Line, Panel, chart
+from rnnreranker.regress.plans.step import PASTE_FOLDER, index_name, run_files
+from rnnreranker.regress.records import last_run
+from rnnreranker.regress.specs.spec import QuerySet, Spec
+
+BASE = "dense"  # the condition whose run is reranked
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of the page."""
+
+    title: str
+    caption: str
+    svg: str
+    commands: tuple[str, ...]  # that measure it again
+
+
+def figures(sweeps: Sequence[Record], sets: Mapping[str, tuple[Spec, QuerySet]], runs: Sequence[Record]) -> list[Drawn]:
+    """A figure for each query set with context sweeps on record.
+
+    Quality (with 95% intervals) and time a query against the number N of reranked candidates, as in figures 3 to 9 of
+    paper 000; the dashed level is the run before reranking.
+
+    Args:
+        sweeps: records of `python -m rnnreranker.tune --sweep context`.
+        sets: query set → its spec and itself.
+        runs: what is on record of runs.
+
+    Raises:
+        InputError: a record that is no context sweep, or of no query set.
+    """
+    found: dict[str, dict[str, Record]] = {}
+    for record in sweeps:
+        found.setdefault(record.outcome["query_set"], {})[record.outcome["measure"]] = record
+    for name, mine in found.items():
+        if name not in sets:
+            raise InputError(f"context sweep of {name}: no such query set; {nearest(name, sets)}")
+        for record in mine.values():
+            _check(record, sets[name][0])
+    return [_drawn(*sets[name], mine, runs) for name, mine in found.items()]
+
+
+def sweep_command(spec: Spec, query_set: QuerySet, measure: str) -> str:
+    """The line that measures a context sweep again, after the steps of the spec's page."""
+    words = ["python", "-m", "rnnreranker.tune", "--trials", "0", "--sweep", "context"]
+    words += ["--index", index_name(spec.indexes[0], PASTE_FOLDER)]
+    words += ["--topics", query_set.topics, "--qrels", query_set.qrels, "--protocol", query_set.protocols[0]]
+    words += ["--run", str(run_files(spec, PASTE_FOLDER, spec.condition(BASE), query_set)[0])]
+    words += ["--hits", str(spec.hits), "--measure", measure]
+    return shlex.join([*words, "--json", str(PASTE_FOLDER / f"context.{query_set.id}.{measure}.json")])
+
+
+def _check(record: Record, spec: Spec) -> None:
+    try:
+        if record.spec != spec.name:
+            raise ValueError(f"its query set is one of {spec.name}")
+        for row in record.outcome["sweeps"]["context"]:
+            _ = [row[key] + 0.0 for key in ("context", "value", "low", "high", "milliseconds")]
+        if not record.outcome["sweeps"]["context"]:
+            raise ValueError("no rows")
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"record {record.name} of {record.spec}: not a context sweep ({type(error).__name__} {error}); "
+            "tune --sweep context measures them"
+        ) from None
+
+
+def _drawn(spec: Spec, query_set: QuerySet, sweeps: Mapping[str, Record], runs: Sequence[Record]) -> Drawn:
+    last = last_run(runs, query_set.id, BASE)
+    before = last.outcome["values"].get(query_set.protocols[0], {}) if last else {}
+    order = {measure: place for place, measure in enumerate(spec.measures)}
+    sweeps = dict(sorted(sweeps.items(), key=lambda entry: order.get(entry[0], len(order))))
+    by_measure = {measure: record.outcome["sweeps"]["context"] for measure, record in sweeps.items()}
+    quality = [_line(measure, rows, before.get(measure)) for measure, rows in by_measure.items()]
+    rows = next(iter(by_measure.values()))
+    topics = next(iter(sweeps.values())).outcome["topics"]
+    time = Line("rNN", [row["context"] for row in rows], [row["milliseconds"] for row in rows])
+    title = spec.title if len(spec.query_sets) == 1 else f"{query_set.title or query_set.id}, {spec.title}"
+    caption = (
+        f"{' and '.join(sweeps)} over {topics} topics (bands: 95% intervals; dashed: before reranking) and "
+        f"processor time a query, by the number of candidates that rNN at its defaults reranks. "
+        f"Candidates and vectors: {spec.dense_encoder}."
+    )
+    panels = [Panel("measured", quality, 190), Panel("milliseconds a query", [time], 70, from_zero=True)]
+    commands = tuple(sweep_command(spec, query_set, measure) for measure in sweeps)
+    return Drawn(title, caption, chart(panels, "reranked candidates N", title), commands)
+
+
+def _line(measure: str, rows: list[dict[str, Any]], level: float | None) -> Line:
+    x, y, low, high = ([row[key] for row in rows] for key in ("context", "value", "low", "high"))
+    return Line(measure, x, y, low, high, level)

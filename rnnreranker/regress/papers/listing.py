@@ -1,0 +1,101 @@
+"""What `python -m rnnreranker.regress` prints of specs and papers: how far each is, their cells, their plans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.record import Record
+from rnnreranker.base.tables import print_table
+from rnnreranker.regress.papers.markdown import counted
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.paper import paper_names, published, read_paper
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.specs.checks import find_spec, read_spec
+from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, query_set_names, spec_names
+
+
+def query_sets_of(
+    folder: Path, names: Sequence[str]
+) -> tuple[list[tuple[Spec, QuerySet]], dict[tuple[str, str], set[tuple[str, str]]]]:
+    """The query sets that specs, query sets and papers name (all without names), with their specs; and which values
+    tables print query by query: query set and condition → protocols and measures.
+
+    Raises:
+        InputError: a name of none of them.
+    """
+    papers, sets = paper_names(folder), query_set_names(folder)
+    cells = [cell for paper in papers for cell in published(read_paper(paper, folder)) if not cell.columns.latency]
+    wanted = {} if names else dict.fromkeys(sets)
+    for name in names:
+        if name in papers:
+            wanted |= {cell.columns.query_set: None for cell in cells if f"paper-{cell.paper}" == name}
+        elif name in sets or name in spec_names(folder):
+            wanted |= {entry.id: None for entry in find_spec(name, folder)[1]}
+        else:
+            known = dict.fromkeys([*sets, *spec_names(folder), *papers])
+            raise InputError(f"{name}: --runs is for specs, query sets and papers; {nearest(name, known)}")
+    specs = {name: read_spec(folder / f"{name}.yaml") for name in dict.fromkeys(sets[one] for one in wanted if one)}
+    asked = [(specs[sets[name]], specs[sets[name]].query_set(name)) for name in sets if name in wanted]
+    queries: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for cell in cells:
+        if cell.query:
+            system = (cell.columns.query_set, cell.how.condition)
+            queries.setdefault(system, set()).add((cell.columns.protocol, cell.metric))
+    return asked, queries
+
+
+def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
+    """The plans of all conditions that obtain cells of papers, a query set each."""
+    matrix = Matrix(folder, names, table, commands=False)
+    wanted = {(cell.columns.query_set, cell.how.condition) for cell in matrix.published if not cell.columns.latency}
+    plans = []
+    for spec, query_set in matrix.sets.values():
+        conditions = [entry for entry in spec.conditions if (query_set.id, entry.id) in wanted]
+        if conditions:
+            plans.append(make_plan(spec, conditions=conditions, query_sets=(query_set,)))
+    return plans
+
+
+def print_matrix(
+    folder: Path, names: Sequence[str], table: str | None, cells: bool, measured: Sequence[Record] = ()
+) -> None:
+    """Print how many published cells are in which state; with `cells`, every cell that was measured."""
+    papers = [name for name in names if name in paper_names(folder)]
+    found = Matrix(folder, papers or None, table, measured, commands=False)
+    if cells:
+        rows = []
+        for cell in found.cells:
+            value = cell["measured"]
+            shown, gap = ("-", "-") if value is None else (f"{value:.4f}", f"{value - cell['published']:+.4f}")
+            place = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
+            rows.append([*place, cell["published"], shown, gap, cell["state"]])
+        print_table(
+            ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
+        )
+    print_table(["state", "cells", "distinct"], found.summary())
+
+
+def print_list(folder: Path) -> None:
+    """Print all specs with their query sets, and papers, and how much of each is on record."""
+    matrix = Matrix(folder, commands=False)
+    rows: list[list[object]] = [
+        [name, ", ".join(one.id for one in spec.query_sets), len(spec.conditions), _state(spec, matrix), spec.title]
+        for name, spec in matrix.specs.items()
+    ]
+    for paper in matrix.papers:
+        states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.id)
+        rows.append([paper.name, "-", "-", states, paper.title])
+    print_table(["spec", "query sets", "conditions", "state", "title"], rows)
+
+
+def _state(spec: Spec, matrix: Matrix) -> str:
+    """How many conditions of a spec are measured, on any of its query sets, planned, or neither."""
+    measured = {name for one, name in matrix.runs if any(one == query_set.id for query_set in spec.query_sets)}
+    states = Counter(
+        "measured" if measured & {entry.id, *entry.run_names} else "planned" if planned(spec, entry) else "not measured"
+        for entry in spec.conditions
+    )
+    return ", ".join(f"{states[name]} {name}" for name in ("measured", "not measured", "planned") if states[name])

@@ -1,0 +1,253 @@
+"""Twins of a paper's rows: the same pipeline at a size that runs here, with another model on other collections."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import nearest
+from rnnreranker.base.method import find
+from rnnreranker.base.method import names as names_of
+from rnnreranker.base.record import Record
+from rnnreranker.lab.study.dual.arms import DEFAULT, dual_arms
+from rnnreranker.lab.study.query.arms import BASE, Side, label_arms
+from rnnreranker.regress.papers.agreement import Agreement, agreement
+from rnnreranker.regress.papers.paper import Paper, Row, Table, published
+from rnnreranker.regress.specs.methods import PARTS
+from rnnreranker.regress.specs.model_names import KEY, models_in
+from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
+from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.params import TrainParams
+
+TITLES = {
+    "minilm": "MiniLM",
+    "minilm-tokens": "MiniLM's token vectors",
+    "splade-tiny": "a small SPLADE",
+}  # known models
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a phrase.
+
+    >>> listed(["one"]), listed(["one", "two", "three"])
+    ('one', 'one, two and three')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+@dataclass(frozen=True)
+class Twin:
+    """What a row's twin scores on a query set: measure → value, and where it comes from."""
+
+    name: str  # a condition, or an arm of a study
+    values: dict[str, float]
+    by_topic: dict[str, dict[str, float]]  # measure → topic → value, where it is on record
+    command: str  # that measures it
+    date: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class TwinSet:
+    """A query set that runs here, beside a table of a paper: the twins of its rows, and whether their order agrees."""
+
+    id: str
+    spec: str
+    title: str
+    models: list[str]  # in the place of the paper's, each as `TITLES` has it
+    measures: list[str]  # those that the table prints too; once there are records, those that one has
+    twins: dict[str, Twin]  # row → its twin
+    agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
+
+    @property
+    def model(self) -> str:
+        """Its models in a phrase."""
+        return listed(self.models)
+
+    def text(self, row: str, measure: str) -> str:
+        """The value of a row's twin to four digits, empty where there is none."""
+        value = self.twins[row].values.get(measure) if row in self.twins and measure in self.measures else None
+        return "" if value is None else f"{value:.4f}".removeprefix("0")
+
+
+def twin_sets(
+    paper: Paper, table: Table, sets: Mapping[str, tuple[Spec, QuerySet]], records: Sequence[Record]
+) -> list[TwinSet]:
+    """The twins of a table, a query set each, with what is on record for them.
+
+    Args:
+        paper: which paper.
+        table: one of its tables.
+        sets: query set → its spec and itself.
+        records: newest last.
+    """
+    cells = [cell for cell in published(paper) if cell.table == table.table and not cell.columns.latency]
+    printed = list(dict.fromkeys(cell.metric for cell in cells))
+    found = []
+    for name in table.twins:
+        spec, query_set = sets[name]
+        measures = [measure for measure in printed if measure in spec.measures_of(query_set)]
+        twins = {row.row: twin for row in table.rows if (twin := _twin(row, spec, query_set, records)) is not None}
+        measures = [name for name in measures if any(name in twin.values for twin in twins.values())] or measures
+        agreements = {}
+        for measure in measures:
+            columns: dict[str, dict[str, float]] = {}
+            for cell in cells:
+                if cell.metric == measure and isinstance(cell.value, int | float):
+                    columns.setdefault(cell.dataset, {})[cell.row] = cell.value
+            mine = {row: twin for row, twin in twins.items() if measure in twin.values}
+            agreements[measure] = agreement(
+                [[column.get(row) for row in mine] for column in columns.values()],
+                [twin.values[measure] for twin in mine.values()],
+                _by_topic([twin.by_topic.get(measure, {}) for twin in mine.values()]),
+            )
+        models = [TITLES.get(model, model) for model in _models(table, spec)]
+        about = (query_set.title or spec.title).partition(":")[0]
+        found.append(TwinSet(name, spec.name, about, models, measures, twins, agreements))
+    return found
+
+
+def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder: Path) -> list[str]:
+    """What is wrong with the twins of a paper, each with file:line: sets that do not exist, twins that no set has."""
+    path = folder / "papers" / f"{paper.name}.yaml"
+    faults = []
+    for table in paper.tables:
+        for name in table.twins:
+            if name not in sets:
+                faults.append(f"{path}: table {table.table}: twins: no query set {name}; {nearest(str(name), sets)}")
+        known = [sets[name] for name in table.twins if name in sets]
+        for row in table.rows:
+            place = f"{path}:{row.line}: row {row.row}: twin"
+            if row.twin and not known:
+                faults.append(f"{place}: table {table.table} names no query set in `twins`")
+                continue
+            wanted, names = _wanted(row), {entry for spec, _ in known for entry in _names(spec, row)}
+            if wanted and wanted not in names:
+                faults.append(f"{place}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
+            if isinstance(row.twin, dict):
+                arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)] or _arms()
+                if (arm := str(row.twin.get("arm"))) not in arms:
+                    faults.append(f"{place}: arm {arm}: no study has it; {nearest(arm, arms)}")
+    return faults
+
+
+@functools.cache
+def _arms() -> list[str]:
+    """The names of all arms that a study of labels can have, and of those that one of dual encoders has by default."""
+    one, other = Side(TrainParams()), Side(TrainParams(epochs=1.0))
+    return [
+        BASE,
+        *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),
+        *(arm.name for arm in dual_arms(DEFAULT, DualParams(), alpha=0.5)),
+    ]
+
+
+def _arms_of(spec: Spec, study: str) -> list[str]:
+    """The names of the arms that a study of a spec can have; none where it has no such study."""
+    options = next((work.options for work in spec.works if (work.kind, work.id) == ("study", study)), None)
+    if options is None:
+        return []
+    chosen = options.get("dual_arms")
+    if not chosen:
+        return _arms()
+    arms = dual_arms(chosen, DualParams(), alpha=0.5)
+    return [BASE, *(arm.name for arm in arms), *dict.fromkeys(arm.family for arm in arms if arm.family)]
+
+
+def _wanted(row: Row) -> str:
+    return str(row.twin["study"] if isinstance(row.twin, dict) else row.twin)
+
+
+def _names(spec: Spec, row: Row) -> list[str]:
+    """What a twin may name in a spec: its studies, or its conditions."""
+    if isinstance(row.twin, dict):
+        return [work.id for work in spec.works if work.kind == "study"]
+    return [condition.id for condition in spec.conditions]
+
+
+def _models(table: Table, spec: Spec) -> list[str]:
+    """The models of a table's twins: those that encode what they search, and those that trained ones begin with."""
+    found: list[str] = []
+    known = {condition.id for condition in spec.conditions}
+
+    def add(model: Any) -> None:
+        for name in [model] if isinstance(model, str) else [spec.model(one).start for one in models_in(model)]:
+            if isinstance(name, dict):
+                add(name)
+            elif name and name not in found:
+                found.append(name)
+
+    def visit(condition: Condition) -> None:
+        for name in condition.of:
+            visit(spec.condition(name))
+        uses = [("retriever", condition.retrieve)] if condition.retrieve else []
+        for kind, use in [*uses, *(("reranker", use) for use in condition.rerank)]:
+            parts = spec.index(condition.index).parts
+            for part in {PARTS.get(need, "") for need in find(kind, use.name).needs} & set(parts):
+                add((parts[part] or {}).get("encoder"))
+            for name in models_in(use.params):
+                add({KEY: name})
+
+    for row in table.rows:
+        if isinstance(row.twin, str) and row.twin in known:
+            visit(spec.condition(row.twin))
+    return found or [name for name in (spec.dense_encoder,) if name]
+
+
+def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:
+    """The newest on record of a row's twin, None without one."""
+    of_study, wanted, protocol = isinstance(row.twin, dict), _wanted(row), query_set.protocols[0]
+    kind, part = ("study", row.twin["arm"]) if of_study else ("run", protocol)
+    mine = [entry for entry in records if (entry.kind, entry.spec, entry.name) == (kind, spec.name, wanted)]
+    for record in reversed(mine):
+        outcome, found = record.outcome, {}
+        if of_study:
+            rows = [entry for entry in outcome["rows"] if (entry["arm"], entry["group"]) == (part, "all")]
+            found = {entry["measure"]: entry["value"] for entry in rows}
+        elif outcome.get("query_set") == query_set.id:
+            found = outcome["values"].get(protocol, {})
+        if values := {name: value for name, value in found.items() if value is not None}:
+            name = f"{part} (study {wanted})" if of_study else wanted
+            again = f"python -m rnnreranker.regress {query_set.id} --only {wanted}"
+            topics = outcome.get("queries", {}).get(part, {})
+            return Twin(name, values, topics, again, record.date[:10], record.commit[:10])
+    return None
+
+
+def _by_topic(values: Sequence[Mapping[str, float]]) -> list[list[float] | None]:
+    """Values in one order of topics, those of the first row that has any; None for rows measured on others."""
+    topics = next((sorted(column) for column in values if column), [])
+    return [[column[topic] for topic in topics] if topics and sorted(column) == topics else None for column in values]
+
+
+def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
+    """Row → the name of its twin, for the rows that have one on any of the sets."""
+    return {row: twin.name for found in sets for row, twin in found.twins.items()}
+
+
+def interval_text(found: Agreement) -> str:
+    """Kendall's tau with its interval in words of a table.
+
+    >>> interval_text(Agreement(same=5, opposite=1, low=-0.5, high=1, topics=20))
+    '5 of 6 pairs, τ .67 [−.50, 1.00]'
+    >>> interval_text(Agreement(same=0, opposite=2)), interval_text(Agreement(0, 0))
+    ('0 of 2 pairs, τ −1.00', '')
+    >>> interval_text(Agreement(same=1, opposite=5, among=Agreement(1, 0, low=-1, high=1, topics=20)))
+    '1 of 6 pairs, τ −.67; of rows known by topic 1 of 1 pair, τ 1.00 [−1.00, 1.00]'
+    """
+    if not found.pairs:
+        return ""
+    text = f"{found.same} of {found.pairs} {'pair' if found.pairs == 1 else 'pairs'}"
+    if found.tau is not None:
+        text += f", τ {_signed(found.tau)}"
+    if found.low is not None and found.high is not None:
+        text += f" [{_signed(found.low)}, {_signed(found.high)}]"
+    return f"{text}; of rows known by topic {interval_text(found.among)}" if found.among else text
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):.2f}"
+    return ("−" if value < -0.005 else "") + (text[1:] if text.startswith("0.") else text)

@@ -1,0 +1,1 @@
+"""From specs to steps, and steps carried out."""

@@ -1,0 +1,111 @@
+"""The steps of conditions and of studies and the like, with those of what they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rnnreranker.base.method import find
+from rnnreranker.base.settings import flag, words
+from rnnreranker.regress.plans.model_steps import ModelSteps
+from rnnreranker.regress.plans.step import run_files, work_file
+from rnnreranker.regress.specs.methods import (
+    arguments,
+    beside_parts,
+    flags_of,
+    needs_with,
+    option_words,
+    parts_of,
+    reranking_words,
+    with_sources,
+)
+from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, with_folders
+from rnnreranker.regress.specs.needs import needs_of
+from rnnreranker.regress.specs.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
+
+
+class Maker(ModelSteps):
+    """Steps so far, with those of conditions and works."""
+
+    def _index_of(self, condition: Condition, index: Index) -> tuple[str, list[Path]]:
+        """The index with what a condition reads of it."""
+        if condition.retrieve:
+            return self.index_for(condition.retrieve, index)
+        uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
+        needs = {need for kind, use in uses for need in needs_with(kind, use.name, with_sources(use)[1])}
+        return self.index_with(index, parts_of(needs))
+
+    def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
+        """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
+        if planned(self.spec, condition):
+            return []
+        if given := self.published.get((query_set.id, condition.id)):
+            return [given]
+        paths = run_files(self.spec, self.folder, condition, query_set)
+        if condition.published or set(paths) <= self.there:
+            return paths
+        last = ["--hits", str(self.spec.hits), "--tag", condition.id]
+        needs = condition.needs.get(query_set.id) or {}
+        before = [self.condition(self.spec.condition(name), query_set)[0] for name in condition.of]
+        if condition.fuse:
+            argv = [*map(str, before), "--method", condition.fuse.name, *words(condition.fuse.params), *last]
+            self.add("fuse", [*argv, "--output", str(paths[0])], paths[0], before, needs)
+            return paths
+        if condition.aggregate:
+            to = condition.aggregate
+            argv = [str(before[0]), "--aggregate", to.name, *words(to.params), *last, "--output", str(paths[0])]
+            self.add("fuse", argv, paths[0], before, needs)
+            return paths
+        index = self.spec.index(condition.index)
+        name, inputs = self._index_of(condition, index)
+        encoder = self.encoder(index)
+        if condition.model:
+            trained = self.model(condition.model)
+            encoder, inputs = ["--encoder", str(trained)], [*inputs, trained]
+        argv = ["--index", name, "--topics", query_set.topics]
+        if condition.retrieve:
+            use, named = self.resolved(condition.retrieve)
+            inputs = [*inputs, *named]
+            argv += self.retrieval(use, encoder)
+            argv += ["--prf", condition.prf.name, *arguments(condition.prf)] if condition.prf else []
+        elif condition.expand:
+            argv += [*encoder, "--run", str(before[0]), "--expand", condition.expand.name, "--rerank", "none"]
+            argv += arguments(condition.expand)
+        else:
+            uses = [self.resolved(use) for use in condition.rerank]
+            inputs = [*inputs, *(folder for _, named in uses for folder in named)]
+            argv += [*encoder, "--run", str(before[0]), *reranking_words([use for use, _ in uses])]
+            if needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use, _ in uses):
+                argv += ["--device", "cuda"]
+        for output, context in zip(paths, condition.contexts or [None], strict=True):
+            swept = ["--context", str(context)] if context is not None else []
+            words_ = [*argv, *swept, *last, "--output", str(output)]
+            self.add("search", words_, output, [*inputs, *before], needs_of([self.first_needs(index), needs]))
+        return paths
+
+    def work(self, work: Work) -> None:
+        """The step of a study, a tuning, …: its options in flags, with the files of the entries that they name."""
+        options, inputs, argv = dict(work.options), [], []
+        module = MODULES[work.kind]
+        if "query_set" in options:
+            query_set = self.spec.query_set(options.pop("query_set"))
+            if "of" in options:
+                paths = self.condition(self.spec.condition(options.pop("of")), query_set)
+                argv, inputs = ["--run", str(paths[0])], [*paths[:1]]
+            own = {"topics": query_set.topics, "qrels": query_set.qrels, "protocol": query_set.protocols[0]}
+            options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
+        if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
+            index = self.spec.index(options.pop("index"))
+            told = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
+            name, files = self.index(index, "neighbours" if told or options.get("from") == "both" else "")
+            for stage in options.get("first_stages", ()):  # a study retrieves by itself
+                files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
+            for part in beside_parts(work):
+                files += [file for file in self.index(index, part)[1] if file not in files]
+            argv, inputs = ["--index", name, *argv], [*inputs, *files]
+        for key in [key for key in MODEL_OPTIONS if key in options]:
+            inputs = [*inputs, *map(self.model, models_in(options[key]))]
+            options[key] = with_folders(options[key], self.model, apart=key in APART)
+        output = work_file(self.spec, self.folder, work)
+        argv += [word for key, value in options.items() for word in option_words(key, value)]
+        argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]
+        self.add(module, argv, output, inputs, work.needs)

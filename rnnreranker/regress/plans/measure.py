@@ -1,0 +1,277 @@
+"""What runs score: values under every protocol, reranked runs against their base, published runs against each other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.regress.plans.obstacles import count_documents
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.stale import read_stamp
+from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, built_in, index_name
+from rnnreranker.regress.specs.spec import QuerySet, Spec
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.base.record import Record
+    from rnnreranker.evaluate.scores import Scores
+    from rnnreranker.runs import Run
+
+Key = tuple[str, str]  # query set, name of a run
+PRECISION = 6  # digits of values topic by topic and of p in pairs of published runs
+
+
+class Measured:
+    """The scores of runs on a query set.
+
+    Args:
+        spec, query_set: with which judgements and measures.
+        runs: by name.
+        hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look
+            deeper are left out.
+
+    Raises:
+        RnnrerankerError: judgements that cannot be had.
+    """
+
+    def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run], hits: int = 0) -> None:
+        from rnnreranker.data.qrels import load_qrels
+        from rnnreranker.evaluate import evaluate
+        from rnnreranker.evaluate.measures import cutoff_of
+
+        self.spec, self.query_set = spec, query_set
+        self.qrels = load_qrels(query_set.qrels)
+        self.errors: dict[str, RnnrerankerError] = {}
+        self.depths = {name: int((run.offsets[1:] - run.offsets[:-1]).max(initial=0)) for name, run in runs.items()}
+        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
+        asked = spec.measures_of(query_set)
+        for name, run in runs.items():
+            measures = [one for one in asked if cutoff_of(one) <= (hits or self.depths[name])]
+            try:
+                for protocol in query_set.protocols if measures else ():
+                    scores = evaluate({name: run}, self.qrels, measures, protocol)
+                    self.scores.setdefault(protocol, {})[name] = scores
+            except RnnrerankerError as error:
+                self.errors[name] = error
+
+    def outcome(self, name: str, queries: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
+        """What a record says of a run; with values per query for each protocol and measure in `queries`."""
+        mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
+        outcome: dict[str, Any] = {
+            "query_set": self.query_set.id,
+            "depth": self.depths[name],
+            "topics": max((len(scores.topics) for scores in mine.values()), default=0),
+            "values": {
+                protocol: dict(zip(scores.measures, map(float, scores.means[0]), strict=True))
+                for protocol, scores in mine.items()
+            },
+        }
+        single: dict[str, dict[str, dict[str, float]]] = {}
+        for protocol, measure in sorted(queries):
+            if protocol in mine and measure in mine[protocol].measures:
+                values = (round(float(value), PRECISION) for value in mine[protocol].per_topic(measure))
+                single.setdefault(protocol, {})[measure] = dict(zip(mine[protocol].topics, values, strict=True))
+        return {**outcome, **({"queries": single} if single else {})}
+
+    def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
+        """Run → measure → its difference from its base in the first protocol; Holm's family is all of them.
+
+        Args:
+            pairs: a run and its base.
+        """
+        from rnnreranker.evaluate import compare
+        from rnnreranker.evaluate.comparison import holm
+
+        found: dict[str, dict[str, Any]] = {}
+        scores = self.scores.get(self.query_set.protocols[0], {})
+        tested = [(one, base) for one, base in pairs if one in scores and base in scores]
+        compared = [entry for one, base in tested for entry in compare(self._both(scores[base], scores[one]))]
+        for entry, p_holm in zip(compared, holm([entry.p for entry in compared]), strict=True):
+            found.setdefault(entry.run, {})[entry.measure] = {
+                **{name: getattr(entry, name) for name in ("baseline", "difference", "low", "high", "p")},
+                **{"p_holm": p_holm, "win": entry.wins, "tie": entry.ties, "loss": entry.losses},
+            }
+        return found
+
+    def _both(self, base: Scores, run: Scores) -> Scores:
+        """Two runs' scores as one, in the measures that are compared."""
+        import numpy as np
+
+        wanted = [name for name in run.measures if name in (self.spec.compare or run.measures)]
+        columns = [run.measures.index(name) for name in wanted]
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(base, name), getattr(run, name)]) for name in ("judged", "missing")
+        }
+        values = np.concatenate([base.values, run.values])[:, :, columns]
+        means = np.concatenate([base.means, run.means])[:, columns]
+        return replace(run, runs=base.runs + run.runs, measures=tuple(wanted), values=values, means=means, **joined)
+
+    def pairs(self, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Run → the others of `names` that it was tested against: paired t-test, Holm's family all of a protocol."""
+        from rnnreranker.evaluate.comparison import holm, paired_t_test
+
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        for protocol, scores in self.scores.items():
+            tested = [
+                (one, other, measure)
+                for one, other in combinations([name for name in names if name in scores], 2)
+                for measure in scores[one].measures
+                if measure in scores[other].measures
+            ]
+            p = [
+                paired_t_test(scores[one].per_topic(measure), scores[other].per_topic(measure))
+                for one, other, measure in tested
+            ]
+            for (one, other, measure), corrected in zip(tested, holm(p), strict=True):
+                about = {"protocol": protocol, "measure": measure, "p_holm": round(corrected, PRECISION)}
+                found[one].append({"condition": other, **about})
+                found[other].append({"condition": one, **about})
+        return found
+
+
+def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
+    """What the runs of a plan score, and the state of those that cannot be measured.
+
+    Args:
+        plan: whose steps were taken.
+        blocked: output of a step that could not be taken → why.
+    """
+    from rnnreranker.runs import Run
+
+    records: list[Record] = []
+    states: dict[Key, State] = {}
+    for query_set in plan.query_sets:
+        files = {
+            name: path
+            for condition in plan.conditions
+            for name, path in zip(condition.run_names, plan.run_files(condition, query_set), strict=False)
+        }
+        states |= {(query_set.id, name): blocked[path] for name, path in files.items() if path in blocked}
+        there = {name: path for name, path in files.items() if path not in blocked and path.exists()}
+        try:
+            runs = {name: Run.read(path) for name, path in there.items()}
+            measured = Measured(plan.spec, query_set, runs, plan.spec.hits)
+            records += _records(plan, query_set, measured, there, _redundancy(plan, runs))
+            wrong = measured.errors
+        except RnnrerankerError as error:
+            wrong = dict.fromkeys(there, error)
+        states |= {(query_set.id, name): _state_of(error) for name, error in wrong.items()}
+    return records, states
+
+
+def _state_of(error: RnnrerankerError) -> State:
+    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
+
+
+def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
+    """Run → how alike its first documents are, where the spec names an index for it that a step of the plan reads."""
+    from rnnreranker.evaluate.redundancy import redundancy
+    from rnnreranker.search.indexes import open_index
+
+    if not plan.spec.redundancy:
+        return {}
+    name = index_name(plan.spec.index(plan.spec.redundancy), plan.folder)
+    if not any(step.value("--index") == name for step in plan.steps):
+        return {}
+    vectors = open_index(name).vectors
+    return {
+        run: {figure: round(value, PRECISION) for figure, value in redundancy(one, vectors).means().items()}
+        for run, one in runs.items()
+    }
+
+
+def _records(
+    plan: Plan,
+    query_set: QuerySet,
+    measured: Measured,
+    files: Mapping[str, Path],
+    alike: Mapping[str, Mapping[str, float]],
+) -> list[Record]:
+    from rnnreranker.base.record import made_here
+    from rnnreranker.data.topics import load_topics
+
+    steps, given = {step.output: step for step in plan.steps}, plan.given()
+    shown = make_plan(plan.spec, PASTE_FOLDER, plan.conditions, plan.query_sets, plan.works).steps
+    pasted = {step.output: other.command() for step, other in zip(plan.steps, shown, strict=True)}
+    bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
+    differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
+    judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}
+    inputs = {
+        "topics": fingerprint(load_topics(query_set.topics)),
+        "judgements": fingerprint(sorted(map(list, measured.qrels.itertuples(index=False)))),
+    }
+    kept = plan.spec.compare if plan.spec.by_topic else ()
+    single = [(protocol, name) for protocol in query_set.protocols for name in kept]
+    records = []
+    for name, path in files.items():
+        if name in measured.errors:
+            continue
+        chain = chain_of(path, steps)
+        commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
+        outcome = {**measured.outcome(name, single), **judged, "sha256": _digest(path)}
+        if name in alike:
+            outcome["redundancy"] = alike[name]
+        if path in given:
+            outcome["file"] = path.name
+        if name in differences:
+            outcome["differences"] = differences[name]
+        seconds = sum(entry["seconds"] for entry in commands)
+        read = {path, *(before for step in chain for before in step.inputs)}
+        runs = {f"run {entry.id}": _digest(file) for file, (entry, _) in given.items() if file in read}
+        used = {**_indexes(plan, chain), **runs, **inputs}
+        records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, commands=commands, seconds=seconds))
+    return records
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
+    """The steps that a file is made by, each once, in their order."""
+    found: dict[Path, Step] = {}
+
+    def visit(output: Path) -> None:
+        if output in steps and output not in found:
+            for before in steps[output].inputs:
+                visit(before)
+            found[output] = steps[output]
+
+    visit(path)
+    return list(found.values())
+
+
+def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
+    """Index → the fingerprint of its documents and encoder, or the name of a prebuilt one."""
+    from rnnreranker.data import pydoc
+    from rnnreranker.parts.description import describe
+
+    found = {}
+    used = {step.value("--index") for step in chain}
+    for index in plan.spec.indexes:
+        name = index_name(index, plan.folder)
+        if name in used:
+            of_collection = pydoc.fingerprint() if built_in(index) else ""
+            found[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
+    return found
+
+
+def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
+    """The number of documents, and of judgements of others, where a spec counts its documents."""
+    from rnnreranker.search.indexes import open_index
+
+    for index in plan.spec.indexes:
+        name = index_name(index, plan.folder)
+        if index.count and "dense" in index.parts and any(step.value("--index") == name for step in plan.steps):
+            source = open_index(name).vectors
+            lacking = int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
+            return {"documents": count_documents(index, name), "unjudgeable": lacking}
+    return {}

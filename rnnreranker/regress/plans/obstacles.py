@@ -1,0 +1,247 @@
+"""What stands in the way of steps on this machine: data, files, a GPU, disk, network.
+
+Quick: no model is loaded. Downloads themselves are left to Pyserini, ir_datasets and huggingface_hub, which show
+progress and check their checksums; here is decided, before the first step, whether one can be begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.regress.plans.step import index_name
+
+if TYPE_CHECKING:
+    from rnnreranker.regress.plans.plan import Plan
+    from rnnreranker.regress.plans.step import Step
+    from rnnreranker.regress.specs.spec import Index
+
+MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
+PATIENCE = 3.0  # seconds for an answer
+GB = 1e9
+
+
+def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
+    """Output of a step that cannot be taken here → why.
+
+    Args:
+        plan: of a spec.
+        steps: those of it that are to be taken; of the others only the number of documents is looked at.
+    """
+    blocked = {
+        path: skipped(f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
+        for path, (entry, one) in plan.given().items()
+        if not path.exists()
+    }
+    disk = _Disk()
+    wrong = _other_collections(plan)
+    for step in plan.steps:
+        named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
+        found = named or next((blocked[path] for path in step.inputs if path in blocked), None)
+        if step in steps:
+            found = found or _data(plan, step) or _files(step) or _gpu(step) or _space(plan, step, disk)
+            found = found or _download(plan, step)
+        if found:
+            blocked[step.output] = found
+    return blocked
+
+
+def count_documents(index: Index, name: str) -> int:
+    """How many documents an index has, or will have where it is not there yet.
+
+    Args:
+        index: of a spec.
+        name: what `--index` is given of it.
+
+    Raises:
+        RnnrerankerError: documents that cannot be had.
+    """
+    from rnnreranker.data.documents import load_documents
+    from rnnreranker.parts.description import describe
+
+    described = describe(Path(name))
+    return int(described["count"]) if described else sum(1 for _ in load_documents(index.documents))
+
+
+def _other_collections(plan: Plan) -> dict[str, State]:
+    """What `--index` is given of indexes with another number of documents: a sample never passes for the collection."""
+    found = {}
+    named = {step.value("--index") for step in plan.steps} | {step.value("--output") for step in plan.steps}
+    for index in plan.spec.indexes:
+        name = index_name(index, plan.folder)
+        if index.count is None or name not in named:
+            continue
+        try:
+            count = count_documents(index, name)
+        except (UnavailableError, MissingDependencyError) as error:
+            found[name] = _not_here(plan, index.documents, error)
+            continue
+        except RnnrerankerError as error:
+            found[name] = _no_file(plan, index.documents) or failed(error)
+            continue
+        fewest, most = index.count
+        if not fewest <= count <= most:
+            stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+            here = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
+            found[name] = skipped(here)
+    return found
+
+
+def _data(plan: Plan, step: Step) -> State | None:
+    """Local data sets and files that are not here; data sets of ir_datasets show it when they are read."""
+    from rnnreranker.data import local
+    from rnnreranker.data.names import left_out
+
+    read: list[tuple[str, str]] = []
+    for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
+        if given := step.value(flag):
+            name, others = left_out(given)
+            read += [(name, flag.rpartition("-")[2]), *((other, "topics") for other in others)]
+    for name, part in read:
+        if lacking := _no_file(plan, name):
+            return lacking
+        try:
+            local.source(name, part)
+        except UnavailableError as error:
+            return _not_here(plan, name, error)
+        except RnnrerankerError as error:
+            return failed(error)
+    return None
+
+
+def _not_here(plan: Plan, name: str, error: RnnrerankerError) -> State:
+    """That data are not here, with what the spec says of how to get them."""
+    from rnnreranker.data.names import COLLECTIONS
+
+    files = str(plan.spec.needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
+    return skipped(plan.spec.needs.get("agreement") or "; ".join(filter(None, [str(error), files])))
+
+
+def _no_file(plan: Plan, name: str) -> State | None:
+    """That there is nothing where a path leads, with what the plan's needs say of it; None for other names."""
+    from rnnreranker.data.names import is_path
+
+    folder, _, _ = name.rpartition(":")  # of FOLDER:SPLIT
+    if not is_path(name) or any(Path(text).expanduser().exists() for text in (name, folder) if text):
+        return None
+    texts = (str(step.needs.get("files", "")) for step in plan.steps)
+    said = next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
+    return skipped(f"needs {said}")
+
+
+def _files(step: Step) -> State | None:
+    """Files that the step's needs name, as `path: what it is`, and that are not there."""
+    text = str(step.needs.get("files", ""))
+    name, colon, _ = text.partition(":")
+    return skipped(f"needs {text}") if colon and not Path(name).expanduser().exists() else None
+
+
+def _gpu(step: Step) -> State | None:
+    hours = step.needs.get("gpu_hours", 0)
+    if not hours or has_gpu():
+        return None
+    what = _WORK.get(step.module, step.module)
+    return skipped(f"{what} takes a GPU ({hours:g} hours), and there is none here")
+
+
+_WORK = {"train": "training", "index": "encoding the documents", "search": "reranking", "labels": "scoring the labels"}
+
+
+def has_gpu() -> bool:
+    """Whether this machine has a GPU that PyTorch can use, judged without loading PyTorch."""
+    devices = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd")]
+    return bool(devices) or shutil.which("nvidia-smi") is not None
+
+
+def memory_gb() -> float:
+    """The memory of this machine in GB; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return 0.0
+
+
+class _Disk:
+    """Free space by file system, less what earlier steps of the plan will take."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, float] = {}
+        self._once: set[str] = set()
+
+    def take(self, folder: Path, wanted: float, once: str = "") -> State | None:
+        """Reserve that many GB, for what is named in `once` only once; why not, or None."""
+        if once in self._once:
+            return None
+        folder = folder.expanduser().absolute()
+        folder = next(path for path in (folder, *folder.parents) if path.exists())
+        device = folder.stat().st_dev
+        left = self._left.setdefault(device, shutil.disk_usage(folder).free / GB)
+        if wanted > left:
+            return skipped(f"needs {wanted:g} GB of disk in {folder}, {max(0.0, left):.0f} GB are free")
+        self._left[device] = left - wanted
+        self._once.update(filter(None, [once]))
+        return None
+
+
+def _space(plan: Plan, step: Step, disk: _Disk) -> State | None:
+    name = prebuilt(plan, step)
+    reason = None
+    if name and not downloaded(name):
+        needs = next(source.needs for source in plan.spec.indexes if source.prebuilt == name)
+        reason = disk.take(_pyserini_cache(), needs.get("disk_gb", 0), name)
+    own = 0 if name and step.module in ("search", "labels") else step.needs.get("disk_gb", 0)
+    return reason or disk.take(plan.folder, own)
+
+
+def _download(plan: Plan, step: Step) -> State | None:
+    name = prebuilt(plan, step)
+    what = name if name and not downloaded(name) else ""
+    if step.module == "index" and step.needs.get("download_gb", 0):
+        what = step.value("--documents")
+    if not what or network():
+        return None
+    return skipped(f"{what} must be downloaded, and {MIRROR[0]} cannot be reached from here")
+
+
+def prebuilt(plan: Plan, step: Step) -> str:
+    """The prebuilt index of Pyserini that a step reads, or an empty text."""
+    index = step.value("--index")
+    return index if index in {source.prebuilt for source in plan.spec.indexes} else ""
+
+
+def _pyserini_cache() -> Path:
+    return Path(os.environ.get("PYSERINI_CACHE", "~/.cache/pyserini")).expanduser()
+
+
+def downloaded(index: str) -> bool:
+    """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum."""
+    found = (_pyserini_cache() / "indexes").glob(f"*{index}*")
+    return any(path.is_dir() and _stem_is(path.name, index) for path in found)
+
+
+def _stem_is(folder: str, index: str) -> bool:
+    """Whether a folder as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5` is of it, not of its -slim."""
+    _, _, rest = folder.partition(index)
+    return not rest or (rest[0] == "." and (rest[1:5].isdigit() or rest[1:].isalnum()))
+
+
+@functools.cache
+def network() -> bool:
+    """Whether Pyserini's mirror, or the proxy that leads there, answers."""
+    proxy = urllib.request.getproxies().get("https", "")
+    parts = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    address = (parts.hostname, parts.port or 3128) if parts.hostname else MIRROR
+    try:
+        with socket.create_connection(address, timeout=PATIENCE):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,110 @@
+"""The plan of a spec: every command from documents to measures; the runner runs it and pages print it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.regress.plans.maker import Maker
+from rnnreranker.regress.plans.step import ADDED, PASTE_FOLDER, Step, run_files, work_file
+from rnnreranker.regress.specs.needs import needs_of, needs_text
+from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, Work, planned
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of conditions on query sets, in an order in which they can be taken; each once."""
+
+    spec: Spec
+    folder: Path
+    conditions: tuple[Condition, ...]
+    query_sets: tuple[QuerySet, ...]
+    works: tuple[Work, ...]
+    steps: tuple[Step, ...]
+    published: Mapping[tuple[str, str], Path] = field(default_factory=dict)  # query set, condition: file
+
+    def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
+        """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
+        if query_set.id not in (condition.query_sets or (query_set.id,)):
+            return []
+        given = self.published.get((query_set.id, condition.id))
+        return [given] if given else run_files(self.spec, self.folder, condition, query_set)
+
+    def given(self) -> dict[Path, tuple[Condition, QuerySet]]:
+        """The files of published runs, which no step makes."""
+        pairs = [(entry, one) for one in self.query_sets for entry in self.conditions if entry.published]
+        return {path: (entry, one) for entry, one in pairs for path in self.run_files(entry, one)}
+
+    def outputs(self) -> list[Path]:
+        """All that the plan is for: the run files of its conditions and the records of its works."""
+        runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
+        return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
+
+    def evaluations(self) -> list[str]:
+        """The lines that print the measured values of all runs, one for each query set and protocol."""
+        made = {*(step.output for step in self.steps), *self.given()}
+        lines = []
+        for query_set in self.query_sets:
+            paths = [path for condition in self.conditions for path in self.run_files(condition, query_set)]
+            runs = [str(path) for path in paths if path in made]  # nothing makes the runs of what is planned
+            measures = " ".join(self.spec.measures_of(query_set))
+            for protocol in query_set.protocols if runs else ():
+                judged = ["--qrels", query_set.qrels, "--protocol", protocol, "--measures", measures]
+                lines.append(shlex.join(["python", "-m", "rnnreranker.evaluate", *runs, *judged]))
+        return lines
+
+    def lines(self) -> list[str]:
+        """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
+        sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
+        lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
+        made = (step.output for step in self.steps if step.output.name not in ADDED.values())
+        for folder in dict.fromkeys(output.parent for output in made):
+            lines.append(shlex.join(["mkdir", "-p", str(folder)]))
+        lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
+        for number, step in enumerate(self.steps, 1):
+            needs = f": {needs_text(step.needs)}" if step.needs else ""
+            lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
+        lines += self.evaluations()
+        lacking = {entry.id: planned(self.spec, entry) for entry in self.conditions}
+        return [*lines, *(f"# {name}: planned: {text}" for name, text in lacking.items() if text)]
+
+    def needs(self) -> dict[str, Any]:
+        """What the plan needs in all."""
+        return needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
+
+
+def make_plan(
+    spec: Spec,
+    folder: Path = PASTE_FOLDER,
+    conditions: Sequence[Condition] | None = None,
+    query_sets: Sequence[QuerySet] | None = None,
+    works: Sequence[Work] = (),
+    published: Mapping[tuple[str, str], Path] | None = None,
+) -> Plan:
+    """The plan of these conditions and those they need, all files under `folder`.
+
+    Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`.
+
+    Args:
+        spec: what to reproduce.
+        folder: relative ones give commands that can be pasted anywhere.
+        conditions: those asked for; None = all.
+        query_sets: those asked for; None = all.
+        works: studies and the like.
+        published: query set and condition → the published run that it is; of others the file is looked for where
+            its own would be.
+    """
+    query_sets = spec.query_sets if query_sets is None else query_sets
+    conditions = spec.conditions if conditions is None else conditions
+    maker = Maker(spec, folder, published or {})
+    for query_set in query_sets:
+        for condition in conditions:
+            if query_set.id in (condition.query_sets or (query_set.id,)):
+                maker.condition(condition, query_set)
+    for work in works:
+        maker.work(work)
+    steps = tuple(maker.steps)
+    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {})

@@ -1,0 +1,248 @@
+"""The runner: takes the steps of a plan that are stale, in processes of their own, and says what came of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base import command
+from rnnreranker.base.command import say
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process import interrupts
+from rnnreranker.base.record import Record, read_records
+from rnnreranker.regress.plans.measure import Key, measure
+from rnnreranker.regress.plans.obstacles import memory_gb, obstacles
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.stale import Keys, read_stamp, stale_steps, write_stamp
+from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, work_file
+from rnnreranker.regress.records import compare, records_file
+from rnnreranker.regress.source_code import PACKAGE
+from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
+
+TOGETHER = 2  # steps at a time, where none of them says what it needs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured, and the state of every run (query set, name) and every study and the like ("", id)."""
+
+    records: list[Record]
+    states: dict[Key, State]
+
+    def reasons(self) -> dict[State, list[str]]:
+        """Why something is missing → the names of what."""
+        found: dict[State, list[str]] = {}
+        for (_, name), state in self.states.items():
+            if state.kind in ("skipped", "error") and name not in found.setdefault(state, []):
+                found[state].append(name)
+        return found
+
+
+def chosen_plan(
+    spec: Spec,
+    query_sets: Sequence[QuerySet],
+    only: Sequence[str],
+    folder: Path,
+    published: Mapping[tuple[str, str], Path] | None = None,
+) -> Plan:
+    """The plan of what is asked for of a spec.
+
+    Without `only`, all conditions; a spec without conditions: all its studies and the like. They take long, so that one
+    beside conditions is run when `only` names it.
+
+    Args:
+        spec: which.
+        query_sets: those of it that are asked for.
+        only: ids of conditions, which come with those that they need, and of studies, tunings, ….
+        folder: for its files.
+        published: query set and condition → the published run that it is.
+
+    Raises:
+        InputError: `only` names nothing in the spec.
+    """
+    if not only:
+        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published)
+    works = [work for work in spec.works if work.id in only]
+    wanted: list[Condition] = []
+
+    def visit(condition: Condition) -> None:
+        for name in filter(None, (*condition.of, condition.against)):
+            visit(spec.condition(name))
+        if condition not in wanted:
+            wanted.append(condition)
+
+    for name in only:
+        if name not in [work.id for work in works]:
+            visit(spec.condition(name))
+    return make_plan(spec, folder, wanted, query_sets, works, published)
+
+
+def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:
+    """Take the steps of a plan that can be taken here, measure what they made, and compare.
+
+    Args:
+        plan: of `chosen_plan`.
+        folder: of the specs, whose records the values are compared with where the spec expects none.
+        jobs: steps at a time; see `run_plan`.
+    """
+    lost = run_plan(plan, jobs)
+    records, states = measure(plan, lost)
+    before = read_records(records_file(folder, plan.spec.name))
+    states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
+    for condition in plan.conditions:
+        if lacking := planned(plan.spec, condition):
+            for query_set in plan.query_sets:
+                states[(query_set.id, condition.id)] = skipped(lacking)
+    for work in plan.works:
+        path = work_file(plan.spec, plan.folder, work)
+        made = [] if path in lost else read_records(path)
+        for entry in made:
+            told = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
+            records.append(replace(entry, spec=plan.spec.name, name=work.id, **told))
+        none = failed(f"{work.id}: its command wrote no record")
+        states["", work.id] = lost.get(path) or (State("new") if made else none)
+    return Outcome(records, states)
+
+
+def _pasted(value: Any, folder: Path) -> Any:
+    """A value of a record with the folder of this machine's files as printed commands have it.
+
+    >>> _pasted({"command": "study --index /home/me/cache/indexes/one", "seconds": 1}, Path("/home/me/cache"))
+    {'command': 'study --index runs/indexes/one', 'seconds': 1}
+    """
+    if isinstance(value, str):
+        return value.replace(f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}")
+    if isinstance(value, dict):
+        return {key: _pasted(inner, folder) for key, inner in value.items()}
+    return [_pasted(inner, folder) for inner in value] if isinstance(value, list) else value
+
+
+def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
+    """Take the steps of a plan; output of a step that could not be taken → why.
+
+    A step whose output is there from the same command, the same inputs and the same code is not taken again, so that a
+    plan that was killed goes on where it stopped.
+
+    Args:
+        plan: of a spec.
+        jobs: steps at a time; None = two, or one where a step says that it needs much.
+    """
+    keys = Keys(plan)
+    blocked = obstacles(plan, stale_steps(plan, keys))
+    steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
+    _say_sizes(steps)
+    jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
+    return {**blocked, **_take(steps, jobs, keys)}
+
+
+def _say_sizes(steps: list[Step]) -> None:
+    """What is about to be downloaded and written, and whether the memory may be too small."""
+    sizes = {key: sum(float(step.needs.get(key, 0)) for step in steps) for key in ("download_gb", "disk_gb")}
+    if any(sizes.values()):
+        count = command.counted(len(steps), "step")
+        say(f"{count}: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+    wanted, here = max((float(step.needs.get("ram_gb", 0)) for step in steps), default=0.0), memory_gb()
+    if wanted > here > 0:
+        say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
+
+
+def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
+    """Take steps, each after those that make its inputs; output: why it is not there."""
+    lost: dict[Path, State] = {}
+    waiting = list(steps)
+    running: dict[Future[State | None], Step] = {}
+    to_come = {step.output for step in steps}
+    with ThreadPoolExecutor(jobs) as pool:
+        while waiting or running:
+            for step in list(waiting):
+                reason = next((lost[path] for path in step.inputs if path in lost), None)
+                if reason:
+                    lost[step.output] = reason
+                    waiting.remove(step)
+                    to_come.discard(step.output)
+                elif to_come.isdisjoint(step.inputs) and len(running) < jobs and not _in_use(step, running.values()):
+                    running[pool.submit(_run, step, keys)] = step
+                    waiting.remove(step)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                step = running.pop(future)
+                reason = future.result()
+                if reason:
+                    lost[step.output] = reason
+                to_come.discard(step.output)
+    return lost
+
+
+def _in_use(step: Step, running: Iterable[Step]) -> bool:
+    """Whether a step would make a part of an index while another part of it is being made."""
+    made = {other.value("--output") for other in running if other.module == "index"}
+    return step.module == "index" and step.value("--output") in made
+
+
+def _run(step: Step, keys: Keys) -> State | None:
+    """Take a step; why its output is not there, or None."""
+    say(step.command())
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    stamp = {"key": keys.of(step), "inputs": _inputs(step, keys), "command": step.command()}
+    same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
+    if read_stamp(step).get(same) not in (None, stamp[same]):
+        _remove(step.output)
+    write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
+    started = time.perf_counter()
+    code, last = _process(step)
+    if code:
+        reason = last.removeprefix("error: ")
+        return skipped(reason) if code == command.UNAVAILABLE else failed(reason)
+    write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
+    return None
+
+
+def _inputs(step: Step, keys: Keys) -> str:
+    """What a step depends on besides the code: command and files, and of an index the models trained for it."""
+    from rnnreranker.encode.model_folder import content_of
+    from rnnreranker.train.query.training import RECORD
+
+    trained = [path for path in step.inputs if step.module == "index" and (path / RECORD).is_file()]
+    return fingerprint(keys.inputs(step), *map(content_of, trained)) if trained else keys.inputs(step)
+
+
+def _remove(output: Path) -> None:
+    """Remove an output of other inputs, and what is left of an interrupted one."""
+    for path in (output, *(output.with_name(output.name + ending) for ending in (".partial", ".checkpoints"))):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _process(step: Step) -> tuple[int, str]:
+    """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
+    argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
+    environment = {**os.environ, interrupts.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        tails = {"out": b"", "err": b""}
+
+        def pass_on(name: str, stream: Any) -> None:
+            while chunk := stream.read1(4096):  # progress bars come in pieces of a line
+                sys.stderr.write(chunk.decode("utf-8", "replace"))
+                sys.stderr.flush()
+                tails[name] = (tails[name] + chunk)[-4096:]
+
+        streams = {"out": process.stdout, "err": process.stderr}
+        threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
+    return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

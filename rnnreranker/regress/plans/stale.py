@@ -1,0 +1,128 @@
+"""Which steps are stale: their output depends on the command, the files it reads, the steps before it, and the code."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.data.local import kept_at
+from rnnreranker.data.names import left_out
+from rnnreranker.regress.source_code import code_of
+
+if TYPE_CHECKING:
+    from rnnreranker.regress.plans.plan import Plan
+    from rnnreranker.regress.plans.step import Step
+
+INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
+NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name
+
+
+class Keys:
+    """Names of what the output of each step depends on.
+
+    They follow from the plan alone, so that it is known before the first step which outputs are stale. A plan in
+    another folder has the same ones.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._steps = {step.output: step for step in plan.steps}
+        self._folder = plan.folder
+        self._known: dict[Path, str] = {}
+
+    def of(self, step: Step) -> str:
+        """16 hexadecimal digits."""
+        if step.output not in self._known:
+            before = [self.of(self._steps[path]) if path in self._steps else _digest_of(path) for path in step.inputs]
+            self._known[step.output] = fingerprint(self.inputs(step), before, code_of(step.module))
+        return self._known[step.output]
+
+    def inputs(self, step: Step) -> str:
+        """16 hexadecimal digits that do not depend on the code: of the command and of the files outside the plan."""
+        words = [_within(word, self._folder) for word in step.argv]
+        read = [_content(step.value(flag), self._folder) for flag in INPUTS]
+        read += filter(None, (_content(word, self._folder) for word in _others(step)))
+        return fingerprint(step.module, words, read)
+
+
+def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[Step]:
+    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need.
+
+    Args:
+        plan: of a spec.
+        keys: of its steps.
+        without: outputs that nothing is to be done for.
+    """
+    by_output = {step.output: step for step in plan.steps}
+    wanted: set[Path] = set()
+
+    def visit(path: Path) -> None:
+        step = by_output.get(path)
+        if step is not None and path not in wanted and path not in without and not is_current(step, keys):
+            wanted.add(path)
+            for before in step.inputs:
+                visit(before)
+
+    for path in plan.outputs():
+        visit(path)
+    return [step for step in plan.steps if step.output in wanted]
+
+
+def is_current(step: Step, keys: Keys) -> bool:
+    """Whether the output of a step is there, whole, and from its present inputs."""
+    stamp = read_stamp(step)
+    return step.output.exists() and stamp.get("key") == keys.of(step) and "seconds" in stamp
+
+
+def read_stamp(step: Step) -> dict[str, Any]:
+    """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
+    path = _stamp(step)
+    try:
+        found = read_json(path) if path.is_file() else None
+    except InputError:  # one that is damaged says nothing: the step is taken again
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_stamp(step: Step, stamp: dict[str, Any]) -> None:
+    """Note that a step was begun or ended."""
+    write_json(_stamp(step), stamp)
+
+
+def _stamp(step: Step) -> Path:
+    return step.output.with_name(f".{step.output.name}.inputs")
+
+
+def _within(word: str, folder: Path) -> str:
+    """A path under the folder of the plan relative to it; other words as they are."""
+    path = Path(word)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
+
+
+def _others(step: Step) -> list[str]:
+    """Words of a command that may name what it reads, besides the values of INPUTS: every value of another flag."""
+    pairs = zip(step.argv, step.argv[1:], strict=False)
+    return [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
+
+
+def _content(name: str, folder: Path) -> str:
+    """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.fingerprint()
+    first, others = left_out(name)
+    if others:
+        return fingerprint([_content(part, folder) for part in (first, *others)])
+    path = kept_at(name)
+    if path is None or path.is_relative_to(folder):
+        return ""
+    return file_digest(path) if path.is_file() else files_digest(filter(Path.is_file, path.rglob("*")), path)
+
+
+def _digest_of(given: Path) -> str:
+    """The checksum of a file that no step makes; empty where it is not there."""
+    return file_digest(given) if given.is_file() else ""

@@ -1,0 +1,67 @@
+"""A step of a plan: one command, with what it makes and reads; and the names of the files of steps."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.data.names import BUILT_IN
+from rnnreranker.regress.specs.model_names import models_in
+from rnnreranker.regress.specs.spec import Condition, Index, Model, QuerySet, Spec, Work
+
+# part that is added to an index → its folder there
+ADDED = {"bm25": "bm25", "impact": "impacts", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"}
+PASTE_FOLDER = Path("runs")  # where printed commands put their files
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: `python -m rnnreranker.<module> <argv>`; what it makes, from which files of other steps."""
+
+    module: str
+    argv: tuple[str, ...]
+    output: Path
+    inputs: tuple[Path, ...] = ()
+    needs: dict[str, Any] = field(default_factory=dict)
+
+    def command(self) -> str:
+        """The line to paste into a shell."""
+        return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
+
+    def value(self, flag: str) -> str:
+        """What follows a flag, or an empty text."""
+        return self.argv[self.argv.index(flag) + 1] if flag in self.argv else ""
+
+
+def run_files(spec: Spec, folder: Path, condition: Condition, query_set: QuerySet) -> list[Path]:
+    """Where the runs of a condition on a query set are written."""
+    return [folder / spec.name / f"{name}.{query_set.id}.txt" for name in condition.run_names]
+
+
+def work_file(spec: Spec, folder: Path, work: Work) -> Path:
+    """Where the records of a study, a tuning, … are written."""
+    return folder / spec.name / f"{work.id}.json"
+
+
+def built_in(index: Index) -> bool:
+    """Whether an index is the one that searches make of a built-in collection; of other models or graphs: a folder."""
+    return index.documents in BUILT_IN and not list(models_in(index.parts)) and not index.parts.get("neighbours")
+
+
+def documents_words(entry: Index | Model) -> list[str]:
+    """The documents of an index or a model, and which of their fields are read, as words of a command."""
+    return ["--documents", entry.documents, *(["--fields", ",".join(entry.text)] if entry.text else [])]
+
+
+def index_name(index: Index, folder: Path) -> str:
+    """What `--index` is given: a prebuilt or built-in name, or the folder of the index step."""
+    if index.prebuilt or built_in(index):
+        return index.prebuilt or index.documents
+    return str(folder / "indexes" / f"{word_of(index.documents)}.{index.id}")
+
+
+def word_of(name: str) -> str:
+    """The name of a data set or file as part of a file name."""
+    return name.replace("/", "-").replace(":", "-").strip("-.")

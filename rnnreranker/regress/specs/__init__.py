@@ -1,0 +1,1 @@
+"""Specs: what they say, read and checked."""

@@ -1,0 +1,175 @@
+"""What indexes and models of a spec must not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rnnreranker.base.errors import nearest
+from rnnreranker.data.fields import CHOICES
+from rnnreranker.data.names import BUILT_IN
+from rnnreranker.regress.specs.methods import (
+    OF_PART,
+    PARTS,
+    check_labels,
+    check_negatives,
+    check_training,
+    check_use,
+    options_of,
+)
+from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, reads_texts_alone, start_models
+from rnnreranker.regress.specs.reading import Document, Place
+from rnnreranker.regress.specs.spec import STEPS, Condition, Index, Model, Work
+
+# flags of `python -m rnnreranker.index` besides the settings of dense vectors
+NOT_DENSE = (
+    *("documents", "fields", "add", "output", "from_index", "overwrite", "no_dense", "bm25", "parts", "threads"),
+    *("help", "neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
+)
+OF_MODEL = {
+    "dense": "query or dual or masked",
+    "impact": "sparse",
+    "tokens": "late",
+    "cross-encoder": "cross",
+    "ensemble": "cross",
+}  # what models are there
+
+
+def check_index(entry: Index, source: Document, place: Place) -> None:
+    """Note what an index must not say."""
+    if bool(entry.prebuilt) == bool(entry.documents):
+        source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
+    _check_text(entry, source, place)
+    known = set(PARTS.values())
+    if not entry.parts or set(entry.parts) - known:
+        said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
+        source.problem((*place, "parts"), said)
+    for part in OF_PART:
+        its = entry.parts.get(part) or {}
+        for key in its if isinstance(its, dict) else ():
+            if key not in (own := _settings_of(part)):
+                source.problem((*place, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
+    if "neighbours" in entry.parts:
+        _check_graph(entry, source, (*place, "parts", "neighbours"))
+    dense = entry.parts.get("dense") or {}
+    named = dense.get("encoder") if isinstance(dense, dict) else None
+    if "dense" in entry.parts and not (isinstance(named, str) or list(models_in(named))):
+        source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
+
+
+def _check_text(entry: Index | Model, source: Document, place: Place) -> None:
+    """Note fields that cannot be read, or are not of documents."""
+    if entry.text and ",".join(entry.text) not in CHOICES:
+        listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
+        source.problem((*place, "text"), f"text [{', '.join(entry.text)}]: expected {listed}")
+    if entry.text and (not entry.documents or entry.documents in BUILT_IN):
+        source.problem((*place, "text"), f"{entry.id}: text is of `documents`; leave it out")
+
+
+def _settings_of(part: str) -> list[str]:
+    """The settings of a part of an index, as a spec names them."""
+    names, begin = [name for name in options_of("index") if name not in NOT_DENSE], OF_PART[part]
+    others = tuple(filter(None, OF_PART.values()))
+    own = [name for name in names if (name.startswith(begin) if begin else not name.startswith(others))]
+    return [name.removeprefix(begin) for name in own]
+
+
+def _check_graph(entry: Index, source: Document, place: Place) -> None:
+    """`neighbours: {}` or with their number, in an index that has vectors and is made here."""
+    settings = entry.parts["neighbours"] or {}
+    good = isinstance(settings, dict) and set(settings) <= {"neighbours"}
+    number = settings.get("neighbours", 1) if good else None
+    if type(number) is not int or number < 1:
+        source.problem(place, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
+    if "dense" not in entry.parts or entry.prebuilt:
+        source.problem(place, f"index {entry.id}: neighbours are those of a dense part that is made here")
+
+
+def check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
+    """Note what a model must not say."""
+    for key, look, use, more in (
+        ("labels", check_labels, entry.labels, [indexes.get(entry.index)]),
+        ("negatives", check_negatives, entry.negatives, []),
+        ("train", check_training, entry.train, []),
+    ):
+        if use:
+            source.note((*place, key), look, use, *more)
+    _check_steps(entry, source, place)
+    _check_text(entry, source, place)
+    if reads_texts_alone(entry):
+        _check_of_texts(entry, source, place)
+        return
+    source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
+    dense = entry.index in indexes and "dense" in indexes[entry.index].parts
+    reads_texts = entry.train.name != "query"
+    filtered = entry.negatives.name if entry.negatives and entry.negatives.name != "none" else ""
+    for wrong, key, said in (
+        (not entry.topics, "", "key topics is missing"),
+        (not entry.qrels, "", "key qrels is missing"),
+        (bool(entry.labels) == bool(entry.negatives), "", "give either `labels` or `negatives`"),
+        (not reads_texts and entry.negatives, "negatives", "a query encoder is trained on `labels`"),
+        (bool(entry.index) == bool(entry.documents), "", "give either `index` or `documents`"),
+        (not reads_texts and entry.documents, "documents", "a query encoder is trained on the vectors of an `index`"),
+        (not (entry.index or entry.candidates), "", "give `candidates`, the index that `first` retrieves from"),
+        (reads_texts and not entry.start, "", "give `start`, the model that the training begins with"),
+        (not isinstance(entry.start, str | dict), "start", f"start {entry.start!r}: expected a name or {{model: ID}}"),
+        (entry.index in indexes and not dense and not reads_texts, "index", "has no encoder that could be trained"),
+        (filtered and entry.documents, "documents", f"the filter {filtered} needs an `index` with vectors"),
+        (filtered and entry.index in indexes and not dense, "index", "has no vectors to filter negatives by"),
+        (entry.validation and set(entry.validation) != {"topics", "qrels"}, "validation", "expected topics and qrels"),
+    ):
+        if wrong:
+            named = f"index {entry.index}" if key == "index" else entry.id
+            source.problem((*place, key) if key else place, f"{named}: {said}")
+
+
+def _check_of_texts(entry: Model, source: Document, place: Place) -> None:
+    """Note what a model that learns from texts alone must not say."""
+    for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation"):
+        if getattr(entry, key):
+            source.problem((*place, key), f"{key}: {entry.train.name} is trained on texts alone; leave it out")
+    if bool(entry.index) == bool(entry.documents):
+        source.problem(place, f"{entry.id}: give either `index` or `documents`")
+    if not entry.start:
+        source.problem(place, f"{entry.id}: give `start`, the model that the training begins with, or none")
+
+
+def _check_steps(entry: Model, source: Document, place: Place) -> None:
+    """Needs of steps that the model has."""
+    made = [name for name in STEPS if name == "candidates" or getattr(entry, name)]
+    for name, needs in entry.step_needs.items():
+        if name not in made:
+            source.problem((*place, "step_needs", name), f"step_needs {name}; {nearest(str(name), made)}")
+        elif not isinstance(needs, dict):
+            source.problem((*place, "step_needs", name), f"step_needs {name}: {needs!r}; expected {{gpu_hours: …}}")
+
+
+def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
+    """The models that an entry names: its key, the model, the kind of model that it must be ("" = any)."""
+    if isinstance(entry, Index):
+        for part, its in entry.parts.items():
+            yield from (("parts", name, OF_MODEL.get(part, "")) for name in models_in(its))
+    elif isinstance(entry, Model):
+        yield from (("start", name, "") for name in start_models(entry))
+        for key, use in (("first", entry.first), ("labels", entry.labels), ("negatives", entry.negatives)):
+            yield from ((key, name, "") for name in models_in(use.params if use else {}))
+    elif isinstance(entry, Condition):
+        if entry.model:
+            yield "model", entry.model, "query"
+        for name in models_in(entry.retrieve.params if entry.retrieve else {}):
+            yield "retrieve", name, "sparse"
+        for use in entry.rerank:
+            yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use.params))
+    elif isinstance(entry, Work):
+        kinds = (OF_MODEL[name] for name in entry.options.get("beside", ()) if name in OF_MODEL)
+        kind = next(kinds, "")
+        for key, own in MODEL_OPTIONS.items():
+            yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
+
+
+def check_kinds(entry: Any, source: Document, place: Place, models: dict[str, Model]) -> None:
+    """Note a model that stands where another kind of model is expected."""
+    for key, name, kind in model_links(entry):
+        trained = models[name].train.name if name in models else kind
+        if kind and trained not in kind.split(" or "):
+            source.problem((*place, key), f"{key} {name}: is trained as {trained}; expected a model of `{kind}`")

@@ -1,0 +1,68 @@
+"""`{model: ID}` among the settings of a spec: the folder of a model that the same spec trains."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.method import find, names
+from rnnreranker.regress.specs.spec import Model, Use
+
+KEY = "model"
+MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross", "encoder": ""}  # of works → kind of model
+APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag word by word
+
+
+def models_in(value: Any) -> Iterator[str]:
+    """The ids of the models that a setting, or settings in lists and mappings, name.
+
+    >>> list(models_in({"encoders": ["minilm", {"model": "mine"}], "context": 100}))
+    ['mine']
+    """
+    if isinstance(value, dict):
+        if set(value) == {KEY}:
+            yield str(value[KEY])
+        else:
+            for inner in value.values():
+                yield from models_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from models_in(inner)
+
+
+def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = False) -> Any:
+    """A setting as its command takes it: folders in place of models, the entries of a list joined by commas.
+
+    With `apart` a list stays one.
+
+    >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
+    {'encoders': 'minilm,runs/mine', 'context': 100}
+    """
+    if isinstance(value, dict):
+        if set(value) == {KEY}:
+            return str(folder(str(value[KEY])))
+        return {name: with_folders(inner, folder) for name, inner in value.items()}
+    if isinstance(value, list):
+        found = [str(with_folders(inner, folder)) for inner in value]
+        return found if apart else ",".join(found)
+    return value
+
+
+def use_with_folders(use: Use, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Use:
+    """A method with its settings as its command takes them."""
+    return dataclasses.replace(use, params=with_folders(use.params, folder))
+
+
+def reads_texts_alone(model: Model) -> bool:
+    """Whether a model learns from texts without queries, as masked language models do."""
+    kind = model.train.name
+    return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
+
+
+def start_models(model: Model) -> list[str]:
+    """The model of the spec that a training begins with: `{model: ID}`, of a query encoder also the id alone."""
+    if model.train.name == "query" and isinstance(model.start, str):
+        return [model.start] if model.start else []
+    return list(models_in(model.start))

@@ -1,6 +1,0 @@
-"""Rerankers: a run in, a run out; `rnn` by reciprocal nearest neighbours, and others. One file a method."""
-
-from rnnreranker.rerank.base import Candidates, Query, Reranker, make_reranker
-from rnnreranker.rerank.rnn import RnnReranker
-
-__all__ = ["Candidates", "Query", "Reranker", "RnnReranker", "make_reranker"]

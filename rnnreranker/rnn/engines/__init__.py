@@ -1,0 +1,1 @@
+"""Engines of the similarity: compiled by numba, numpy, tensors."""

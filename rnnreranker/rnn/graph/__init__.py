@@ -1,0 +1,1 @@
+"""The similarity from a graph of neighbours, without vectors."""

@@ -1,0 +1,1 @@
+"""MaxSim of late interaction."""

@@ -1,0 +1,108 @@
+"""A cross-encoder while it learns: sentence-transformers' CrossEncoder, its batches, its loss, its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+
+from rnnreranker.encode.transformer import load_whole
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.group.groups import Group
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.params import OneLengthParams
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.model_files import limit_of, loading, start_folder
+
+AT_ONCE = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
+
+
+class CrossLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        encoder: a name, folder or hub id; a classification head is put on it, where it has none, by the seed.
+        params: of the training; loss: what it lowers.
+        inputs: the texts.
+        device: cpu or cuda.
+
+    Raises:
+        InputError: a model that is no encoder, a tokenizer with other words than its model.
+    """
+
+    trainer = CrossEncoderTrainer
+    arguments = CrossEncoderTrainingArguments
+
+    def __init__(self, encoder: str, params: OneLengthParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        self._queries, self._documents = inputs.queries, inputs.documents
+        self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
+        with loading(place, "a cross-encoder"):
+            base = load_whole(place)
+            limit = limit_of(place, base, params.max_length)
+            del base
+            self.model = CrossEncoder(
+                str(place), num_labels=1, max_length=limit, device=device, local_files_only=True,
+                activation_fn=torch.nn.Identity(),
+            )  # fmt: skip
+            if self.model.tokenizer.pad_token is None:
+                raise ValueError("its tokenizer has no padding")
+        self.loss = PairLoss(self.model, loss)
+
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Queries and lists of documents, as texts."""
+        return {
+            "label": {
+                "targets": torch.from_numpy(np.stack([group.targets for group in groups])),
+                "positive": torch.from_numpy(np.stack([group.positive for group in groups])),
+            },
+            "query": [self._queries[group.qid] for group in groups],
+            "documents": [[self._documents[docid] for docid in group.docids] for group in groups],
+        }
+
+    def scores(self, lists: Sequence[Labels]) -> Scored:
+        """The scores of all pairs; nothing else is measured."""
+        pairs = [(self._queries[one.qid], self._documents[docid]) for one in lists for docid in one.docids]
+        found = pair_scores(self.model, pairs).cpu().numpy()
+        ends = np.cumsum([len(one.docids) for one in lists])[:-1]
+        own = np.split(found, ends)
+        return Scored(own, own, {})
+
+    def save(self, folder: Path) -> None:
+        """As sentence-transformers saves a CrossEncoder."""
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+
+class PairLoss(torch.nn.Module):
+    """A loss over the scores of groups, in the form that CrossEncoderTrainer calls."""
+
+    def __init__(self, model: CrossEncoder, loss: Loss) -> None:
+        super().__init__()
+        self.model, self._loss = model, loss
+
+    def forward(self, inputs: list[Any], labels: dict[str, torch.Tensor], **_: Any) -> torch.Tensor:
+        """The mean over the groups: inputs are queries and lists of documents, labels what `batch` gives."""
+        queries, lists = inputs
+        pairs = [(query, document) for query, own in zip(queries, lists, strict=True) for document in own]
+        scores = pair_scores(self.model, pairs).view(len(queries), -1)
+        positive = labels["positive"]
+        return self._loss(scores, labels["targets"], positive, torch.ones_like(positive))
+
+
+def pair_scores(model: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
+    """(n,): the scores of pairs of texts, in their order; pairs of about the same length are computed together."""
+    order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place][0]) + len(pairs[place][1]), place))
+    size = AT_ONCE[model.device.type]
+    parts = []
+    for start in range(0, len(order), size):
+        features = model.preprocess([pairs[place] for place in order[start : start + size]])
+        features = {
+            name: value.to(model.device) if torch.is_tensor(value) else value for name, value in features.items()
+        }
+        parts.append(model(features)["scores"].view(-1).float())
+    return torch.cat(parts)[torch.argsort(torch.tensor(order, device=parts[0].device))]

@@ -1,0 +1,160 @@
+"""A dual encoder while it learns: sentence-transformers' SentenceTransformer, its batches, its loss, its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router, Transformer
+from sentence_transformers.sentence_transformer import (
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
+from rnnreranker.encode.model_settings import ModelSettings, read_settings
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.degrees import degrees_of
+from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.dual.word_towers import word_towers
+from rnnreranker.train.group.batch import degrees_in, documents_of, in_batch, in_groups
+from rnnreranker.train.group.groups import Group
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.padded_parts import padded_parts
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
+
+AT_ONCE = 256  # texts of validation that are cut into tokens together
+Side = Literal["query", "document"]
+
+
+class DualLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        encoder: a name, folder or hub id, of a transformer; its own pooling is not taken, tokens are averaged. "none":
+            new towers, of the words of the documents and of the training queries.
+        params: of the training; loss: what it lowers.
+        inputs: the texts.
+        device: cpu or cuda.
+
+    Raises:
+        InputError: a model with modules behind its pooling or with two towers already, a tokenizer with other words
+            than its model, new towers of texts without a word.
+    """
+
+    trainer = SentenceTransformerTrainer
+    arguments = SentenceTransformerTrainingArguments
+
+    def __init__(self, encoder: str, params: DualParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        self._queries, self._documents = inputs.queries, inputs.documents
+        self._wide, self._reading = params.of_batch or loss.in_batch, params.degrees
+        self._of_cosines = loss.of_cosines
+        self.folder, place, own = None, Path(encoder), ModelSettings()
+        if encoder != NOTHING:
+            self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder"))
+            own = read_settings(self.folder)
+        if own.beyond:
+            raise InputError(
+                f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
+            )
+        self._prompts: dict[Side, str] = {"query": own.query_prompt, "document": own.document_prompt}
+        count = 1 if params.towers == "shared" else 2
+        with loading(place, "a dual encoder"):
+            if self.folder is None:
+                asked = dict.fromkeys(pool.qid for pool in inputs.pools)
+                texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
+                towers = word_towers(texts, params.max_length, count)
+            else:
+                towers = [_tower(place, params.max_length) for _ in range(count)]
+            modules: list[Any] = towers[0] if count == 1 else [Router.for_query_document(towers[0], towers[1])]
+            prompts: dict[str, str] = {name: prompt for name, prompt in self._prompts.items() if prompt}
+            self.model = SentenceTransformer(
+                modules=modules, device=device, prompts=prompts, similarity_fn_name="dot", local_files_only=True
+            )
+        scale = 1.0 if loss.of_cosines else params.inverse_temperature or COSINE_SCALE
+        self.loss: CosineLoss = CosineLoss(self.model, loss, scale)
+
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
+        docids = documents_of(groups)
+        label = (in_batch if self._wide else in_groups)(groups, docids)
+        if self._of_cosines:
+            label = degrees_in(label, groups, docids, self._reading)
+        queries = self._features([self._queries[group.qid] for group in groups], "query")
+        documents = self._features([self._documents[docid] for docid in docids], "document")
+        return {
+            "label": label,
+            **{f"query_{name}": value for name, value in queries.items()},
+            **{f"document_{name}": value for name, value in documents.items()},
+        }
+
+    def scores(self, lists: Sequence[Labels]) -> Scored:
+        """The cosines of all queries and candidates, and what the loss makes of them; nothing else is measured."""
+        docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
+        queries = self._encoded([self._queries[one.qid] for one in lists], "query")
+        documents = self._encoded([self._documents[docid] for docid in docids], "document")
+        columns = {docid: column for column, docid in enumerate(docids)}
+        searched = [documents[[columns[docid] for docid in one.docids]] @ queries[row] for row, one in enumerate(lists)]
+        trained = [found * np.float32(self.loss.scale) for found in searched]
+        degrees = [degrees_of(one, self._reading) for one in lists] if self._of_cosines else None
+        return Scored(searched, trained, {}, degrees)
+
+    def save(self, folder: Path) -> None:
+        """As sentence-transformers saves a SentenceTransformer; two towers as a Router."""
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+    def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
+        """What `CosineLoss` takes of texts."""
+        found = self.model.preprocess(texts, prompt=self._prompts[side] or None, task=side)
+        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim()}
+
+    def _encoded(self, texts: list[str], side: Side) -> np.ndarray:
+        """(n, d) float32: the vectors of texts, in their order."""
+        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        parts = []
+        for start in range(0, len(order), AT_ONCE):
+            features = self._features([texts[place] for place in order[start : start + AT_ONCE]], side)
+            features = {name: value.to(self.model.device) for name, value in features.items()}
+            parts.append(self.loss.vectors(features, side).float().cpu().numpy())
+        found: np.ndarray = np.concatenate(parts)[np.argsort(order)]
+        return found
+
+
+def _tower(place: Path, longest: int | None) -> list[Any]:
+    transformer = Transformer(str(place), model_kwargs={"local_files_only": True})
+    transformer.max_seq_length = limit_of(place, transformer.model, longest)
+    return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
+
+
+class CosineLoss(torch.nn.Module):
+    """A loss over cosines, times a scale, in the form that SentenceTransformerTrainer calls."""
+
+    def __init__(self, model: SentenceTransformer, loss: Loss, scale: float) -> None:
+        super().__init__()
+        self.model, self._loss, self.scale = model, loss, scale
+
+    def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The mean over the queries of a batch; inputs: features of queries and of documents."""
+        queries, documents = self.vectors(inputs[0], "query"), self.vectors(inputs[1], "document")
+        scores = self.scale * (queries @ documents.T).gather(1, labels["places"])
+        return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
+
+    def vectors(self, features: dict[str, torch.Tensor], side: Side) -> torch.Tensor:
+        """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""
+        if "offsets" in features:  # word embeddings, without padding
+            found: torch.Tensor = self.model(dict(features), task=side)["sentence_embedding"]
+            return found
+        order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
+        parts = [
+            self.model(dict(part), task=side)["sentence_embedding"]
+            for part in padded_parts({name: value[order] for name, value in features.items()})
+        ]
+        return torch.cat(parts)[torch.argsort(order)]

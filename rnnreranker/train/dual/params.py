@@ -1,0 +1,77 @@
+"""Parameters of the training of dual encoders, with presets: those of paper 004, and one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from rnnreranker.base.settings import setting
+from rnnreranker.train.group.negative_kinds import Kind
+from rnnreranker.train.group.params import OneLengthParams, as_in
+from rnnreranker.train.params import TrainParams
+
+
+@dataclass(frozen=True)
+class DualParams(OneLengthParams):
+    """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
+
+    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. `f-ebr` is ours: of
+    that row the paper names another alone (Huang et al., KDD 2020), whose loss and two towers stand here as we remember
+    them, for `--encoder none`; rate, epochs and margin are in neither.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    loss: str = as_in(OneLengthParams, "loss", "distance")
+    group_size: int = as_in(OneLengthParams, "group_size", 4)
+    batch_size: int = as_in(OneLengthParams, "batch_size", 16)
+    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
+    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
+    max_length: int | None = as_in(OneLengthParams, "max_length", 64)
+    towers: Literal["shared", "separate"] = setting(
+        "shared", "one encoder of queries and documents, or one of each, that begin alike", tunable=False
+    )
+    negatives_from: Literal["run", "random", "mixed", "in-batch"] = setting(
+        "run",
+        "where the negatives of a group come from: run, the first --depth candidates; random, --depth documents of the "
+        "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the --group-size: "
+        "those of the batch's other queries",
+        tunable=False,
+    )
+    in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
+    inverse_temperature: float | None = as_in(TrainParams, "inverse_temperature", None)
+    degrees: Literal["scores", "cosine", "maxmin", "targets"] = setting(
+        "scores",
+        "of relevance, for the loss distance: the labels' scores cut to [0, 1], (1 + score) / 2, from the lowest score "
+        "of a query to its highest, or targets over the largest",
+        tunable=False,
+    )
+
+    ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
+
+    of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "le-none": {"alpha": 0.0},
+        "le-bs": {"alpha": 1.0},
+        "le-bs-nq": {"alpha": 0.2},
+    }
+
+    @property
+    def kind(self) -> Kind:
+        """See `GroupParams.kind`."""
+        return self.negatives_from
+
+    @property
+    def of_batch(self) -> bool:
+        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
+        return self.in_batch_negatives or self.negatives_from == "in-batch"
+
+
+_PAPER = DualParams(max_length=64)
+DualParams.presets = {
+    "le-none": _PAPER,  # SBERT with the paper's loss
+    "le-bs": _PAPER,  # SQuAD, and every cold start
+    "le-bs-nq": _PAPER,
+    "f-ebr": replace(_PAPER, loss="triplet", towers="separate", learning_rate=1e-2, epochs=10.0),
+}

@@ -1,0 +1,132 @@
+"""The teacher of labels, asked again while a student learns: about all documents of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.soft import Labels
+
+if TYPE_CHECKING:
+    from rnnreranker.labels.methods.base import Labeler
+    from rnnreranker.methods.rerank import Candidates, Query
+    from rnnreranker.search.indexes import Index
+
+PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
+
+
+@runtime_checkable
+class TokenTeacher(Protocol):
+    """A reranker by MaxSim: `late`, `colbert-prf`."""
+
+    inputs: Any
+    threads: int | None
+
+    def describe(self) -> dict[str, Any]:
+        """As `Reranker.describe`."""
+
+    def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
+        """As `Reranker.alone`."""
+
+    def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens (p, d) float32 and their weights (p,) float64, with which any document is scored."""
+
+
+class BatchTeacher:
+    """What a teacher over tokens says of any document, for queries whose labels it has made.
+
+    What a query is asked with, its tokens and the centroids that joined them, is made of the candidates of its labels
+    when it is first met, and kept: the collective centroids are reused "for estimating R*_q(p) of any p" (paper 002,
+    2.3.1), in its program of every passage of a batch.
+
+    Args:
+        labeler: whose labels are learnt, with the tokens of all documents and queries.
+
+    Raises:
+        InputError: a labeler whose targets are not the softmax of scores by MaxSim.
+    """
+
+    def __init__(self, labeler: Labeler) -> None:
+        teacher, params = getattr(labeler, "teacher", None), labeler.label_params
+        if not isinstance(teacher, TokenTeacher):
+            raise _untaught(labeler.name)
+        own = {name: value for name, value in params.to_dict().items() if name not in ("temperature", "mass")}
+        if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
+            raise InputError(
+                f"batch_teacher: the labels' {differing[0]} is {own[differing[0]]}; expected "
+                f"{PLAIN.to_dict()[differing[0]]}, as the targets of a batch are the softmax of the teacher's scores"
+            )
+        self._teacher, self._temperature = teacher, params.temperature
+        self._positives_first = bool(getattr(labeler.params, "prf_positives", False))
+        self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        source = teacher.inputs.tokens
+        self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
+
+    def logits(self, pools: Sequence[Labels], docids: Sequence[str]) -> np.ndarray:
+        """(B, U) float64: scores of every query with every document, over the temperature.
+
+        Args:
+            pools: of the queries, the whole of their labels; docids: of any documents.
+
+        Raises:
+            InputError: a document or a query without tokens in the index.
+        """
+        source = self._teacher.inputs.tokens
+        rows = source.rows(list(docids))
+        if (rows < 0).any():
+            raise InputError(f"{docids[int(np.argmin(rows))]} is not in {source.folder}; use the index of the labels")
+        found = [self._of(pool) for pool in pools]
+        places = np.cumsum([0, *(len(tokens) for tokens, _ in found)], dtype=np.int64)
+        tokens, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        scores = source.scores(tokens, places, rows, self._teacher.threads, weights)
+        given: np.ndarray = scores.astype(np.float64) / self._temperature
+        return given
+
+    def _of(self, pool: Labels) -> tuple[np.ndarray, np.ndarray]:
+        if pool.qid not in self._asked:
+            taken = np.flatnonzero(np.isfinite(pool.scores))
+            docids = [pool.docids[place] for place in taken.tolist()]
+            known = range(int(pool.positive[taken].sum())) if self._positives_first else ()
+            self._asked[pool.qid] = self._teacher.asked(*self._teacher.alone(pool.qid, docids), known)
+        return self._asked[pool.qid]
+
+
+def _untaught(method: str) -> InputError:
+    return InputError(
+        f"batch_teacher: labels of the method {method} have no teacher over tokens, which can score any document; "
+        "expected collective, or teacher with late or colbert-prf"
+    )
+
+
+def teacher_of(metadata: Mapping[str, Any], index: Index, topics: Mapping[str, str]) -> BatchTeacher:
+    """The teacher that made a file of labels, on the tokens that it made them from.
+
+    Args:
+        metadata: of the labels.
+        index: with those tokens; topics: texts of all queries that are trained on.
+
+    Raises:
+        InputError: labels of another index, and as `BatchTeacher` and `query_tokens`.
+    """
+    from rnnreranker.base.method import Inputs, make_params
+    from rnnreranker.labels.methods.base import make_labeler, needs_of, with_teacher
+    from rnnreranker.parts.tokens.queries import query_tokens
+
+    source, method = index.token_vectors, str(metadata["method"])
+    params = make_params("labeler", method, dict(metadata.get("params", {})))
+    if "tokens" not in needs_of(method, params):
+        raise _untaught(method)
+    if metadata.get("index") != source.fingerprint:
+        raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
+    inputs: Inputs = Inputs(
+        tokens=source,
+        query_tokens=lambda: query_tokens(source, topics),
+        teacher=lambda: with_teacher(inputs, params),
+    )
+    labels = LabelParams(**metadata["labels"])
+    return BatchTeacher(make_labeler(method, inputs, params, labels))

@@ -1,0 +1,178 @@
+"""Groups to train on: a positive with negatives drawn for it, anew in every epoch, the same whenever they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.labels.negatives.mining import Mined
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind, sampled, shares
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A query with n candidates, the first of them the positive it was drawn for.
+
+    targets: (n,) float32, sums to 1 over the group; positive: (n,) bool; known: all positives of the query; pool: what
+    it was drawn from; scale: what the targets of the pool were divided by, 0 where they were not taken.
+    """
+
+    qid: str
+    docids: tuple[str, ...]
+    targets: np.ndarray
+    positive: np.ndarray
+    known: frozenset[str]
+    pool: Labels | None = None
+    scale: float = 0.0
+
+    def targets_of(self, docids: Sequence[str]) -> np.ndarray:
+        """(m,) float32: the targets of any documents by the labels of the query, as those of the group are scaled."""
+        found = dict(zip(self.docids, self.targets.tolist(), strict=True))
+        if self.pool is not None and self.scale > 0:
+            wanted = set(docids).difference(found)
+            of_pool = zip(self.pool.docids, self.pool.targets.tolist(), strict=True)
+            found |= {docid: target / self.scale for docid, target in of_pool if docid in wanted}
+        return np.array([found.get(docid, 0.0) for docid in docids], dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of a whole training, in the order of its steps; the group at a place is drawn when it is asked for.
+
+    A draw depends on the seed, the epoch, the query and the positives it may take, so neither threads nor a resumption
+    change it.
+
+    Args:
+        pools: what groups are drawn from: candidates with positives among them, a query perhaps more than once.
+        count: groups in all.
+        size: candidates of a group; depth: the negatives are drawn from the first so many of a pool, and at random from
+            as many documents of the collection.
+        seed: of order and draws.
+        kind: where the negatives come from.
+        collection: docids of all documents, ascending, of kinds that draw at random.
+    """
+
+    pools: Sequence[Labels]
+    count: int
+    size: int
+    depth: int
+    seed: int
+    kind: Kind = "run"
+    collection: Sequence[str] = ()
+    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, place: int) -> Group:
+        epoch, within = divmod(place, len(self.pools))
+        if epoch not in self._orders:
+            self._orders.clear()  # epochs come one after the other
+            self._orders[epoch] = np.random.default_rng([self.seed, epoch]).permutation(len(self.pools))
+        return self._drawn(self.pools[int(self._orders[epoch][within])], epoch)
+
+    def _drawn(self, pool: Labels, epoch: int) -> Group:
+        positives = np.flatnonzero(pool.positive)
+        own = fingerprint(pool.qid, [pool.docids[place] for place in positives.tolist()])
+        rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
+        first, (of_run, at_random) = rng.choice(positives, 1), shares(self.kind, self.size, rng)
+        negatives, known = negatives_of(pool, self.depth), self._known[pool.qid]
+        there: list[str] = []
+        if self.kind in AT_RANDOM:  # candidates that are in the sample are labelled, and of the run by chance alone
+            there = sampled(pool.qid, known, self.collection, self.depth, self.seed)
+            apart = [place for place in np.flatnonzero(~pool.positive).tolist() if pool.docids[place] not in set(there)]
+            negatives = np.array(apart[: self.depth], dtype=np.int64)
+            of_run, at_random = min(of_run, len(negatives)), at_random + max(0, of_run - len(negatives))
+        chosen = np.concatenate([first, rng.choice(negatives, of_run, replace=False)]).astype(np.int64)
+        docids = [pool.docids[place] for place in chosen.tolist()]
+        if at_random:
+            places = {docid: place for place, docid in enumerate(pool.docids)}
+            drawn = [there[place] for place in rng.choice(len(there), at_random, replace=False).tolist()]
+            docids, chosen = docids + drawn, np.append(chosen, [places.get(docid, -1) for docid in drawn])
+        targets = np.where(chosen >= 0, pool.targets[chosen], np.float32(0))
+        positive = np.where(chosen >= 0, pool.positive[chosen], False)
+        total = scale = float(targets.sum())
+        if total <= 0:  # a positive without probability, and no other in the group has any
+            targets, total = positive.astype(np.float32), 1.0
+        return Group(
+            pool.qid,
+            tuple(docids),
+            (targets / np.float32(total)).astype(np.float32),
+            positive,
+            self._known[pool.qid],
+            pool,
+            scale,
+        )
+
+    @cached_property
+    def _known(self) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for pool in self.pools:
+            marked = np.flatnonzero(pool.positive).tolist()
+            found.setdefault(pool.qid, set()).update(pool.docids[place] for place in marked)
+        return {qid: frozenset(own) for qid, own in found.items()}
+
+
+def negatives_of(pool: Labels, depth: int) -> np.ndarray:
+    """The places of the first `depth` candidates that are not positive."""
+    return np.flatnonzero(~pool.positive)[:depth]
+
+
+def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
+    """The pools that have negatives for a group; how many have not is said.
+
+    Raises:
+        InputError: none is left.
+    """
+    kept = [pool for pool in pools if pool.positive.any() and len(negatives_of(pool, depth)) >= size - 1]
+    if not kept:
+        most = max((len(negatives_of(pool, depth)) for pool in pools), default=0)
+        raise InputError(
+            f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is {most}; "
+            "give a lower --group-size, or labels or negatives with more candidates"
+        )
+    if len(kept) < len(pools):
+        left = counted(len(pools) - len(kept), "positive or query", "positives or queries")
+        say(f"{left} with less than {counted(size - 1, 'negative')} left out")
+    return kept
+
+
+def pools_of(mined: Sequence[Mined]) -> list[Labels]:
+    """One pool for every positive of mined negatives, with the whole probability on it."""
+    return [_hard(one.qid, [one.positive], list(one.negatives)) for one in mined]
+
+
+def merged(pools: Sequence[Labels]) -> list[Labels]:
+    """One list a query of the pools of mined negatives: to validate on, all its positives first."""
+    own: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for pool in pools:
+        positives, negatives = own.setdefault(pool.qid, ({}, {}))
+        for docid, positive in zip(pool.docids, pool.positive.tolist(), strict=True):
+            (positives if positive else negatives)[docid] = None
+    return [
+        _hard(qid, list(positives), [docid for docid in negatives if docid not in positives])
+        for qid, (positives, negatives) in own.items()
+    ]
+
+
+def _hard(qid: str, positives: list[str], negatives: list[str]) -> Labels:
+    positive = np.arange(len(positives) + len(negatives)) < len(positives)
+    targets = positive.astype(np.float32) / np.float32(len(positives))
+    return Labels(qid, [*positives, *negatives], positive.astype(np.float32), targets, positive)
+
+
+def first_candidates(labels: Labels, count: int) -> Labels:
+    """The labels of a query over its positives and its first `count` other candidates."""
+    kept = np.union1d(np.flatnonzero(labels.positive), negatives_of(labels, count))
+    targets = labels.targets[kept]
+    total = float(targets.sum())
+    targets = targets / np.float32(total) if total > 0 else labels.positive[kept] / np.float32(labels.positive.sum())
+    docids = [labels.docids[place] for place in kept.tolist()]
+    return Labels(labels.qid, docids, labels.scores[kept], targets.astype(np.float32), labels.positive[kept])

@@ -1,0 +1,218 @@
+"""A late-interaction encoder while it learns: sentence-transformers' MultiVectorEncoder, its batches, loss, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sentence_transformers.multi_vector_encoder import MultiVectorEncoderTrainer, MultiVectorEncoderTrainingArguments
+from torch.nn.utils.rnn import pad_sequence
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.encode.late.folder import late_start
+from rnnreranker.encode.late.model import LateModel, Side, open_late_model
+from rnnreranker.encode.params import LateEncoderParams
+from rnnreranker.encode.transformer import check_vocabulary
+from rnnreranker.labels.soft import Labels
+from rnnreranker.rnn.late.maxsim import ragged_maxsim
+from rnnreranker.train.group.batch import documents_of, in_batch, in_groups
+from rnnreranker.train.group.groups import Group
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.padded_parts import padded_parts
+from rnnreranker.train.late.params import LateParams
+from rnnreranker.train.late.scores import Similarity, late_scores
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.model_files import loading
+
+AT_ONCE = 256  # texts of validation that are cut into tokens together
+KEPT = 4096  # documents of validation whose tokens are kept at the same time
+WRITTEN = "written"  # of features: (n,) bool, texts with more than white space; others have no tokens
+CONTRAST = "contrast_"  # before the names of what info-nce over the batch is told
+
+
+class LateLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        encoder: a name, folder or hub id of a late-interaction encoder, or of a transformer, of which one is made.
+        params: of the training; loss: what it lowers.
+        inputs: the texts.
+        device: cpu or cuda.
+
+    Raises:
+        InputError: a model that cannot be loaded so, lengths beyond its own, another dimension than its own, a
+            tokenizer with other words than its model.
+    """
+
+    trainer = MultiVectorEncoderTrainer
+    arguments = MultiVectorEncoderTrainingArguments
+
+    def __init__(self, encoder: str, params: LateParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        self._queries, self._documents = inputs.queries, inputs.documents
+        self._wide, self._contrast = params.in_batch_negatives or loss.in_batch, params.contrast
+        self._similarity, self._teacher = params.similarity, inputs.teacher
+        self.folder = late_start(encoder, params.dimension).path
+        with loading(self.folder, "a late-interaction encoder"):
+            lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
+            self._late = open_late_model(self.folder, lengths, device)
+            self.model = self._late.modules
+            check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
+            with torch.no_grad():
+                own = int(self._late.tokens(self._features(["a"], "document"), "document")[0].shape[2])
+        if params.dimension not in (None, own):
+            raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
+        self.loss = TokenLoss(self._late, loss, params.similarity, params.contrast)
+
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
+        docids = documents_of(groups)
+        label = in_batch(groups, docids, self._teacher) if self._wide else in_groups(groups, docids)
+        if self._contrast:
+            label |= {f"{CONTRAST}{name}": value for name, value in in_batch(groups, docids).items()}
+        queries = self._features([self._queries[group.qid] for group in groups], "query")
+        documents = self._features([self._documents[docid] for docid in docids], "document")
+        return {
+            "label": label,
+            **{f"query_{name}": value for name, value in queries.items()},
+            **{f"document_{name}": value for name, value in documents.items()},
+        }
+
+    def scores(self, lists: Sequence[Labels]) -> Scored:
+        """MaxSim of all queries and candidates, and the similarity that the loss has; nothing else is measured."""
+        found = Scored([], [], {})
+        for block in _blocks(lists):
+            docids = list(dict.fromkeys(docid for one in block for docid in one.docids))
+            queries = self._encoded([self._queries[one.qid] for one in block], "query")
+            documents = self._encoded([self._documents[docid] for docid in docids], "document")
+            columns = {docid: column for column, docid in enumerate(docids)}
+            for row, one in enumerate(block):
+                own = [columns[docid] for docid in one.docids]
+                found.searched.append(documents.maxsim(queries.of(row), own))
+                if self._similarity == "maxsim":
+                    found.trained.append(found.searched[-1])
+                else:
+                    found.trained.append(documents.trained(queries.of(row), own, self._similarity))
+        return found
+
+    def save(self, folder: Path) -> None:
+        """As sentence-transformers saves a MultiVectorEncoder."""
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+    def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
+        """What `TokenLoss` takes of texts."""
+        found = self._late.features(texts, side)
+        return found | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
+
+    def _encoded(self, texts: list[str], side: Side) -> Tokens:
+        """The tokens of texts, in their order."""
+        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        vectors: dict[int, np.ndarray] = {}
+        for start in range(0, len(order), AT_ONCE):
+            chosen = order[start : start + AT_ONCE]
+            features = self._features([texts[place] for place in chosen], side)
+            features = {name: value.to(self.model.device) for name, value in features.items()}
+            for rows, tokens, real in tokens_of(self._late, features, side):
+                for row, its, own in zip(rows.tolist(), tokens.float(), real, strict=True):
+                    vectors[chosen[row]] = its[own].cpu().numpy()
+        offsets = np.cumsum([0, *(len(vectors[place]) for place in range(len(texts)))], dtype=np.int64)
+        return Tokens(np.concatenate([vectors[place] for place in range(len(texts))]), offsets)
+
+
+class Tokens(NamedTuple):
+    """The tokens of n texts, one text after the other: vectors (T, d) float32, offsets (n + 1,) int64."""
+
+    vectors: np.ndarray
+    offsets: np.ndarray
+
+    def of(self, row: int) -> np.ndarray:
+        """(t, d): the tokens of a text."""
+        return self.vectors[self.offsets[row] : self.offsets[row + 1]]
+
+    def maxsim(self, query: np.ndarray, rows: Sequence[int]) -> np.ndarray:
+        """(m,) float32: as a search scores these documents."""
+        return ragged_maxsim(query, np.array([0, len(query)]), self.vectors, self.offsets, rows=rows)[0]
+
+    def trained(self, query: np.ndarray, rows: Sequence[int], similarity: Similarity) -> np.ndarray:
+        """(m,) float32: as the loss has it."""
+        documents = [torch.from_numpy(self.of(row)) for row in rows]
+        real = pad_sequence([torch.ones(len(own), dtype=torch.bool) for own in documents], batch_first=True)
+        asked = torch.from_numpy(query).unsqueeze(0)
+        mask = torch.ones(asked.shape[:2], dtype=torch.bool)
+        found: np.ndarray = late_scores(asked, mask, pad_sequence(documents, batch_first=True), real, similarity)[
+            0
+        ].numpy()
+        return found
+
+
+class TokenLoss(torch.nn.Module):
+    """A loss over similarities of tokens, in the form that MultiVectorEncoderTrainer calls."""
+
+    def __init__(self, late: LateModel, loss: Loss, similarity: Similarity, contrast: float) -> None:
+        super().__init__()
+        self.trained = late.modules  # the trainer's optimiser asks the loss for what is trained
+        self._late, self._loss, self._similarity, self._contrast = late, loss, similarity, contrast
+        self._beside = find("loss", "info-nce")()
+
+    def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The mean over the queries of a batch; inputs: features of queries and of documents."""
+        scores = self.scores(*inputs)
+        total = self._of(self._loss, scores, labels, "")
+        if self._contrast:
+            total = total + self._contrast * self._of(self._beside, scores, labels, CONTRAST)
+        return total
+
+    def scores(self, queries: dict[str, torch.Tensor], documents: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(B, U): every query with every document."""
+        asked, mask = _counted(self._late, queries, "query")
+        rows, parts = [], []
+        for own, tokens, real in tokens_of(self._late, documents, "document"):
+            rows.append(own)
+            parts.append(late_scores(asked.float(), mask, tokens.float(), real, self._similarity))
+        return torch.cat(parts, dim=1)[:, torch.argsort(torch.cat(rows))]
+
+    @staticmethod
+    def _of(loss: Loss, scores: torch.Tensor, labels: dict[str, torch.Tensor], begin: str) -> torch.Tensor:
+        own = {name: labels[f"{begin}{name}"] for name in ("places", "targets", "positive", "valid")}
+        return loss(scores.gather(1, own.pop("places")), **own)
+
+
+def tokens_of(
+    late: LateModel, features: dict[str, torch.Tensor], side: Side
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Rows (c,), vectors (c, t, d) and which of them count (c, t), part by part: texts of about the same length
+    together, but queries all at once, which are mostly expanded to one length."""
+    if side == "query":
+        yield torch.arange(len(features[WRITTEN]), device=features[WRITTEN].device), *_counted(late, features, side)
+        return
+    order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
+    written = features[WRITTEN][order]
+    start = 0
+    for part in padded_parts({name: value[order] for name, value in features.items() if name != WRITTEN}):
+        stop = start + len(part["input_ids"])
+        yield order[start:stop], *_counted(late, part | {WRITTEN: written[start:stop]}, side)
+        start = stop
+
+
+def _counted(late: LateModel, features: dict[str, torch.Tensor], side: Side) -> tuple[torch.Tensor, torch.Tensor]:
+    """Vectors (n, t, d) and which of them count (n, t): none of a text without anything but white space."""
+    vectors, real = late.tokens({name: value for name, value in features.items() if name != WRITTEN}, side)
+    return vectors, real & features[WRITTEN].unsqueeze(1)
+
+
+def _blocks(lists: Sequence[Labels]) -> Iterator[list[Labels]]:
+    """The lists in their order, as many together as have at most KEPT documents."""
+    block: list[Labels] = []
+    seen: set[str] = set()
+    for one in lists:
+        if block and len(seen.union(one.docids)) > KEPT:
+            yield block
+            block, seen = [], set()
+        block.append(one)
+        seen.update(one.docids)
+    if block:
+        yield block

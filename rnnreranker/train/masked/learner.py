@@ -1,0 +1,117 @@
+"""How a masked language model learns from a collection's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import DataCollatorForLanguageModeling
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.in_batches import compute_batches
+from rnnreranker.encode.transformer import check_vocabulary, load_whole
+from rnnreranker.encode.words.scorer import fast_tokenizer
+from rnnreranker.train.group.params import LONGEST
+from rnnreranker.train.masked.new_bert import POSITIONS, new_model, new_tokenizer
+from rnnreranker.train.model_files import limit_of, loading, start_folder
+
+BATCH_TOKENS = 4096  # of validation
+UNMASKED = -100  # the target of a token that is not to be guessed
+
+
+class MaskedLearner:
+    """A `TextLearner` that guesses masked tokens, as BERT does: of those to guess .8 are masked, .1 other tokens.
+
+    Args:
+        encoder: a name, folder or hub id of a masked-language model; None = a new one.
+        training, checked: texts.
+        params: of the training.
+
+    Raises:
+        InputError: a model that cannot be trained so.
+    """
+
+    measured = ("loss", "accuracy")
+
+    def __init__(self, encoder: str | None, training: Sequence[str], checked: Sequence[str], params: Any) -> None:
+        self.folder: Path | None = None
+        if encoder is None:
+            self._tokenizer = new_tokenizer(training, params.vocabulary)
+            self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
+            if params.max_length is not None and params.max_length > POSITIONS:
+                raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
+            longest = params.max_length or LONGEST
+        else:
+            self.folder, place = start_folder(encoder, ["encoder", "sparse-encoder"])
+            with loading(place, "a masked-language model"):
+                self.model = load_whole(place, "AutoModelForMaskedLM")
+                longest = limit_of(place, self.model, params.max_length)
+                self._tokenizer = fast_tokenizer(place)
+                check_vocabulary(place, self._tokenizer, self.model)
+        self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
+        self.training = self._cut(training, longest)
+        self._checked = [
+            self._masked([one], [params.seed, place]) for place, one in enumerate(self._cut(checked, longest))
+        ]
+
+    def batch(self, several: Sequence[list[int]]) -> dict[str, torch.Tensor]:
+        """Token numbers (B, T) and attention."""
+        longest = max(map(len, several))
+        tokens = torch.full((len(several), longest), self._tokenizer.pad_token_id)
+        attention = torch.zeros(tokens.shape, dtype=torch.long)
+        for row, one in enumerate(several):
+            tokens[row, : len(one)] = torch.tensor(one)
+            attention[row, : len(one)] = 1
+        return {"tokens": tokens, "attention": attention}
+
+    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+        """The mean cross-entropy of the tokens to guess, which `rng` draws."""
+        device = inputs["tokens"].device
+        tokens, targets = self._drawn(inputs["tokens"].cpu(), int(rng.integers(2**62)))
+        found = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
+        if (targets == UNMASKED).all():  # no token of few short texts was drawn
+            return found.sum() * 0.0
+        return torch.nn.functional.cross_entropy(
+            found.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED
+        )
+
+    def measures(self) -> dict[str, float]:
+        """Of the validation texts, each masked once for all: mean cross-entropy, and how many are guessed right."""
+        found = np.zeros((len(self._checked), 3))
+        device = next(self.model.parameters()).device
+
+        def compute(places: list[int]) -> None:
+            for place in places:
+                tokens, targets = self._checked[place]
+                with torch.no_grad():
+                    logits = self.model(input_ids=tokens.to(device)).logits[0].double().cpu()
+                real = targets[0] != UNMASKED
+                loss = torch.nn.functional.cross_entropy(logits[real], targets[0][real], reduction="sum")
+                right = (logits[real].argmax(dim=1) == targets[0][real]).sum()
+                found[place] = loss.item(), right.item(), real.sum().item()
+
+        compute_batches(compute, [tokens.shape[1] for tokens, _ in self._checked], BATCH_TOKENS)
+        loss, right, count = found.sum(axis=0)
+        return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1)}
+
+    def save(self, folder: Path) -> None:
+        """Write the model, its head too, and its tokenizer."""
+        self.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+
+    def _cut(self, texts: Sequence[str], longest: int) -> list[list[int]]:
+        found: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+        return found
+
+    def _masked(self, several: Sequence[list[int]], seed: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._drawn(self.batch(several)["tokens"], int(np.random.default_rng(seed).integers(2**62)))
+
+    def _drawn(self, tokens: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tokens of which some are masked, and those to guess; the others are `UNMASKED`."""
+        self._masking.generator = torch.Generator().manual_seed(seed)
+        special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
+        found: tuple[torch.Tensor, torch.Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
+        return found

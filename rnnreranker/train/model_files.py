@@ -1,0 +1,66 @@
+"""The files that a training on texts begins with, and how long its texts may be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.encode.model_folder import find_model, known_model
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.train.group.params import LONGEST
+
+NOTHING = "none"  # of --encoder: a new model
+
+
+def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
+    """The folder of a model, and the folder in it with its transformer.
+
+    Args:
+        name: of a model of these kinds, a folder or a hub id.
+        kinds: of methods whose names are known, the first first.
+
+    Raises:
+        InputError, UnavailableError: as `find_model`.
+    """
+    folder = find_model(name, next((kind for kind in kinds if known_model(name, kind)), kinds[0])).path
+    return folder, folder / read_settings(folder).transformer
+
+
+@contextlib.contextmanager
+def loading(place: Path, what: str) -> Iterator[None]:
+    """A block that loads a model: whatever libraries raise in it becomes one line.
+
+    Raises:
+        InputError: a model that cannot be loaded.
+    """
+    try:
+        yield
+    except RnnrerankerError:
+        raise
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
+        raise InputError(f"{place}: cannot be trained as {what} ({reason}); give another --encoder") from None
+
+
+def limit_of(place: Path, model: Any, wanted: int | None) -> int:
+    """Tokens at which texts are cut: as wanted, else LONGEST, never more than the model takes.
+
+    Raises:
+        InputError: more are wanted; a model that is no encoder, or with other words than its tokenizer.
+    """
+    import transformers
+
+    from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary
+
+    if model.config.is_encoder_decoder:
+        raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+    check_vocabulary(place, tokenizer, model)
+    limits = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
+    most: int = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
+    if wanted is not None and wanted > most:
+        raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {place} takes no more tokens")
+    return wanted or min(LONGEST, most)

@@ -1,0 +1,1 @@
+"""Training of query encoders on soft labels (CODER)."""

@@ -1,0 +1,158 @@
+"""Batches of queries with their candidates, padded; further negatives put beside them; their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rnnreranker.encode.dense.query_encoder import QueryEncoder, Tokens
+from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.train.query.samples import Sample
+from rnnreranker.train.query.table import PAD, VectorTable
+
+CHUNK = 8  # queries that go through the encoder together on a CPU
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """b queries and N columns of candidates.
+
+    Args:
+        tokens, attention: (b, T) int64.
+        rows: (b, N) int64 rows of the table, -1 where padded.
+        targets: (b, N) float32, 0 where padded.
+        positive: (b, N) bool, False where padded.
+        places: of the b samples in their collator.
+    """
+
+    tokens: torch.Tensor
+    attention: torch.Tensor
+    rows: np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+    places: tuple[int, ...] = ()
+
+    @property
+    def valid(self) -> np.ndarray:
+        """(b, N) bool: where there is a candidate."""
+        return self.rows != PAD
+
+
+class Collator:
+    """Makes a batch of samples and their cut texts; called by the data loader with places of samples."""
+
+    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: Tokens) -> None:
+        self.samples, self.cut, self.tokens = list(samples), cut, tokens
+
+    def __call__(self, places: Sequence[int]) -> dict[str, Batch]:
+        """{"batch": the batch}: the Trainer of transformers wants a mapping."""
+        return {"batch": self.batch(places)}
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """The batch of the samples at the given places."""
+        tokens, attention = self.tokens.pad([self.cut[place] for place in places])
+        return Batch(tokens, attention, *self._candidates(places), tuple(places))
+
+    def renewed(self, batch: Batch) -> Batch:
+        """The batch with the candidates that its samples have now."""
+        return Batch(batch.tokens, batch.attention, *self._candidates(batch.places), batch.places)
+
+    def _candidates(self, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, targets, positive, (b, N) each."""
+        chosen = [self.samples[place] for place in places]
+        shape = len(chosen), max(len(sample.rows) for sample in chosen)
+        rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
+        positive = np.zeros(shape, dtype=bool)
+        for line, sample in enumerate(chosen):
+            rows[line, : len(sample.rows)] = sample.rows
+            targets[line, : len(sample.rows)] = sample.targets
+            positive[line, : len(sample.rows)] = sample.positive
+        return rows, targets, positive
+
+
+def add_negatives(
+    batch: Batch, table_size: int, random_negatives: int, in_batch: bool, rng: np.random.Generator
+) -> Batch:
+    """The batch with further columns of candidates without probability.
+
+    Random ones are drawn from the whole table for each query by itself; in-batch ones are the other queries' positives.
+    What a query has as a candidate already stays padding there, so no document counts twice.
+    """
+    blocks = []
+    if in_batch:
+        found = np.unique(batch.rows[batch.positive])
+        blocks.append(np.broadcast_to(found, (len(batch.rows), len(found))))
+    if random_negatives:
+        blocks.append(rng.integers(0, table_size, (len(batch.rows), random_negatives)))
+    if not blocks:
+        return batch
+    more = np.concatenate(blocks, axis=1)
+    new = np.full_like(more, PAD)
+    for line, drawn in enumerate(more):
+        fresh = np.setdiff1d(drawn, batch.rows[line])  # distinct, ascending
+        new[line, : len(fresh)] = fresh
+    return Batch(
+        batch.tokens,
+        batch.attention,
+        np.concatenate([batch.rows, new], axis=1),
+        np.concatenate([batch.targets, np.zeros(new.shape, dtype=np.float32)], axis=1),
+        np.concatenate([batch.positive, np.zeros(new.shape, dtype=bool)], axis=1),
+        batch.places,
+    )
+
+
+def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> torch.Tensor:
+    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
+
+    A document that several queries of the batch have as a candidate is gathered and multiplied once.
+    """
+    device = model.inverse_temperature.device
+    vectors, places = table.gather_distinct(batch.rows)
+    documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
+    if documents.data_ptr() == vectors.ctypes.data:
+        documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
+    if isinstance(model, CandidateScorer):
+        near = documents[torch.from_numpy(places).to(device)]  # (b, N, d)
+        states, attention = token_states(model.encoder, batch), batch.attention.to(device)
+        return model.score(states, attention, near, torch.from_numpy(batch.valid).to(device))
+    queries = encode(model, batch)  # (b, d)
+    products = queries @ documents.T  # (b, U)
+    return products.gather(1, torch.from_numpy(places).to(device)) * model.inverse_temperature
+
+
+def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+    """(b, d): the query vectors of a batch.
+
+    On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
+    query would nearly double the work.
+    """
+    return _by_length(encoder, batch, encoder)
+
+
+def token_states(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+    """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
+
+    def padded(tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        states = encoder.states(tokens, attention) * attention.unsqueeze(2)
+        return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
+
+    return _by_length(encoder, batch, padded)
+
+
+def _by_length(
+    encoder: QueryEncoder, batch: Batch, compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """What is computed of tokens and attention: of the whole batch, on a CPU of eight queries at a time."""
+    device = encoder.inverse_temperature.device
+    if device.type != "cpu":
+        return compute(batch.tokens.to(device), batch.attention.to(device))
+    lengths = batch.attention.sum(dim=1)
+    order = torch.argsort(lengths, stable=True)
+    parts = []
+    for chosen in order.split(CHUNK):
+        longest = int(lengths[chosen].max())
+        parts.append(compute(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
+    return torch.cat(parts)[torch.argsort(order)]

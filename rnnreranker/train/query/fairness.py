@@ -1,0 +1,142 @@
+"""How neutral texts and rankings are towards gender: of a text, of a ranking (FaiRR, NFaiRR), in a loss."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.files import read_lines
+from rnnreranker.runs.words import check_id, shown_word
+from rnnreranker.train.losses.base import divergence, log_shares
+
+if TYPE_CHECKING:
+    import torch
+
+CUTOFFS = (5, 10, 20, 50)
+_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+THRESHOLD = 1  # gendered words that a text may have and still count as neutral
+# Titles of rulers are left out: the published neutralities do not count king and queen.
+FEMALE = frozenset(
+    """she her hers herself woman women girl girls lady ladies mother mothers mom moms mum mums mommy mama daughter
+    daughters sister sisters aunt aunts niece nieces grandmother grandmothers grandma granddaughter wife wives bride
+    brides girlfriend girlfriends widow widows
+    heroine actress actresses waitress stewardess hostess businesswoman businesswomen policewoman spokeswoman
+    chairwoman congresswoman saleswoman nun nuns maid maids madam ma'am mrs ms miss female females feminine
+    stepmother stepdaughter stepsister godmother schoolgirl housewife landlady mistress""".split()  # noqa: SIM905
+)
+MALE = frozenset(
+    """he him his himself man men boy boys gentleman gentlemen father fathers dad dads daddy papa son sons brother
+    brothers uncle uncles nephew nephews grandfather grandfathers grandpa grandson husband husbands groom grooms
+    bridegroom boyfriend boyfriends widower widowers hero actor actors waiter steward host
+    businessman businessmen policeman spokesman chairman congressman salesman monk monks
+    butler sir mr male males masculine stepfather stepson stepbrother godfather schoolboy househusband landlord
+    lad lads guy guys""".split()  # noqa: SIM905
+)
+
+
+def neutrality(text: str, female: frozenset[str] = FEMALE, male: frozenset[str] = MALE) -> float:
+    """In [0, 1]: 1 - sum over genders g of |p_g - 1/2| for a text with more than one gendered word, else 1.
+
+    p_g is the share of gender g among the gendered words; words are what stands between blanks, lower-cased.
+
+    >>> neutrality("she told him"), neutrality("she told her mother"), neutrality("he he she")
+    (1.0, 0.0, 0.6666666666666667)
+    """
+    words = text.lower().split()
+    counts = [sum(word in group for word in words) for group in (female, male)]
+    total = sum(counts)
+    if total <= THRESHOLD:
+        return 1.0
+    return 1.0 - sum(abs(count / total - 0.5) for count in counts)
+
+
+def fairr(values: Sequence[float], cutoff: int) -> float:
+    """FaiRR@cutoff: sum over ranks i of neutrality_i / log2(i + 1); `values` are neutralities in rank order."""
+    seen = np.asarray(values[:cutoff], dtype=np.float64)
+    return float((seen / np.log2(np.arange(2, len(seen) + 2))).sum())
+
+
+def ranking_fairness(
+    rankings: Mapping[str, Sequence[str]], background: Mapping[str, Sequence[str]], neutral: Mapping[str, float]
+) -> dict[str, float]:
+    """FaiRR and NFaiRR at 5, 10, 20 and 50, means over the queries of the rankings; larger = more neutral.
+
+    Args:
+        rankings: by query id, docids from rank 1 on.
+        background: by query id, the documents whose best order by neutrality NFaiRR divides by.
+        neutral: neutrality of every document of both.
+
+    Raises:
+        InputError: no query, a query without background, a document without neutrality.
+    """
+    if not rankings:
+        raise InputError("no ranking to measure; expected at least one query")
+    lacking = [qid for qid in rankings if not background.get(qid)]
+    unknown = [
+        docid for qid in rankings for docid in (*rankings[qid], *background.get(qid, ())) if docid not in neutral
+    ]
+    refuse(
+        (lacking, f"queries without background documents: {', '.join(lacking[:3])}"),
+        (unknown, f"documents without neutrality: {', '.join(unknown[:3])}"),
+    )
+    found: dict[str, float] = {}
+    for cutoff in CUTOFFS:
+        values, shares = [], []
+        for qid, docids in rankings.items():
+            value = fairr([neutral[docid] for docid in docids], cutoff)
+            ideal = fairr(sorted((neutral[docid] for docid in background[qid]), reverse=True), cutoff)
+            values.append(value)
+            shares.append(value / ideal if ideal else 0.0)
+        found[f"FaiRR@{cutoff}"] = float(np.mean(values))
+        found[f"NFaiRR@{cutoff}"] = float(np.mean(shares))
+    return found
+
+
+def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
+    """Neutrality by docid from lines docid<TAB>value.
+
+    Raises:
+        InputError: a line of another form, a value outside [0, 1], a docid twice; several of them in one message.
+            Also no lines at all.
+    """
+    found: dict[str, float] = {}
+    problems = []
+    for number, line in read_lines(path, "file of neutralities"):
+        docid, _, written = line.removesuffix("\r").partition("\t")
+        value = float(written) if _NUMBER.fullmatch(written) else -1.0
+        if not 0 <= value <= 1:
+            problems.append(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1]")
+            continue
+        check_id(docid, "docid", f"{path}:{number}")
+        if docid in found:
+            problems.append(f"{path}:{number}: {shown_word(docid)} is there a second time, expected every docid once")
+        found[docid] = value
+    if not found and not problems:
+        raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
+    if problems:
+        raise InputError("; ".join(problems[:5]))
+    return found
+
+
+def neutrality_divergence(
+    scores: torch.Tensor, neutral: torch.Tensor, valid: torch.Tensor, cutoff: int = 100
+) -> torch.Tensor:
+    """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` candidates with the highest scores (001, fairness).
+
+    Args:
+        scores, valid: as for a `Loss`.
+        neutral: (B, N) float in [0, 1], see `neutrality`.
+        cutoff: candidates of each query that count.
+    """
+    import torch
+
+    masked = torch.where(valid, scores, torch.finfo(scores.dtype).min / 2)
+    places = masked.topk(min(cutoff, scores.shape[1]), dim=1).indices
+    counted = valid.gather(1, places)
+    wanted = log_shares(neutral.gather(1, places), counted).exp() * counted
+    return divergence(masked.gather(1, places), wanted, counted)

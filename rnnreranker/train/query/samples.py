@@ -1,0 +1,154 @@
+"""Labelled queries with their candidates as rows of a table; which are trained on and which validate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.train.params import TrainParams
+
+if TYPE_CHECKING:
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.parts.vectors import VectorSource
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One query with its n candidates.
+
+    Args:
+        qid: the query's id.
+        rows: (n,) int64, rows of the table.
+        targets: (n,) float32, probabilities that sum to 1.
+        positive: (n,) bool, judged relevant.
+    """
+
+    qid: str
+    rows: np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+
+
+def check_index(
+    labels: SoftLabels, source: VectorSource, labels_name: str = "the labels", index_name: str = "the index"
+) -> None:
+    """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
+
+    Args:
+        labels: their metadata say which index their targets were computed from, of a graph which vectors the graph is
+            of; those of the method `hard` do not.
+        source: vectors to train against.
+        labels_name, index_name: what the two are called in the message.
+
+    Raises:
+        InputError: two different indexes.
+    """
+    made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
+    if made_from is not None and made_from != source.fingerprint:
+        raise InputError(
+            f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
+            "give the index of the labels, or --other-index to train on labels of another one"
+        )
+
+
+def read_samples(
+    labels: SoftLabels, source: VectorSource, candidates: int | None, *, qids: Iterable[str] | None = None
+) -> tuple[list[Sample], np.ndarray, int]:
+    """Samples whose rows are rows of the source, the distinct rows in use, and how many candidates had no vector.
+
+    A query keeps every candidate that is positive or has probability, and fills up with the others in the order of the
+    label file until there are `candidates`; None = all of them. Candidates without a vector are left out and
+    probabilities scaled to 1; queries that lose all probability are left out.
+
+    Raises:
+        InputError: no query is left.
+    """
+    wanted = None if qids is None else set(qids)
+    samples, lost = [], 0
+    for one in labels:
+        if wanted is not None and one.qid not in wanted:
+            continue
+        rows = np.asarray(source.rows(one.docids), dtype=np.int64)
+        known = rows >= 0
+        lost += int((~known).sum())
+        first = known & (one.positive | (one.targets > 0))
+        room = None if candidates is None else max(candidates - int(first.sum()), 0)
+        others = np.flatnonzero(known & ~first)[:room]
+        kept = np.sort(np.concatenate([np.flatnonzero(first), others]))
+        targets = one.targets[kept].astype(np.float32)
+        total = float(targets.sum())
+        if total > 0:
+            samples.append(Sample(one.qid, rows[kept], targets / np.float32(total), one.positive[kept].copy()))
+    if not samples:
+        raise InputError(
+            "no query with labels has a candidate with a vector in the index; expected labels of this index's documents"
+        )
+    return samples, np.unique(np.concatenate([sample.rows for sample in samples])), lost
+
+
+def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
+    """The samples with rows of the table that `load_table(source, rows)` made; `rows` ascending."""
+    return [
+        Sample(sample.qid, np.searchsorted(rows, sample.rows), sample.targets, sample.positive) for sample in samples
+    ]
+
+
+def training_and_validation(
+    labels: SoftLabels,
+    source: VectorSource,
+    topics: Mapping[str, str],
+    params: TrainParams,
+    validation: SoftLabels | None,
+    *,
+    whole: bool,
+) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
+    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
+
+    whole: the table needs all documents.
+    """
+    needed = [*labels.qids, *(validation.qids if validation is not None else ())]
+    without = [qid for qid in needed if qid not in topics]
+    if without:
+        raise InputError(
+            f"{len(without)} of {len(needed)} labelled queries have no text in the topics (first: "
+            f"{', '.join(without[:3])}); give the topics that the labels were made from"
+        )
+    if validation is None:
+        held_out = split(labels.qids, params.validation_share, params.seed)
+        if not held_out or len(held_out) == len(labels.qids):
+            raise InputError(
+                f"{len(labels.qids)} labelled queries cannot be split into training and validation; "
+                "give validation queries of their own (--validation-run or --validation-labels)"
+            )
+        training, rows, lost = read_samples(
+            labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
+        )
+        checked, more_rows, more_lost = read_samples(labels, source, None, qids=held_out)
+    else:
+        twice = sorted(set(labels.qids) & set(validation.qids))
+        if twice:
+            raise InputError(
+                f"{len(twice)} queries stand in both the labels and the validation labels (first: "
+                f"{', '.join(twice[:3])}); expected different queries"
+            )
+        training, rows, lost = read_samples(labels, source, params.candidates)
+        checked, more_rows, more_lost = read_samples(validation, source, None)
+    checked = checked[: params.validation_queries]
+    everything = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
+    return training, checked, everything, lost + more_lost
+
+
+def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
+    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
+
+    >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
+    True
+    """
+    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
+    return set(ordered[: math.ceil(share * len(ordered))])

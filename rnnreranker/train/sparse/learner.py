@@ -1,0 +1,225 @@
+"""A sparse encoder while it learns: sentence-transformers' SparseEncoder, its batches, SpladeLoss, its scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix, vstack
+from sentence_transformers import SparseEncoder
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sparse_encoder import SparseEncoderTrainer, SparseEncoderTrainingArguments
+from sentence_transformers.sparse_encoder.callbacks import SpladeRegularizerWeightSchedulerCallback
+from sentence_transformers.sparse_encoder.losses import SpladeLoss
+from sentence_transformers.sparse_encoder.modules import SpladePooling
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.sparse.encoder import check_kind
+from rnnreranker.encode.vocabulary import words_of
+from rnnreranker.labels.soft import Labels
+from rnnreranker.parts.impacts.word_use import word_use
+from rnnreranker.train.group.batch import documents_of, in_batch, in_groups
+from rnnreranker.train.group.groups import Group
+from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.padded_parts import padded_parts
+from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.sparse.largest_logits import largest_logits, without
+from rnnreranker.train.sparse.params import SparseParams
+
+AT_ONCE = 256  # texts of validation that are cut into tokens together
+PROBE = ["a", "one text, and a longer one"]
+
+
+class SparseLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        encoder: a name, folder or hub id, of a masked-language model or as sentence-transformers saves a SparseEncoder.
+        params: of the training; loss: what it lowers, besides the regularisation.
+        inputs: the texts.
+        device: cpu or cuda.
+
+    Raises:
+        InputError: a model that is no masked-language model, a tokenizer with other words than its model.
+    """
+
+    trainer = SparseEncoderTrainer
+    arguments = SparseEncoderTrainingArguments
+
+    def __init__(self, encoder: str, params: SparseParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        self._queries, self._documents = inputs.queries, inputs.documents
+        self._in_batch, self._doc = loss.in_batch, params.architecture == "doc"
+        self._binary = params.query_weights == "binary"
+        self.folder, place = start_folder(encoder, ("sparse-encoder", "encoder"))
+        check_kind(self.folder)
+        own = read_settings(self.folder)
+        self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
+        with loading(place, "a sparse encoder"):
+            transformer = Transformer(str(place), transformer_task="fill-mask")
+            transformer.max_seq_length = limit_of(place, transformer.model, params.max_length)
+            prompts = {name: prompt for name, prompt in self._prompts.items() if prompt}
+            self.model = SparseEncoder(
+                modules=[transformer, SpladePooling("max")], device=device, prompts=prompts, similarity_fn_name="dot"
+            )
+            self._vocabulary = int(transformer.model.get_output_embeddings().weight.shape[0])
+            words_of(self.model.tokenizer, self._vocabulary, place)
+        self._sides = Sides(self.model)
+        self._check(place)
+        self.loss = SpladeLoss(
+            self._sides,  # type: ignore[arg-type]
+            SidesLoss(loss),
+            document_regularizer_weight=params.lambda_d,
+            query_regularizer_weight=0.0 if self._doc else params.lambda_q,
+            query_regularizer=L1() if params.query_regularizer == "l1" else None,
+        )
+        self.callbacks = (Rising(self.loss, params.regularizer_warmup),)
+
+    def _check(self, place: Path) -> None:
+        """Look that the weights are those of SpladePooling: a model may do more than one layer to its logits."""
+        with torch.no_grad():
+            self.model.eval()
+            features = {name: value.to(self.model.device) for name, value in self._features(PROBE, "document").items()}
+            expected = self.model(dict(features))["sentence_embedding"]
+            found = self._sides.weights(features)
+            self.model.train()
+        if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
+            raise InputError(
+                f"{place}: its words have no weights by one linear layer; expected a masked-language model whose head "
+                "ends in one, as of BERT, DistilBERT and RoBERTa"
+            )
+
+    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
+        docids = documents_of(groups)
+        label = (in_batch if self._in_batch else in_groups)(groups, docids)
+        queries = self._features([self._queries[group.qid] for group in groups], "query")
+        documents = self._features([self._documents[docid] for docid in docids], "document")
+        return {
+            "label": label,
+            **{f"query_{name}": value for name, value in queries.items()},
+            **{f"document_{name}": value for name, value in documents.items()},
+        }
+
+    def scores(self, lists: Sequence[Labels]) -> Scored:
+        """The inner products of all queries and candidates; how many words they use, and the FLOPS of a pair."""
+        qids = [one.qid for one in lists]
+        docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
+        queries = self._encoded([self._queries[qid] for qid in qids], "query")
+        documents = self._encoded([self._documents[docid] for docid in docids], "document")
+        columns = {docid: column for column, docid in enumerate(docids)}
+        found = []
+        for row, one in enumerate(lists):
+            own = documents[[columns[docid] for docid in one.docids]]
+            found.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
+        frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
+        return Scored(found, found, word_use(queries, frequencies, documents.shape[0]).to_dict())
+
+    def save(self, folder: Path) -> None:
+        """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the side of the documents."""
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+    def _features(self, texts: list[str], side: str) -> dict[str, torch.Tensor]:
+        """What `Sides` takes of texts."""
+        if side == "query" and self._doc:
+            return {"sentence_embedding": self._words(texts)}
+        found = self.model.preprocess(texts, prompt=self._prompts[side] or None)
+        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
+
+    def _words(self, texts: list[str]) -> torch.Tensor:
+        """(b, V): 1 for every word of every text, or how often it stands there; special tokens left out."""
+        found = torch.zeros((len(texts), self._vocabulary))
+        for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
+            for token, count in Counter(tokens).items():
+                found[row, token] = 1 if self._binary else count
+        return found
+
+    def _encoded(self, texts: list[str], side: str) -> csr_matrix:
+        """(n, V): the weights of texts, in their order."""
+        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        parts = []
+        for start in range(0, len(order), AT_ONCE):
+            features = self._features([texts[place] for place in order[start : start + AT_ONCE]], side)
+            features = {name: value.to(self.model.device) for name, value in features.items()}
+            parts += [csr_matrix(part.float().cpu().numpy()) for part in self._sides.parts(features)]
+        return vstack(parts, "csr")[np.argsort(order)]
+
+
+class Sides(torch.nn.Module):
+    """The sides of a sparse encoder, in the form that SpladeLoss calls: queries of SPLADE-doc stay as they are.
+
+    Texts of about the same length go through the model together.
+    """
+
+    def __init__(self, model: SparseEncoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The features' `sentence_embedding`, (b, V)."""
+        if "sentence_embedding" in features:
+            return features
+        order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
+        parts = list(self.parts({name: value[order] for name, value in features.items()}))
+        return {"sentence_embedding": torch.cat(parts)[torch.argsort(order)]}
+
+    def parts(self, features: dict[str, torch.Tensor]) -> Iterator[torch.Tensor]:
+        """(c, V) each: the weights of texts that stand in order of their lengths."""
+        if "sentence_embedding" in features:
+            yield features["sentence_embedding"]
+            return
+        for part in padded_parts(features):
+            yield self.weights(part)
+
+    def weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""
+        transformer: Any = self.model[0]
+        head = transformer.model.get_output_embeddings()
+        with without(head):
+            hidden = transformer(dict(features))["token_embeddings"]
+        bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
+        return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
+
+
+class SidesLoss(torch.nn.Module):
+    """A loss over inner products, in the form that SpladeLoss calls."""
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self._loss = loss
+
+    def compute_loss_from_embeddings(
+        self, embeddings: list[torch.Tensor], labels: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """The mean over the queries of a batch; embeddings: (B, V) of queries and (U, V) of documents."""
+        queries, documents = embeddings
+        scores = (queries @ documents.T).gather(1, labels["places"])
+        return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
+
+
+class L1(torch.nn.Module):
+    """The mean sum of weights, as a regulariser of SpladeLoss."""
+
+    def compute_loss_from_embeddings(self, embeddings: torch.Tensor) -> torch.Tensor:
+        """A scalar of (b, V) weights."""
+        return embeddings.abs().sum(dim=1).mean()
+
+
+class Rising(SpladeRegularizerWeightSchedulerCallback):
+    """sentence-transformers' quadratic rise of the weights, over a number of steps or a share of them."""
+
+    def __init__(self, loss: SpladeLoss, warmup: float) -> None:
+        super().__init__(loss)
+        self._warmup = warmup
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Set how many steps they rise."""
+        super().on_train_begin(args, state, control, **others)
+        steps = int(self._warmup if self._warmup >= 1 else self._warmup * state.max_steps)
+        self.warmup_steps = steps  # type: ignore[assignment]

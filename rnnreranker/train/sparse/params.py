@@ -1,0 +1,53 @@
+"""Parameters of the training of sparse encoders, and the published ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rnnreranker.base.settings import setting
+from rnnreranker.train.group.params import OneLengthParams, as_in
+
+
+@dataclass(frozen=True)
+class SparseParams(OneLengthParams):
+    """How a sparse encoder is trained; the presets have the values of published SPLADE models.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    loss: str = as_in(OneLengthParams, "loss", "info-nce")
+    group_size: int = as_in(OneLengthParams, "group_size", 2)
+    batch_size: int = as_in(OneLengthParams, "batch_size", 32)
+    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
+    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
+    architecture: Literal["max", "doc"] = setting(
+        "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model", tunable=False
+    )
+    query_weights: Literal["binary", "counts"] = setting(
+        "binary",
+        "words of queries of doc: 1 each, as in the authors' program, or how often they stand there; search alike",
+        tunable=False,
+    )
+    lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
+    lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
+    query_regularizer: Literal["flops", "l1"] = setting("flops", "what is held low in queries", tunable=False)
+    regularizer_warmup: float = setting(
+        1 / 3, "steps in which these weights rise, quadratically; below 1 a share of all steps", at_least=0
+    )
+
+
+_SPLADE = SparseParams(  # Formal et al. (2021, 2022) and the settings files of their program
+    batch_size=128,
+    max_steps=150000,
+    warmup=6000.0,
+    max_length=256,
+    regularizer_warmup=50000.0,
+    seed=123,
+)
+SparseParams.presets = {
+    "splade-max": _SPLADE,
+    "splade-doc": replace(_SPLADE, architecture="doc"),
+    "splade-distil": replace(_SPLADE, loss="margin-mse", lambda_q=0.5, lambda_d=0.4),
+}

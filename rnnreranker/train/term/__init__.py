@@ -1,0 +1,1 @@
+"""Training of term scorers (BERT-Scorer)."""

@@ -1,0 +1,25 @@
+"""How a term scorer is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnreranker.base.settings import setting
+from rnnreranker.train.text.params import TextParams
+
+
+@dataclass(frozen=True)
+class TermScorerParams(TextParams):
+    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    texts: Literal["queries", "documents", "both"] = setting(
+        "queries",
+        "whose words it learns: queries with their weights in a positive (eq. 4), positives with their own, or both",
+        flag="learn-from",
+        tunable=False,
+    )

@@ -1,0 +1,1 @@
+"""What trainings on single texts share."""

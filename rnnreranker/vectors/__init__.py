@@ -1,5 +1,0 @@
-"""Vectors by docid: Faiss folders, matrices, encoded queries and encoders behind one small protocol."""
-
-from rnnreranker.vectors.source import QueryVectors, VectorSource, open_vectors
-
-__all__ = ["QueryVectors", "VectorSource", "open_vectors"]
