@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rnnreranker.bench.fresh_process import in_fresh_process
-from rnnreranker.bench.waiting import Clock
-from rnnreranker.errors import UnavailableError
 
-from rnnreranker.bench import waiting
+from rnnreranker.base.errors import UnavailableError
+from rnnreranker.lab.bench import waiting
+from rnnreranker.lab.bench.fresh_process import in_fresh_process
+from rnnreranker.lab.bench.waiting import Clock
 
 
 def test_of_functions_inside_one_another_the_outer_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:
