@@ -235,7 +235,9 @@ PARTS = {
         "The same tasks by other packages where they are installed (the extra `peers`), each held to one thread: "
         "processor seconds, of LADR, GAR, PRF and MMR those of a query, and the most memory of a fresh process "
         "that does nothing else. The MMR of pyterrier_dr maps similarities in another way; the RR of pytrec_eval is "
-        "not cut and left out of the difference.",
+        "not cut and left out of the difference. What is promised and peers do not do: products of PRF are summed in "
+        "float64, row by row, so that equal vectors tie; an index of BM25 has its texts checked, compressed and kept, "
+        "and survives a kill; scores of BM25 are summed in float64.",
         "peers.measure.peers",
         lambda sizes: (sizes.peers, min(sizes.pairs, 5)),
     ),
