@@ -51,6 +51,8 @@ def test_full_width_letters_and_digits_are_the_usual_ones() -> None:
         ("Who wrote Ada's notes?", ["who", "wrote", "ada", "s", "notes"]),
         ("Super_Bowl_50 (2016): 24–10", ["super", "bowl", "50", "2016", "24", "10"]),
         ("naïve nai\u0308ve NAÏVE", ["naïve"] * 3),
+        (" ".join(map(chr, range(128))), [*"0123456789", *"abcdefghijklmnopqrstuvwxyz" * 2]),
+        ("".join(map(chr, range(128))), ["0123456789", *["abcdefghijklmnopqrstuvwxyz"] * 2]),
         ("…! —", []),
         ("", []),
     ],

@@ -83,10 +83,10 @@ def _from_tsv(line: str, where: str) -> Document:
 def _from_json(line: str, where: str, fields: Sequence[str]) -> Document:
     record = parse_record(line, where, 'an object with "id" and "text"')
     ids = [key for key in ("_id", "id", "docid") if key in record]
-    if len({record[key] if isinstance(record[key], str) else repr(record[key]) for key in ids}) > 1:
+    if len(ids) > 1 and len({one if isinstance(one := record[key], str) else repr(one) for key in ids}) > 1:
         raise InputError(f"{where}: {' and '.join(ids)} differ; expected one key with the docid")
     docid = record[ids[0]] if ids else None
-    text = next((record[key] for key in ("text", "contents") if key in record), None)
+    text = record.get("text", record.get("contents"))
     title = record.get("title") or ""
     if docid is None or text is None:
         raise InputError(

@@ -33,6 +33,8 @@ from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
+_as_json = json.JSONEncoder().encode
+
 
 @dataclass(frozen=True)
 class Built:
@@ -239,7 +241,7 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
             for document in block:
                 corpus.add(document)
                 docids.write(document.docid + "\n")
-                digest.update(json.dumps([document.docid, document.text]).encode())
+                digest.update(f"[{_as_json(document.docid)}, {_as_json(document.text)}]".encode())
             count += len(block)
             for part in parts:
                 part.add(block)
@@ -269,9 +271,9 @@ def _checked(documents: Iterable[Document]) -> Iterator[Document]:
         seen[docid] = None
         lines.append(int(document.where.rpartition(":")[2]) if document.where else position)
         try:
-            document.text.encode()
+            _ = str.isascii(document.text) or document.text.encode()
             docid.encode()
-        except (UnicodeEncodeError, AttributeError):
+        except (UnicodeEncodeError, TypeError):
             raise InputError(f"{where} ({docid!r}): its text is not a string that UTF-8 can hold") from None
         yield document
 

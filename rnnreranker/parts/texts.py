@@ -27,6 +27,7 @@ from rnnreranker.parts.vectors.npy_files import map_array, write_array
 
 FOLDER = "corpus"
 BLOCKS, PLAIN = "documents.jsonl.gz", "documents.jsonl"  # the second in indexes that were made before
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
 
 
@@ -53,9 +54,9 @@ class CorpusWriter:
 
     def add(self, document: Document) -> None:
         """Append a document."""
-        record = {"id": document.docid, "contents": document.text}
+        line = f'{{"id": {_as_json(document.docid)}, "contents": {_as_json(document.text)}}}\n'
         self._hashes.append(_hash(document.docid))
-        self._offsets.append(self._lines.add(json.dumps(record, ensure_ascii=False).encode() + b"\n"))
+        self._offsets.append(self._lines.add(line.encode()))
 
 
 class Texts(Mapping[str, str]):

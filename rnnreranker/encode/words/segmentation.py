@@ -15,6 +15,7 @@ Spans = list[tuple[int, int]]
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f])*")
+_SMALL = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))  # of an ASCII character
 
 
 def language_of(text: str) -> Language:
@@ -68,7 +69,7 @@ def words(text: str, language: Language) -> list[str]:
     ['the', 'café', 'the', 'cafe']
     """
     if language == "en" and text.isascii():
-        return _WORD.findall(text.lower())
+        return text.translate(_SMALL).split()
     return [unicodedata.normalize("NFKC", text[start:end]).lower() for start, end in word_spans(text, language)]
 
 

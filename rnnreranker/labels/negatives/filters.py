@@ -16,10 +16,11 @@ import numpy as np
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.settings import choices, hints_of
-from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, check_queries, contexts_of
+from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, check_queries, contexts_of
 from rnnreranker.labels.methods.base import Source, make_labeler
 from rnnreranker.labels.negatives.params import NegativeParams
 from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.parts.vectors.of_run import TOGETHER, FetchedTogether
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -103,12 +104,17 @@ def scored(run: Run, judged: Judged, inputs: Inputs, size: int) -> list[Pool]:
     Raises:
         InputError: queries or candidates without a vector, or of another dimension.
     """
-    check_queries(run, judged, inputs.vectors, inputs.query_vectors)
-    contexts, _ = contexts_of(run, judged, size, inputs.vectors)
-    found: dict[int, np.ndarray] = {}
-    for batch in batches(contexts, inputs.vectors, inputs.query_vectors):
-        found.update(_products(batch))
-    return [_pool(one, found[place], {}) for place, one in enumerate(contexts)]
+    vectors, queries = inputs.vectors, inputs.query_vectors
+    check_queries(run, judged, vectors, queries)
+    contexts, _ = contexts_of(run, judged, size, vectors)
+    rows = np.concatenate([np.zeros(0, dtype=np.int64), *(one.rows for one in contexts)])
+    bounds = np.cumsum([0, *(one.size for one in contexts)]).tolist()
+    fetched = FetchedTogether(lambda part: vectors.fetch(rows[part]), bounds, TOGETHER // vectors.dimension)
+    places = {qid: row for row, qid in enumerate(queries.qids)}
+    return [
+        _pool(one, (fetched.of(number) @ queries.vectors[places[one.qid]]).astype(np.float64), {})
+        for number, one in enumerate(contexts)
+    ]
 
 
 def _products(batch: JudgedBatch) -> Iterator[tuple[int, np.ndarray]]:

@@ -14,7 +14,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.parts.vectors.of_run import FetchedTogether, query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import TOGETHER, FetchedTogether, query_rows, vector_rows
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 Missing = Literal["error", "skip"]
-TOGETHER = 2**18  # values of the vectors that are fetched at once for several queries, which fit the cache
 
 
 @dataclass(frozen=True, eq=False)

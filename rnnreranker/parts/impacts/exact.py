@@ -44,10 +44,12 @@ def best_impacts(
             for group, products in zip(groups, made, strict=True):
                 for number, query in enumerate(range(*group.indices(queries.shape[0]))):
                     own = slice(products.indptr[number], products.indptr[number + 1])
-                    rows = products.indices[own].astype(np.int64) + first
-                    before = found[query]
-                    scores = np.concatenate([before[0], products.data[own]])
-                    found[query] = _best(scores, np.concatenate([before[1], rows]), hits, places)
+                    scores, rows = _highest(products.data[own], products.indices[own], hits)
+                    rows, before = rows.astype(np.int64) + first, found[query]
+                    if len(before[0]):
+                        scores, rows = np.concatenate([before[0], scores]), np.concatenate([before[1], rows])
+                    scores, rows = in_order(scores, rows, places)
+                    found[query] = scores[:hits], rows[:hits]
     return found
 
 
@@ -55,18 +57,21 @@ def _products(queries: csr_matrix, postings: csr_matrix, group: slice) -> csr_ma
     return queries[group] @ postings
 
 
-def _best(scores: np.ndarray, rows: np.ndarray, hits: int, places: np.ndarray) -> Hits:
-    """The first `hits` by descending score, ties by docid."""
-    if len(scores) > hits:
-        lowest = np.partition(scores, len(scores) - hits)[len(scores) - hits]
-        kept = np.flatnonzero(scores >= lowest)
-        scores, rows = scores[kept], rows[kept]
-    scores, rows = in_order(scores, rows, places)
-    return scores[:hits], rows[:hits]
+def _highest(scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
+    """The `hits` highest and all that are equal to the lowest of these, in any order."""
+    if len(scores) <= hits:
+        return scores, rows
+    lowest = np.partition(scores, len(scores) - hits)[len(scores) - hits]
+    kept = np.flatnonzero(scores >= lowest)
+    return scores[kept], rows[kept]
 
 
 def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
-    """Scores and rows by descending score, ties by docid."""
+    """Scores and rows by descending score, ties by docid.
+
+    >>> [found.tolist() for found in in_order(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), np.arange(6))]
+    [[2.0, 1.0, 1.0], [0, 3, 5]]
+    """
     order = np.argsort(-scores)
     scores, rows = scores[order], rows[order]
     tied = scores[1:] == scores[:-1]
@@ -75,5 +80,8 @@ def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
         among[1:] = tied
         among[:-1] |= tied
         entries = np.flatnonzero(among)
-        rows[entries] = rows[entries[np.lexsort((places[rows[entries]], -scores[entries]))]]
+        stretches = np.zeros(len(rows), dtype=np.int64)
+        np.cumsum(~tied, out=stretches[1:])
+        keys = stretches[entries] << 32 | places[rows[entries]]  # a place has fewer bits, as a row of a sparse matrix
+        rows[entries] = rows[entries[np.argsort(keys)]]
     return scores, rows

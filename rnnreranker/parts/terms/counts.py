@@ -53,10 +53,11 @@ def count_words(documents: Iterable[Sequence[str]]) -> Counted:
     vocabulary = sorted(numbers)
     places = np.empty(len(vocabulary), dtype=np.int64)
     places[[numbers[word] for word in vocabulary]] = np.arange(len(vocabulary))
-    owners = np.repeat(np.arange(len(documents)), [len(own) for own in documents])
-    pairs, counts = np.unique(owners * max(len(vocabulary), 1) + places[every], return_counts=True)
-    of, words = np.divmod(pairs, max(len(vocabulary), 1))
-    return Counted(vocabulary, words.astype(np.int32), counts, np.bincount(of, minlength=len(documents)))
+    bits = len(vocabulary).bit_length()
+    owners = np.repeat(np.arange(len(documents)) << bits, [len(own) for own in documents])
+    pairs, counts = np.unique(owners | places[every], return_counts=True)
+    words = (pairs & ((1 << bits) - 1)).astype(np.int32)
+    return Counted(vocabulary, words, counts, np.bincount(pairs >> bits, minlength=len(documents)))
 
 
 def save_counted(stream: IO[bytes], counted: Counted) -> None:
@@ -72,8 +73,8 @@ def load_counted(file: Path) -> Counted:
         return Counted(words.split("\n") if words else [], block["words"], block["counts"], block["lengths"])
 
 
-def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple[int, int]:
-    """Write the folder; how many different words there are, and how many counts.
+def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple[int, int, int]:
+    """Write the folder; how many different words there are, how many counts, and how many documents without a word.
 
     Args:
         folder: made here.
@@ -82,9 +83,10 @@ def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple
     from scipy.sparse import csr_matrix
 
     known: set[str] = set()
-    large = False
+    large, empty = False, 0
     for block in blocks():
         known.update(block.vocabulary)
+        empty += int((block.lengths == 0).sum())
         large |= bool(block.counts.max(initial=0) >= 2**16)
     words = sorted(known)
     number = {word: place for place, word in enumerate(words)}
@@ -97,4 +99,4 @@ def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple
 
     documents = write_impacts(folder, matrices, max(len(words), 1), exact=large)
     (folder / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
-    return len(words), int(documents.sum())
+    return len(words), int(documents.sum()), empty

@@ -71,10 +71,9 @@ class TermsPart(EncodedPart):
         Raises:
             InputError: no document has a word.
         """
-        words, postings = write_counts(folder / FOLDER, lambda: map(load_counted, self._files))
+        words, postings, empty = write_counts(folder / FOLDER, lambda: map(load_counted, self._files))
         if not words:
             raise InputError(f"no document has a word; expected texts in the language {self._params.language}")
-        empty = sum(int((load_counted(file).lengths == 0).sum()) for file in self._files)
         lost = f"; {counted(empty, 'document')} without a word, never found" if empty else ""
         say(f"terms: {counted(words, 'word')}, {postings / count:.1f} different ones a document{lost}")
         return {

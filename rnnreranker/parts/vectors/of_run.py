@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors.source import QueryVectors
     from rnnreranker.runs import Run
 
+TOGETHER = 2**18  # values of the vectors that are fetched at once for several queries, which fit the cache
+
 
 class HasRows(Protocol):
     """Something that has a row for a document: vectors, or a graph."""
