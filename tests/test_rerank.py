@@ -11,8 +11,9 @@ from array_vectors import ArrayVectors
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.methods.rerank import base
 from rnnreranker.methods.rerank import rnn as rerank_module
+from rnnreranker.methods.rerank.base import inner_products
+from rnnreranker.parts.vectors import of_run
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import order_by_score, place_below
 
@@ -135,7 +136,7 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
 
     noting, found = Noting(source.vectors, source.docids), []
     for together in (1, 10 * source.dimension, 2**18):
-        monkeypatch.setattr(base, "TOGETHER", together)
+        monkeypatch.setattr(of_run, "TOGETHER", together)
         inputs = Inputs(vectors=noting, query_vectors=queries)
         asked.clear()
         found.append(find("reranker", name)(inputs).rerank(Run.from_dict(ragged)))
@@ -143,6 +144,41 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     assert len(asked) == 1
     for other in found[1:]:
         assert other.to_dict() == found[0].to_dict()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 16, 37])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("prf-average", {}),
+        ("prf-average", {"prf_depth": 40, "context": 50}),
+        ("prf-rocchio", {"prf_depth": 30, "rocchio_topk": 12, "rocchio_bottomk": 9, "context": 41}),
+    ],
+)
+def test_prf_of_many_queries_has_the_bytes_of_one_after_the_other(
+    name: str, settings: dict[str, int], dimension: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_run, "TOGETHER", 100 * dimension)
+    rng = np.random.default_rng(dimension)
+    source = ArrayVectors(rng.normal(size=(80, dimension)).astype(np.float32))
+    queries = QueryVectors(tuple(map(str, range(9))), rng.normal(size=(9, dimension)).astype(np.float32))
+    counts = [3, 20, 20, 0, 1, 60, 60, 60, 7]
+    run = Run.from_dict(
+        {
+            qid: {f"d{row}": -rank for rank, row in enumerate(rng.permutation(80)[:count])}
+            for qid, count in zip(queries.qids, counts, strict=True)
+        }
+    )
+    made = find("reranker", name)
+    reranker = made(Inputs(vectors=source, query_vectors=queries), made.Params(**settings))
+    reranked = reranker.rerank(run)
+    for number, qid in enumerate(run):
+        docids = run.ranked(qid)[: reranker.params.context]
+        if docids:
+            candidates = source.fetch(source.rows(docids))
+            new = reranker.new_query(queries.vectors[number], candidates[: reranker.params.prf_depth])
+            alone = dict(zip(docids, inner_products(new, candidates).tolist(), strict=True))
+            assert dict(reranked[qid][: len(docids)]) == alone
 
 
 def test_values_whose_squares_are_too_large_are_finite() -> None:

@@ -20,7 +20,7 @@ from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, check_
 from rnnreranker.labels.methods.base import Source, make_labeler
 from rnnreranker.labels.negatives.params import NegativeParams
 from rnnreranker.labels.vector_labeler import VectorLabeler
-from rnnreranker.parts.vectors.of_run import TOGETHER, FetchedTogether
+from rnnreranker.parts.vectors.of_run import FetchedTogether
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def scored(run: Run, judged: Judged, inputs: Inputs, size: int) -> list[Pool]:
     contexts, _ = contexts_of(run, judged, size, vectors)
     rows = np.concatenate([np.zeros(0, dtype=np.int64), *(one.rows for one in contexts)])
     bounds = np.cumsum([0, *(one.size for one in contexts)]).tolist()
-    fetched = FetchedTogether(lambda part: vectors.fetch(rows[part]), bounds, TOGETHER // vectors.dimension)
+    fetched = FetchedTogether(lambda part: vectors.fetch(rows[part]), bounds, vectors.dimension)
     places = {qid: row for row, qid in enumerate(queries.qids)}
     return [
         _pool(one, (fetched.of(number) @ queries.vectors[places[one.qid]]).astype(np.float64), {})

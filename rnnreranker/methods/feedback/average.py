@@ -47,10 +47,10 @@ class AverageFeedback(Feedback):
 
 
 def average(query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """(d,) float32: the mean of a query (d,) and documents (n, d).
+    """(..., d) float32: the mean of a query (..., d) and documents (..., n, d).
 
     >>> average(np.float32([0, 3]), np.float32([[3, 0], [3, 0]])).tolist()
     [2.0, 1.0]
     """
-    found: np.ndarray = np.mean(np.vstack((query, documents)), axis=0)
+    found: np.ndarray = np.mean(np.concatenate((query[..., None, :], documents), axis=-2), axis=-2)
     return found

@@ -115,20 +115,22 @@ def rocchio(
     top: int,
     bottom: int,
 ) -> np.ndarray:
-    """(d,) float32: alpha query + beta mean(first `top`) - gamma mean(last `bottom`) of documents (n, d).
+    """(..., d) float32: alpha query + beta mean(first `top`) - gamma mean(last `bottom`) of documents (..., n, d).
+
+    Of several queries at once the bytes are those of one after the other.
 
     >>> rocchio(np.float32([1, 0]), np.float32([[4, 0], [0, 4]]), 1, 0.5, 0.25, top=1, bottom=1).tolist()
     [3.0, -1.0]
     """
-    new: np.ndarray = alpha * query + beta * _mean(documents[:top])
+    new: np.ndarray = alpha * query + beta * _mean(documents[..., :top, :])
     if bottom > 0:
-        new -= gamma * _mean(documents[-bottom:])
+        new -= gamma * _mean(documents[..., -bottom:, :])
     return new
 
 
 def _mean(documents: np.ndarray) -> np.ndarray:
-    """(d,) float32: as `np.mean`, in a third of its time for a handful of documents."""
-    found: np.ndarray = np.add.reduce(documents, axis=0) / np.float32(len(documents))
+    """(..., d) float32: as `np.mean` over axis -2, in a third of its time for a handful of documents."""
+    found: np.ndarray = np.add.reduce(documents, axis=-2) / np.float32(documents.shape[-2])
     return found
 
 

@@ -14,7 +14,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.parts.vectors.of_run import TOGETHER, FetchedTogether, query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import FetchedTogether, query_rows, vector_rows
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
@@ -195,7 +195,7 @@ class Reranker(ABC):
         vectors: FetchedTogether | None = None
         if "vectors" in self.needs:
             vectors = FetchedTogether(
-                lambda part: self._vectors_of(places[part], docids[part]), bounds, TOGETHER // self.vectors.dimension
+                lambda part: self._vectors_of(places[part], docids[part]), bounds, self.vectors.dimension
             )
         with one_blas_thread():
             for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):

@@ -31,11 +31,11 @@ class FetchedTogether:
     Args:
         fetch: entries from:to -> (n, d) float32.
         bounds: query i owns the entries bounds[i]:bounds[i + 1].
-        together: entries that are fetched at once; those of a query that has more are.
+        dimension: d; `TOGETHER` values are fetched at once, and those of a query that has more.
     """
 
-    def __init__(self, fetch: Callable[[slice], np.ndarray], bounds: Sequence[int], together: int) -> None:
-        self._fetch, self._bounds, self._together = fetch, bounds, together
+    def __init__(self, fetch: Callable[[slice], np.ndarray], bounds: Sequence[int], dimension: int) -> None:
+        self._fetch, self._bounds, self._together = fetch, bounds, TOGETHER // dimension
         self._begun = self._end = 0
         self._vectors = np.empty((0, 0), dtype=np.float32)
 
@@ -43,10 +43,30 @@ class FetchedTogether:
         """(n, d) float32: the vectors of a query's entries."""
         start, end = self._bounds[number], self._bounds[number + 1]
         if end > self._end:
-            last = bisect_right(self._bounds, start + self._together, lo=number) - 1
-            self._begun, self._end = start, max(end, self._bounds[last])
+            self._begun, self._end = start, self._bounds[_end(self._bounds, number, self._together)]
             self._vectors = self._fetch(slice(self._begun, self._end))
         return self._vectors[start - self._begun : end - self._begun]
+
+
+def ranges_of(bounds: Sequence[int], dimension: int) -> list[tuple[int, int]]:
+    """The queries, from:to, whose vectors are fetched at once where all are asked for in turn.
+
+    bounds, dimension: as of `FetchedTogether`.
+
+    >>> ranges_of([0, 5, 7, 9], TOGETHER // 8), ranges_of([0, 5, 7, 9], TOGETHER)
+    ([(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)])
+    """
+    found, first = [], 0
+    while first < len(bounds) - 1:
+        last = _end(bounds, first, TOGETHER // dimension)
+        found.append((first, last))
+        first = last
+    return found
+
+
+def _end(bounds: Sequence[int], number: int, together: int) -> int:
+    """The query before which those end that are fetched with one: as many as have no more entries in all, or it."""
+    return max(number + 1, bisect_right(bounds, bounds[number] + together, lo=number) - 1)
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:

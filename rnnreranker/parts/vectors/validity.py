@@ -15,7 +15,7 @@ def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension:
     if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
         raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
     rows = np.ascontiguousarray(rows, dtype=np.int64)
-    if rows.size and (rows.min() < 0 or rows.max() >= count):
+    if rows.size and rows.view(np.uint64).max() >= count:  # -1 is the largest of these
         bad = int(rows[(rows < 0) | (rows >= count)][0])
         hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
         raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
