@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.runs import Run
+from rnnreranker.runs import Run, reading
 from rnnreranker.runs.reading import _read_clean, _read_lines
 
 
@@ -25,6 +25,21 @@ def file(folder: Path, text: str, name: str = "run.txt") -> Path:
 
 
 TREC = "q2 Q0 d1 1 2.5 tag\nq1 Q0 d3 1 1.0 tag\nq2 Q0 d2 2 3.5 tag\n"
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.txt.gz"])
+def test_docids_are_numbered_as_they_appear_in_whichever_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(reading, "HEAD", 512)
+    monkeypatch.setattr(reading, "BLOCK", 512)
+    rng = np.random.default_rng(0)
+    drawn = [(f"q{place // 40}", f"d{row}") for place, row in enumerate(rng.integers(0, 10**6, 2000) % 300)]
+    pairs = list(dict.fromkeys(drawn))
+    text = "".join(f"{qid} Q0 {docid} 1 {-rank} tag\n" for rank, (qid, docid) in enumerate(pairs))
+    run = Run.read(file(tmp_path, text, name))
+    assert run.docids.tolist() == list(dict.fromkeys(docid for _, docid in pairs))
+    assert [(qid, docid) for qid in run for docid in run.ranked(qid)] == pairs
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run.txt.gz"])

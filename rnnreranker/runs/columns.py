@@ -72,14 +72,7 @@ def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np
 
 def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """`encode` for a column of strings that Arrow holds, dictionary-encoded or not."""
-    import pyarrow
-
-    if not pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    names = column.dictionary.to_numpy(zero_copy_only=False)
-    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    names, codes = numbered(column)
     highest = np.maximum.accumulate(codes)
     if len(codes) and codes[0] == 0 and highest[-1] == len(names) - 1 and (np.diff(highest) <= 1).all():
         return names, codes  # numbered as they appear
@@ -89,6 +82,21 @@ def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndar
     places = np.empty(len(names), dtype=np.int32)
     places[order] = np.arange(len(order))
     return names[order], places[codes]
+
+
+def numbered(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct names of a column of strings (object array) as Arrow has them, and the number of each entry, int32.
+
+    Arrow numbers names as they appear; a dictionary that a column came with may have another order, and others names.
+    """
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    names = column.dictionary.to_numpy(zero_copy_only=False)
+    return names, column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
 
 
 def from_codes(

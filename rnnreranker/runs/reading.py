@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import check_no_nul, open_bytes
-from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes
+from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes, numbered
 from rnnreranker.runs.words import are_words, check_id
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], number: str) -> Colu
         for name in chunk.dictionary.to_pylist()
     }
     qids, queries = dictionary_of(columns.pop("qid"))
-    docids, rows = dictionary_of(columns.pop("docid"))
+    docids, rows = numbered(columns.pop("docid"))  # strings, numbered as they appear
     if not all(are_words(names) and all(names) for names in (qids, docids, of_no_use)):
         return None
     try:
