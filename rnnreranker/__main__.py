@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-from rnnreranker import __version__
+from rnnreranker._version import __version__
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, nearest
 
+METHODS = "methods"
 COMMANDS = {
     "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",
     "search": "topics to candidates, reranked: a run, a table or an evaluation",
@@ -27,22 +31,40 @@ COMMANDS = {
 }
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
-    """List the commands; a command's name as an argument is an error that says how to write it.
+    """List the commands, or the methods; a command's name as an argument is an error that says how to write it.
 
     Raises:
-        InputError: an argument that does not ask for the list.
+        InputError: an argument that asks for neither.
     """
     name = argv[0] if argv else "--help"
+    if name == METHODS:
+        from rnnreranker.base.method_lists import described, listed
+
+        for line in (line for one in argv[1:] for line in described(one)) if argv[1:] else listed():
+            command.put(line)
+        return 0
     if name in COMMANDS:
         raise InputError(f"write python -m rnnreranker.{name}")
     if name not in ("--help", "-h", "--version"):
-        raise InputError(f"{name}: no such command, {nearest(name, COMMANDS)}; python -m rnnreranker lists them")
+        hint = nearest(name, [*COMMANDS, METHODS])
+        raise InputError(f"{name}: no such command, {hint}; python -m rnnreranker lists them")
     print(f"rnnreranker {__version__}: python -m rnnreranker.COMMAND --help")
     if name != "--version":
         for known, what in COMMANDS.items():
             print(f"  {known:9} {what}")
+        print(f"python -m rnnreranker {METHODS} [NAME]: every method, or the settings of one")
     return 0
+
+
+def script() -> NoReturn:
+    """The console script: `rnnreranker COMMAND …` is `python -m rnnreranker.COMMAND …`."""
+    name, rest = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in COMMANDS else ("", sys.argv[1:])
+    words = [sys.executable, "-m", f"rnnreranker.{name}" if name else "rnnreranker", *rest]
+    if os.name == "posix":
+        os.execv(sys.executable, words)  # this very process, with its signals
+    raise SystemExit(subprocess.run(words, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,3 +81,12 @@ def outside_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     options = ["--no-deps", "--no-build-isolation", "--target", str(folder / "site")]
     subprocess.run([*install, *options, str(source)], check=True)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)])}
+
+
+@pytest.fixture
+def as_command() -> Iterator[None]:
+    """Messages are those of a command: on stderr, with the names of flags."""
+    from rnnreranker.base.arguments import of_command
+
+    with of_command():
+        yield

@@ -18,7 +18,8 @@ from tests import test_colbert_prf as prf
 from tests import test_labels_collective as collective
 
 world, made = prf.world, collective.made
-COLLECTIVE = ["--method", "collective", *collective.HOW, "--temperature", 0.125]
+METHOD = f"collective:{collective.HOW},temperature=0.125"
+COLLECTIVE = ["--method", METHOD]
 
 
 def asked_again(world: Path, labels: SoftLabels) -> BatchTeacher:
@@ -32,7 +33,7 @@ def test_every_document_of_a_batch_has_its_score(
 ) -> None:
     """Paper 002, 2.3.1, below eq. 6: "we can reuse the collective centroids for estimating the R*_q(p) of any p"."""
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
-    how = [*COLLECTIVE, "--prf-positives"] if positives else COLLECTIVE
+    how = ["--method", f"{METHOD},prf_positives=true"] if positives else COLLECTIVE
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
     docids = documents_of(groups)
@@ -70,7 +71,7 @@ def loops(source: prf.TokenSource, query: np.ndarray, docids: list[str], known: 
 
 def test_the_teacher_late_says_maxsim_of_any_document(world: Path, made: Path, tmp_path: Path) -> None:
     """Self-distillation: `R_q(p) = softmax(phi_q(p))` of all passages of a batch (paper 002, eq. 2)."""
-    how = ["--method", "teacher", "--teacher", "late"]
+    how = collective.LATE
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     docids = [f"d{number}" for number in range(60)]
     source, queries = open_index(str(world / "index")).token_vectors, collective.tokens_of_queries(world)
@@ -87,12 +88,13 @@ def test_the_teacher_late_says_maxsim_of_any_document(world: Path, made: Path, t
 def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.parquet"
     collective.labelled(world, made, labels, *COLLECTIVE)
-    words = ["--model", "late", "--labels", labels, "--topics", world / "topics.tsv", "--encoder", world / "model"]
-    words += ["--loss", "kl", "--group-size", 2, "--batch-size", 4, "--max-steps", 2, "--raise-positives"]
-    words += ["--in-batch-negatives", "--validation-share", 0.3, "--device", "cpu", "--output"]
+    words = ["--labels", labels, "--topics", world / "topics.tsv", "--encoder", world / "model"]
+    words += ["--loss", "kl:raise_positives=true", "--batch-size", 4, "--max-steps", 2, "--device", "cpu", "--output"]
+    late = ["--model", "late:group_size=2,in_batch_negatives=true,validation_share=0.3"]
+    teacher = [late[0], f"{late[1]},batch_teacher=true"]
     index = ["--index", world / "index"]
     histories = {}
-    for name, more in (("batch", ["--batch-teacher"]), ("labels", [])):
+    for name, more in (("batch", teacher), ("labels", late)):
         assert train([str(word) for word in [*words, tmp_path / name, *index, *more]]) == 0
         record = json.loads((tmp_path / name / "training.json").read_text())
         assert record["params"]["batch_teacher"] == (name == "batch")
@@ -105,13 +107,13 @@ def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> Non
     collective.labelled(world, made, plain, "--method", "collective", "--normalization", "maxmin")
     run = tmp_path / "run.parquet"
     collective.labelled(world, made, run, "--method", "run")
-    replaced = {"labels": words[3]}
+    replaced = {"labels": words[1]}
     for given, of, said in (
-        ([*index, "--batch-teacher", "--no-in-batch-negatives"], labels, "expected with in_batch_negatives"),
-        (["--documents", world / "docs.tsv", "--batch-teacher"], labels, "--index with the tokens that they were made"),
-        (["--index", other, "--batch-teacher"], labels, "the labels were not made from its tokens"),
-        ([*index, "--batch-teacher"], plain, "the labels' normalization is maxmin; expected none"),
-        ([*index, "--batch-teacher"], run, "the method run have no teacher over tokens"),
+        ([*index, "--model", "late:batch_teacher=true"], labels, "expected with in_batch_negatives"),
+        (["--documents", world / "docs.tsv", *teacher], labels, "--index with the tokens that they were made"),
+        (["--index", other, *teacher], labels, "the labels were not made from its tokens"),
+        ([*index, *teacher], plain, "the labels' normalization is maxmin; expected none"),
+        ([*index, *teacher], run, "the method run have no teacher over tokens"),
     ):
         argv = [of if word is replaced["labels"] else word for word in words]
         with pytest.raises(InputError, match=said):

@@ -18,7 +18,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main
-from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.part import NeighboursPart
@@ -51,7 +51,7 @@ def without_checksums(index: Path) -> None:
 def index(tmp_path: Path) -> Path:
     texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
     parts = [DensePart(Letters()), TermsPart(TermParams()), NeighboursPart()]  # type: ignore[arg-type]
-    return build_index(texts, tmp_path / "index", parts).path
+    return write_index(texts, tmp_path / "index", parts).path
 
 
 OPENED: dict[str, Callable[[Path], object]] = {
@@ -129,7 +129,7 @@ def test_a_copy_is_read_whole_once(index: Path, tmp_path: Path, monkeypatch: pyt
 
 def test_of_the_same_documents_the_description_has_the_same_bytes(index: Path, tmp_path: Path) -> None:
     texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
-    again = build_index(texts, tmp_path / "again", [DensePart(Letters())]).path  # type: ignore[arg-type]
+    again = write_index(texts, tmp_path / "again", [DensePart(Letters())]).path  # type: ignore[arg-type]
     assert set(describe(again)["files"]) == {"docids", "texts", "dense"}
     for part in (TermsPart(TermParams()), NeighboursPart()):
         add_parts(again, [part])
@@ -201,7 +201,7 @@ def test_a_file_system_without_such_times_costs_a_reading(tmp_path: Path, monkey
         raise PermissionError
 
     monkeypatch.setattr(checksums.os, "utime", refuse)
-    built = build_index([Document("a", "abc")], tmp_path / "index", [DensePart(Letters())])  # type: ignore[arg-type]
+    built = write_index([Document("a", "abc")], tmp_path / "index", [DensePart(Letters())])  # type: ignore[arg-type]
     open_vectors(built.path)
     flipped(built.path / "index")
     with pytest.raises(InputError, match="index: its bytes are not those that were written"):

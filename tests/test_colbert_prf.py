@@ -292,13 +292,13 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     late, prf, again, reranked = (tmp_path / f"{name}.txt" for name in ("late", "prf", "again", "reranked"))
     search = [*named, "--retriever", "late", "--rerank", "none", "--output"]
     assert run_search(*search, late) == 0
-    how = ["--fb-docs", 2, "--fb-clusters", 6, "--fb-embeddings", 4, "--fb-expansion-weight", 0.5]
-    assert run_search(*search, prf, "--prf", "colbert", *how) == 0
+    how = "colbert:fb_docs=2,fb_clusters=6,fb_embeddings=4,fb_expansion_weight=0.5"
+    assert run_search(*search, prf, "--prf", how) == 0
     assert " late.colbert.none\n" in prf.read_text()
-    assert run_search(*search, again, "--prf", "colbert", *how, "--threads", 1) == 0
+    assert run_search(*search, again, "--prf", how, "--threads", 1) == 0
     assert prf.read_bytes() == again.read_bytes()
-    how = ["--prf-depth", 2, "--prf-clusters", 6, "--prf-embeddings", 4, "--prf-expansion-weight", 0.5]
-    assert run_search(*named, "--run", late, "--rerank", "colbert-prf", *how, "--output", reranked) == 0
+    how = "colbert-prf:prf_depth=2,prf_clusters=6,prf_embeddings=4,prf_expansion_weight=0.5"
+    assert run_search(*named, "--run", late, "--rerank", how, "--output", reranked) == 0
     one, other, plain = (Run.read(path) for path in (prf, reranked, late))
     assert {qid: other[qid] for qid in other} == {qid: one[qid] for qid in one}  # all documents are in the first run
     assert any(one.ranked(qid) != plain.ranked(qid) for qid in one)
@@ -308,12 +308,11 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     for flags, said in (
         (["--retriever", "dense", "--prf", "colbert"], "prf colbert: is for retriever late, not for dense"),
         (["--retriever", "late", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for late"),
-        (["--retriever", "late", "--fb-clusters", 3], "--fb-clusters is for feedback colbert: not with none"),
-        (["--retriever", "late", "--prf", "colbert", "--fb-clusters", 0], "--fb-clusters 0: expected an integer >= 1"),
-        (["--retriever", "late", "--prf", "colbert", "--fb-docs", 0], "--fb-docs 0: expected an integer >= 1"),
+        (["--retriever", "late", "--prf", "colbert:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
+        (["--retriever", "late", "--prf", "colbert:fb_docs=0"], "fb_docs=0: expected an integer >= 1"),
         (
-            ["--retriever", "late", "--prf", "colbert", "--fb-expansion-weight", -1],
-            "--fb-expansion-weight -1.0: expected a finite number >= 0",
+            ["--retriever", "late", "--prf", "colbert:fb_expansion_weight=-1"],
+            "--prf colbert:fb_expansion_weight=-1: fb_expansion_weight=-1.0: expected a finite number >= 0",
         ),
     ):
         with pytest.raises(InputError, match=said):

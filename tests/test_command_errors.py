@@ -128,6 +128,7 @@ def test_a_link_to_where_nothing_can_be_written_is_refused_before_work(tmp_path:
 HOSTILE = "\x1b[2J\x1b]0;title\x07a\x9b31mb\r\x00\u202ec"
 
 
+@pytest.mark.usefixtures("as_command")
 def test_control_characters_are_shown_not_sent(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ def test_texts_are_cut_at_max_length(plain: Path) -> None:
 
 
 def test_bad_settings_are_named(plain: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="do not say how token vectors become one; give --pooling"):
+    with pytest.raises(InputError, match="do not say how token vectors become one; give pooling="):
         load_encoder(str(plain))
     with pytest.raises(InputError, match="pooling='median': expected one of mean, cls"):
         load_encoder(str(plain), pooling="median")

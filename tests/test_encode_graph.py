@@ -24,7 +24,7 @@ from rnnreranker.encode.graphs import export as graph_export
 from rnnreranker.encode.graphs import store as graph_store
 from rnnreranker.encode.graphs.export import KNOWN
 from rnnreranker.encode.graphs.store import FILES, Refused
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.encoder import index_encoder
@@ -105,6 +105,7 @@ def test_a_length_beyond_the_model_is_refused_with_a_graph_too(tiny: Path) -> No
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.usefixtures("as_command")
 def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = open_encoder(str(tiny), pooling="mean")
     path = first.graph.folder / name  # type: ignore[union-attr]
@@ -136,6 +137,7 @@ def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_store, "_unkept", {})
 
 
+@pytest.mark.usefixtures("as_command")
 def test_without_a_home_folder_the_same_graph_encodes(
     tiny: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
@@ -298,7 +300,7 @@ def test_models_that_it_does_not_know_have_no_graph(tiny: Path, tmp_path: Path, 
 @pytest.fixture
 def index(tiny: Path, tmp_path: Path) -> Path:
     documents = [Document(docid, text) for docid, text in make_texts().items()]
-    build_index(documents, tmp_path / "index", [DensePart(open_encoder(str(tiny), pooling="mean"))])
+    write_index(documents, tmp_path / "index", [DensePart(open_encoder(str(tiny), pooling="mean"))])
     return tmp_path / "index"
 
 
@@ -421,14 +423,14 @@ def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
     """What was made by the model itself, as before there were graphs, gets no vectors of a graph."""
     documents = [Document(docid, text) for docid, text in make_texts().items()]
     encoder = load_encoder(str(tiny), pooling="mean")
-    build_index(documents[:5], tmp_path / "old", [DensePart(encoder)], threads=2)
+    write_index(documents[:5], tmp_path / "old", [DensePart(encoder)], threads=2)
     path = tmp_path / "old" / "rnnreranker.json"
     described = json.loads(path.read_text())
     assert described["parts"]["dense"]["encoder"].pop("documents") == "graph"
     path.write_text(json.dumps(described))
     part = DensePart(encoder)
     part.extend(tmp_path / "old")
-    build_index(documents, tmp_path / "new", [part])
+    write_index(documents, tmp_path / "new", [part])
     assert "documents" not in describe(tmp_path / "new")["parts"]["dense"]["encoder"]
     texts = [document.text for document in documents]
     vectors = open_vectors(tmp_path / "new").fetch(np.arange(len(texts)))
@@ -437,7 +439,7 @@ def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
 
 def test_an_index_says_how_near_bfloat16_comes(tiny: Path, tmp_path: Path) -> None:
     half = load_encoder(str(tiny), pooling="mean", dtype="bfloat16")
-    build_index([Document("d1", "w1 w2")], tmp_path / "half", [DensePart(half)])
+    write_index([Document("d1", "w1 w2")], tmp_path / "half", [DensePart(half)])
     described = describe(tmp_path / "half")["parts"]["dense"]["encoder"]
     assert 0.99 < described["cosine"] < 0.99999
     assert (described["settings"]["dtype"], "documents" in described) == ("bfloat16", False)
@@ -479,6 +481,6 @@ def test_a_search_needs_neither_torch_nor_transformers_nor_numba(
     asked = ("--index", index, "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--output", run)
     assert in_process("search", *asked) == ""  # nor numba, for two queries
     by_index = Path(run).read_text()
-    assert in_process("search", *asked, "--encoder", str(tiny), "--pooling", "mean") == ""
+    assert in_process("search", *asked, "--encoder", f"{tiny}:pooling=mean") == ""
     assert Path(run).read_text() == by_index
     assert in_process("index", *made, "--output", f"{index}-again") == ""  # neither does a second index

@@ -273,12 +273,9 @@ def refusals() -> Sequence[tuple[list[str], str]]:
         (["--retriever", "dense", "--prf", "rm3"], "prf rm3: is for retriever bm25 or impact, not for dense"),
         (["--retriever", "bm25", "--prf", "average"], "prf average: is for retriever dense or impact, not for bm25"),
         (["--retriever", "bm25+dense", "--prf", "average"], "prf average: is for retriever .*dense.*, not for bm25$"),
-        (
-            ["--retriever", "dense", "--fb-docs", "3"],
-            "--fb-docs is for feedback average or colbert or rm3 or rocchio: not wi",
-        ),
-        (["--retriever", "dense", "--prf", "average", "--fb-alpha", "1"], "--fb-alpha is for feedback rocchio: not wi"),
-        (["--retriever", "dense", "--prf", "average", "--fb-docs", "0"], "--fb-docs 0: expected an integer >= 1"),
+        (["--retriever", "dense", "--prf", "average:fb_alpha=1"], "unknown parameters of average: fb_alpha; known: "),
+        (["--retriever", "dense", "--prf", "average:fb_docs=0"], "fb_docs=0: expected an integer >= 1"),
+        (["--retriever", "dense", "--prf", "rochio"], "--prf rochio: rochio: no such feedback; did you mean rocchio"),
         (["--run", "run.txt", "--prf", "rocchio"], "--prf searches again: not with --run"),
     )
 
@@ -291,9 +288,9 @@ def test_the_command_refuses(flags: list[str], message: str) -> None:
 
 def test_the_command_knows_the_names(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exited:
-        search(["--index", "no-such-index", "--query", "a", "--prf", "rochio"])
+        search(["--index", "no-such-index", "--query", "a", "--fb-docs", "3"])
     assert exited.value.code == 2
-    assert "--prf: rochio: no such feedback; did you mean rocchio?" in capsys.readouterr().err
+    assert "--fb-docs is a setting of average: --prf average:fb_docs=VALUE" in capsys.readouterr().err
     assert set(names("feedback")) == {"average", "colbert", "rm3", "rocchio"}
 
 
@@ -305,7 +302,7 @@ def test_the_command_searches_twice(tmp_path: Path) -> None:
     (tmp_path / "topics.tsv").write_text("q1\ta\nq2\tb\n")
     argv = ["--index", str(index), "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--hits", "20"]
     argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--output", str(tmp_path / "out.txt")]
-    assert search([*argv, "--prf", "rocchio", "--fb-docs", "2", "--rerank", "none"]) == 0
+    assert search([*argv, "--prf", "rocchio:fb_docs=2", "--rerank", "none"]) == 0
     inputs = Inputs(vectors=open_vectors(index), query_vectors=queries)
     expected = find("retriever", "dense")(inputs, feedback=feedback("rocchio", fb_docs=2)).retrieve(20)
     found = Run.read(tmp_path / "out.txt")
@@ -334,7 +331,7 @@ def test_a_spec_plans_and_checks_feedback(tmp_path: Path) -> None:
     spec = read_spec(path)
     assert spec.condition("dense-prf").base == "dense"
     step = make_plan(spec).steps[-1]
-    assert "--retriever dense --rerank none --prf rocchio --fb-docs 4 --hits 1000" in step.command()
+    assert "--retriever dense --rerank none --prf rocchio:fb_docs=4 --hits 1000" in step.command()
     path.write_text(
         SPEC
         + """  a: {title: a, retrieve: {dense: {}}, prf: {rm3: {}}}
@@ -350,7 +347,7 @@ def test_a_spec_plans_and_checks_feedback(tmp_path: Path) -> None:
         (11, "prf rm3: is for retriever bm25"),
         (12, "b: prf is for a retrieval; give it beside `retrieve`"),
         (13, "fb_docs=0: expected an integer >= 1"),
-        (14, "feedback rochio: no such feedback; did you mean rocchio"),
+        (14, "rochio: no such feedback; did you mean rocchio"),
         (15, "e: `of` has 1 entries; expected none"),
     ):
         assert f"my.yaml:{line}: {message}" in str(error.value)

@@ -19,7 +19,7 @@ from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import load_late_encoder, open_late_encoder
 from rnnreranker.encode.sparse.encoder import load_sparse_encoder, open_sparse_encoder
 from rnnreranker.encode.sparse.graph import make_sparse_graph
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts.params import ImpactParams
 from rnnreranker.parts.impacts.part import ImpactPart
@@ -163,11 +163,11 @@ def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_p
             return ImpactPart(encoder, ImpactParams())
         return TokensPart((open_late_encoder if by_graph else load_late_encoder)(late), TokenParams())
 
-    build_index(DOCUMENTS[:5], tmp_path / "old", [made(False)])
+    write_index(DOCUMENTS[:5], tmp_path / "old", [made(False)])
     goes_on = made(True)
     goes_on.extend(tmp_path / "old")
-    build_index(DOCUMENTS, tmp_path / "new", [goes_on])
-    build_index(DOCUMENTS, tmp_path / "graph", [made(True)])
+    write_index(DOCUMENTS, tmp_path / "new", [goes_on])
+    write_index(DOCUMENTS, tmp_path / "graph", [made(True)])
     said = [describe(tmp_path / name)["parts"][part]["encoder"].get("documents") for name in ("old", "new", "graph")]
     assert said == [None, None, "graph"]
     fingerprints = {describe(tmp_path / name)["fingerprint"] for name in ("new", "graph")}
@@ -197,7 +197,7 @@ def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str
     index, asked = str(tmp_path / "index"), str(tmp_path / "topics.tsv")
     parts = ("--parts", "impact,tokens", "--impact-encoder", masked, "--token-encoder", late)
     assert in_process("index", "--documents", str(tmp_path / "documents.jsonl"), *parts, "--output", index) == ""
-    chain = ("--rerank", "cross-encoder", "--cross-encoder", cross, "--output", str(tmp_path / "run.txt"))
+    chain = ("--rerank", f"cross-encoder:cross_encoder={cross}", "--output", str(tmp_path / "run.txt"))
     for retriever in ("impact", "late"):
         assert in_process("search", "--index", index, "--topics", asked, "--retriever", retriever, *chain) == ""
         assert (tmp_path / "run.txt").read_text().startswith("q1 Q0 d")

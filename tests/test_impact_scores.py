@@ -137,7 +137,7 @@ def test_the_commands_give_one_run(world: Path, tmp_path: Path) -> None:  # noqa
             runs = []
             for name in kept:
                 run = tmp_path / f"{name}.txt"
-                words = of_search(world, tmp_path / name, run, "--query-weights", weights, *more)
+                words = of_search(world, tmp_path / name, run, *more, how=f"query_weights={weights}")
                 assert run_search(*words) == 0
                 runs.append(Run.read(run))
                 scores = np.array([float(line.split()[4]) for line in run.read_text().splitlines()], dtype=np.float32)

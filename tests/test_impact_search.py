@@ -49,8 +49,9 @@ def of_index(world: Path, output: Path, *more: object) -> list[object]:
     return [*named, "--impact-encoder", world / "model", *more]
 
 
-def of_search(world: Path, index: Path, output: Path, *more: object) -> list[object]:
-    named = ["--index", index, "--topics", world / "topics.tsv", "--retriever", "impact", "--rerank", "none"]
+def of_search(world: Path, index: Path, output: Path, *more: object, how: str = "") -> list[object]:
+    named = ["--index", index, "--topics", world / "topics.tsv", "--rerank", "none"]
+    named += ["--retriever", f"impact:{how}" if how else "impact"]
     return [*named, "--output", output, *more]
 
 
@@ -74,8 +75,8 @@ def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> No
         runs = []
         for way in ("exact", "lucene"):
             run = tmp_path / f"{way}.txt"
-            more = ("--impact-search", way, "--query-weights", weights, "--hits", hits)
-            assert run_search(*of_search(world, index, run, *more)) == 0
+            how = f"impact_search={way},query_weights={weights}"
+            assert run_search(*of_search(world, index, run, "--hits", hits, how=how)) == 0
             runs.append(run.read_bytes())
         assert runs[0] == runs[1]
         assert runs[0].count(b"\n") > 100
@@ -90,7 +91,7 @@ def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
     except UnavailableError as error:
         pytest.skip(str(error))
     index = copied(world, tmp_path)
-    run = of_search(world, index, tmp_path / "run.txt", "--impact-search", "lucene")
+    run = of_search(world, index, tmp_path / "run.txt", how="impact_search=lucene")
     with pytest.raises(InputError, match=r"no impact index of Lucene in this index; make it with index --parts impact"):
         run_search(*run)
     assert run_index(*of_index(world, index, "--lucene")) == 0
@@ -116,7 +117,7 @@ def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(anserini, "open_anserini", lambda source: [str(term) for term in range(2000)])
     with pytest.raises(InputError, match="a query has 2000 words; Lucene takes 1024"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.ones((1, 2000)))), 5, 1)
-    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use --impact-search exact"):
+    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use impact_search=exact"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.full((1, 2000), 0.5))), 5, 1)
     with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller --impact-factor"):
         anserini._of_query(source, [("a", 2.0**25)], 1.0)
@@ -131,16 +132,20 @@ def test_words_that_lucene_would_cut_become_numbers() -> None:
 def test_seismic_says_what_it_misses(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("seismic")
     index = copied(world, tmp_path)
-    search = of_search(world, index, tmp_path / "run.txt", "--impact-search", "seismic", "--hits", 5)
+
+    def search(how: str = "") -> list[object]:
+        how = f"impact_search=seismic{how}"
+        return of_search(world, index, tmp_path / "run.txt", "--hits", 5, how=how)
+
     with pytest.raises(InputError, match="no index of Seismic in this index; make it with index --parts impact"):
-        run_search(*search)
+        run_search(*search())
     assert run_index(*of_index(world, index, "--seismic")) == 0
     assert capsys.readouterr().out == ""
-    assert run_search(*search, "--query-cut", 45, "--heap-factor", 0.1) == 0
+    assert run_search(*search(",query_cut=45,heap_factor=0.1")) == 0
     said = re.search(r"found ([\d.]+)% of the 5 best of 20 of \d+ queries", capsys.readouterr().err)
     assert said is not None
     assert float(said[1]) > 60  # 87 once: what it skips is drawn anew with every index
-    assert run_search(*search, "--query-cut", 45, "--heap-factor", 0.1, "--recall-sample", 0) == 0
+    assert run_search(*search(",query_cut=45,heap_factor=0.1,recall_sample=0")) == 0
     assert "Seismic" not in capsys.readouterr().err
     exact = tmp_path / "exact.txt"
     assert run_search(*of_search(world, index, exact)) == 0
@@ -170,8 +175,8 @@ def test_seismic_of_a_large_vocabulary_and_empty_queries(tmp_path: Path) -> None
 def test_settings_of_one_way_are_not_for_another(world: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="heap_factor: of impact_search seismic, not of exact"):
         ImpactSearchParams(heap_factor=0.5)
-    search = of_search(world, world / "index", tmp_path / "run.txt", "--impact-search", "lucene")
-    with pytest.raises(InputError, match="prf rm3 searches exactly; leave --impact-search lucene out"):
+    search = of_search(world, world / "index", tmp_path / "run.txt", how="impact_search=lucene")
+    with pytest.raises(InputError, match="prf rm3 searches exactly; leave impact_search=lucene out"):
         run_search(*search, "--prf", "rm3")
 
 
@@ -233,7 +238,7 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
         binary = term_counts(str(made / name), ["w1 w2 w2"], 45, binary=True)[0]  # generate_bow of naver's program: 1
         assert binary.toarray()[0][6:8].tolist() == [1, 1]
         run = tmp_path / f"{name}.txt"
-        assert run_search(*of_search(world, index, run, "--query-weights", "counts")) == 0
+        assert run_search(*of_search(world, index, run, how="query_weights=counts")) == 0
         runs.append(run.read_bytes())
     assert runs[0] == runs[1] == runs[2]
     with pytest.raises(InputError, match="no weights in this folder"):

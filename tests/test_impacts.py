@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse.encoder import SparseEncoder, load_sparse_encoder
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts import ImpactParams, ImpactSource, QueryImpacts
 from rnnreranker.parts.impacts import source as source_module
@@ -162,7 +162,7 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
     encoder: SparseEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
-    build_index(documents, tmp_path / "whole", [ImpactPart(encoder, ImpactParams())])
+    write_index(documents, tmp_path / "whole", [ImpactPart(encoder, ImpactParams())])
     calls: list[int] = []
     encode = SparseEncoder.encode
 
@@ -174,9 +174,9 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
 
     monkeypatch.setattr(SparseEncoder, "encode", dying)
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
+        write_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
     assert not (tmp_path / "killed").exists()
-    built = build_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
+    built = write_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
     assert built.reused == 1024
     for name in ("offsets", "terms", "weights"):
         one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
@@ -223,7 +223,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     assert {line[0] for line in lines} == {"q1", "q2"}
     assert "e" not in {line[2] for line in lines}
     assert next(line[2] for line in lines if line[0] == "q1") == "a"
-    assert run_search(*search, "--retriever", "impact", "--query-weights", "counts") == 0
+    assert run_search(*search, "--retriever", "impact:query_weights=counts") == 0
     counted = [line.split() for line in run.read_text().splitlines()]
     in_hundredths = np.array([float(line[4]) * 100 for line in counted])  # sums of weights, stored times 100
     np.testing.assert_allclose(in_hundredths, np.rint(in_hundredths), rtol=1e-5)

@@ -25,7 +25,7 @@ from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build, make
-from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.texts import CorpusWriter, Texts, documents_of, texts_of
@@ -76,7 +76,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
-    built = build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine")
+    built = write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine")
     assert (built.documents, built.reused) == (25, 0)
     source = open_vectors(tmp_path / "out")
     assert source.docids == [f"d{i}" for i in range(25)]
@@ -88,7 +88,7 @@ def test_float32_is_a_faiss_folder(tmp_path: Path) -> None:
 
 
 def test_float16_is_a_matrix(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(), "float16")])
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(), "float16")])
     matrix = np.load(tmp_path / "out" / "vectors.npy")
     assert matrix.dtype == np.float16
     np.testing.assert_array_equal(matrix[[3, 24]], [[3, 3, 1, 7], [24, 24, 1, 49]])
@@ -96,19 +96,19 @@ def test_float16_is_a_matrix(tmp_path: Path) -> None:
 
 
 def test_the_description_says_what_it_was_made_from(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine", inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], name="mine", inputs={"documents": "x"})
     described = describe(tmp_path / "out")
     assert (described["schema"], described["documents"], described["count"]) == (2, "mine", 25)
     made_by = {"name": "letters", "settings": {"pooling": "mean"}, "fingerprint": "letters-1"}
     assert described["parts"] == {"dense": {"dimension": 4, "dtype": "float32", "encoder": made_by}}
     assert described["inputs"] == {"documents": "x"}
-    build_index(documents(24), tmp_path / "other", [DensePart(LetterEncoder())])
+    write_index(documents(24), tmp_path / "other", [DensePart(LetterEncoder())])
     assert describe(tmp_path / "other")["fingerprint"] != described["fingerprint"]
 
 
 def test_texts_come_back(tmp_path: Path) -> None:
     odd = [Document("d-1", ""), Document("ü", 'two\nlines, "quoted" \u2028 日本')]
-    build_index([*documents(), *odd], tmp_path / "out", [DensePart(LetterEncoder())])
+    write_index([*documents(), *odd], tmp_path / "out", [DensePart(LetterEncoder())])
     found = texts_of(tmp_path / "out", ["ü", "d2", "nowhere", "d-1"])
     assert found == {"ü": 'two\nlines, "quoted" \u2028 日本', "d2": "ababc", "d-1": ""}
     lines = gzip.decompress((tmp_path / "out" / "corpus" / "documents.jsonl.gz").read_bytes()).decode().split("\n")
@@ -117,14 +117,14 @@ def test_texts_come_back(tmp_path: Path) -> None:
 
 def test_texts_whose_hashes_collide_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rnnreranker.parts.texts._hash", lambda docid: 5)
-    build_index(documents(5), tmp_path / "out", [DensePart(LetterEncoder())])
+    write_index(documents(5), tmp_path / "out", [DensePart(LetterEncoder())])
     assert texts_of(tmp_path / "out", ["d4", "d0", "x"]) == {"d4": "ababababc", "d0": "c"}
 
 
 def test_texts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
         texts_of(tmp_path, ["d1"])
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "corpus" / "documents.jsonl.gz").write_bytes(b"{}\n")
     with pytest.raises(InputError, match="has 3 bytes, but was written with"):
         texts_of(tmp_path / "out", ["d1"])
@@ -157,7 +157,7 @@ def test_texts_in_many_blocks(tmp_path: Path) -> None:
 
 
 def test_texts_of_an_index_made_before_are_read(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     expected = [(one.docid, one.text) for one in documents_of(tmp_path / "out")]
     corpus = tmp_path / "out" / "corpus"
     lines = gzip.decompress((corpus / "documents.jsonl.gz").read_bytes())
@@ -178,12 +178,12 @@ def test_texts_of_an_index_made_before_are_read(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    build_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine")
+    write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine")
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))], name="mine")
+        write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))], name="mine")
     assert not (tmp_path / "out").exists()
     second = LetterEncoder()
-    built = build_index(documents(), tmp_path / "out", [DensePart(second)], name="mine")
+    built = write_index(documents(), tmp_path / "out", [DensePart(second)], name="mine")
     assert second.calls == 4  # of 7 blocks
     assert built.reused == 12
     assert content(tmp_path / "out") == content(tmp_path / "whole")
@@ -192,15 +192,15 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_blocks_of_other_documents_or_encoders_are_not_used(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))])
+        write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))])
     changed = documents()
     changed[5] = Document("d5", "ccc")
     again = LetterEncoder(fail_after=3)
     with pytest.raises(KeyboardInterrupt):
-        build_index(changed, tmp_path / "out", [DensePart(again)])
+        write_index(changed, tmp_path / "out", [DensePart(again)])
     other = LetterEncoder()
     other.fingerprint = "letters-2"
-    build_index(changed, tmp_path / "out", [DensePart(other)])
+    write_index(changed, tmp_path / "out", [DensePart(other)])
     assert other.calls == 7
     np.testing.assert_array_equal(open_vectors(tmp_path / "out").fetch(np.array([5])), [[0, 0, 3, 3]])
 
@@ -209,7 +209,7 @@ def _slow_build(output: Path, calls: Path) -> None:
     """In a process of its own: build in small blocks, a fifth of a second each, and note how many were encoded."""
     build.BLOCK = 4
     encoder = LetterEncoder(seconds=0.2)
-    build_index(documents(), output, [DensePart(encoder)], name="mine", inputs={"documents": "x"})
+    write_index(documents(), output, [DensePart(encoder)], name="mine", inputs={"documents": "x"})
     calls.write_text(str(encoder.calls))
 
 
@@ -228,8 +228,8 @@ def test_a_killed_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     second = LetterEncoder()
     inputs = {"documents": "x"}
-    build_index(documents(), tmp_path / "out", [DensePart(second)], name="mine", inputs=inputs)
-    build_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine", inputs=inputs)
+    write_index(documents(), tmp_path / "out", [DensePart(second)], name="mine", inputs=inputs)
+    write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine", inputs=inputs)
     assert second.calls < 7
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -249,12 +249,12 @@ def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path
 
 
 def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
     monkeypatch.setattr(build, "hold", lambda file, partial: True)
     second = LetterEncoder()
-    built = build_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
+    built = write_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
     assert (second.calls, built.documents) == (0, 25)
-    build_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "y"})
+    write_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "y"})
     assert second.calls == 7
     assert os.listdir(tmp_path) == ["out"]
 
@@ -272,13 +272,13 @@ def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeyp
 )
 def test_bad_documents_are_named_by_position(tmp_path: Path, bad: Document, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        build_index([*documents(), bad], tmp_path / "out", [DensePart(LetterEncoder())])
+        write_index([*documents(), bad], tmp_path / "out", [DensePart(LetterEncoder())])
     assert not (tmp_path / "out").exists()
 
 
 def test_no_documents_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents to index"):
-        build_index(iter(()), tmp_path / "out", [DensePart(LetterEncoder())])
+        write_index(iter(()), tmp_path / "out", [DensePart(LetterEncoder())])
     assert os.listdir(tmp_path) == []
 
 
@@ -290,7 +290,7 @@ def test_documents_are_streamed(tmp_path: Path) -> None:
             assert encoder.calls == i // 4  # every full block has been encoded before more is read
             yield document
 
-    build_index(stream(), tmp_path / "out", [DensePart(encoder)])
+    write_index(stream(), tmp_path / "out", [DensePart(encoder)])
 
 
 @pytest.mark.parametrize("adding", [False, True])
@@ -299,7 +299,7 @@ def test_a_signal_at_the_very_end_leaves_no_work_behind(
 ) -> None:
     """The index has its name; what it was made from is needed no more, whether it is being removed or not yet."""
     if adding:
-        build_index(documents(), tmp_path / "out", [LengthsPart()])
+        write_index(documents(), tmp_path / "out", [LengthsPart()])
     last = "write_json" if adding else "put_folder"
     real = getattr(build, last)
 
@@ -320,7 +320,7 @@ def test_a_signal_at_the_very_end_leaves_no_work_behind(
     try:
         made = [DensePart(LetterEncoder())]
         with pytest.raises(KeyboardInterrupt):
-            add_parts(tmp_path / "out", made) if adding else build_index(documents(), tmp_path / "out", made)
+            add_parts(tmp_path / "out", made) if adding else write_index(documents(), tmp_path / "out", made)
     finally:
         signal.signal(signal.SIGINT, before)
     assert os.listdir(tmp_path) == ["out"]
@@ -331,13 +331,13 @@ def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match="a folder with other things than an index"):
-        build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+        write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     with pytest.raises(InputError, match="is a file"):
-        build_index(documents(), tmp_path / "out" / "thesis.tex", [DensePart(LetterEncoder())])
+        write_index(documents(), tmp_path / "out" / "thesis.tex", [DensePart(LetterEncoder())])
     with pytest.raises(InputError, match="dtype=int8: expected float32 or float16"):
-        build_index(documents(), tmp_path / "new", [DensePart(LetterEncoder(), "int8")])
+        write_index(documents(), tmp_path / "new", [DensePart(LetterEncoder(), "int8")])
     with pytest.raises(InputError, match="nothing to make"):
-        build_index(documents(), tmp_path / "new", [])
+        write_index(documents(), tmp_path / "new", [])
 
 
 @pytest.fixture
@@ -408,9 +408,9 @@ class LengthsPart(Part):
 
 def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
     parts = [DensePart(LetterEncoder()), LengthsPart()]
-    build_index(documents(), tmp_path / "whole", parts, name="mine", inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "whole", parts, name="mine", inputs={"documents": "x"})
     assert describe(tmp_path / "whole")["parts"]["lengths"] == {"longest": 49}
-    build_index(documents(), tmp_path / "out", [LengthsPart()], name="mine", inputs={"documents": "x"})
+    write_index(documents(), tmp_path / "out", [LengthsPart()], name="mine", inputs={"documents": "x"})
     before = content(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
         add_parts(tmp_path / "out", [LengthsPart(fail=True)])
@@ -443,7 +443,7 @@ def test_a_description_in_the_former_layout_is_read(tmp_path: Path, letters: lis
 
 def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -> None:
     """One of BM25 alone too, whose part is a folder beside them."""
-    build_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
+    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "bm25").mkdir()
     assert open_index(str(tmp_path / "out")).texts == tmp_path / "out"
     for name in ("index", "docid"):

@@ -84,11 +84,11 @@ import json, sys
 from pathlib import Path
 from rnnreranker.data.document import Document
 from rnnreranker.parts.bm25.part import Bm25Part
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 texts = {"d1": "Cats chase mice.", "d2": "dogs", "d3": "a cat, a cat, a dog", "d4": ""}
 documents = [Document(docid, text) for docid, text in texts.items()]
 output = Path(sys.argv[1])
-build_index(documents, output, [Bm25Part()])
+write_index(documents, output, [Bm25Part()])
 from rnnreranker.base.java import start_java
 start_java()
 from pyserini.search.lucene import LuceneSearcher
@@ -146,13 +146,15 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     assert search(asked) == 0
     found = Run.read(tmp_path / "run.txt")
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {"1": ["a", "d", "c"], "2": ["b"]}
-    assert search([*asked, "--bm25-language", "en"]) == 0  # its words are of one character, which no document has
+    assert (
+        search([*asked, "--retriever", "bm25:language=en"]) == 0
+    )  # its words are of one character, which no document has
     assert Run.read(tmp_path / "run.txt").qids == ("2",)
     with pytest.raises(InputError, match=r"^prf rocchio: takes words of Latin .*, no Chinese ones; leave it out$"):
         search([*asked, "--prf", "rocchio"])
-    with pytest.raises(InputError, match=r"leave it out or give --no-fb-filter$"):
+    with pytest.raises(InputError, match=r"leave it out or give fb_filter=no$"):
         search([*asked, "--prf", "rm3"])
-    assert search([*asked, "--prf", "rm3", "--no-fb-filter"]) == 0
+    assert search([*asked, "--prf", "rm3:fb_filter=no"]) == 0
     assert set(Run.read(tmp_path / "run.txt").qids) == {"1", "2"}
 
 
@@ -205,13 +207,13 @@ def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
         "import sys; import numpy as np\n"
         "from pathlib import Path\n"
         "from rnnreranker.data.document import Document\n"
-        "from rnnreranker.index.build import build_index\n"
+        "from rnnreranker.index.build import write_index\n"
         "from rnnreranker.parts.vectors.part import DensePart\n"
         "class Axes:\n"
         "    name, dimension, fingerprint, options, model = 'axes', 4, 'axes', {}, None\n"
         "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
         "folder = Path(sys.argv[1])\n"
-        "build_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"
+        "write_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"
         "from rnnreranker.base.java import start_java; start_java()\n"
         "from pyserini.search.faiss import FaissSearcher\n"
         "queries = np.array([[0, 1, 3, 2]], dtype=np.float32)\n"

@@ -21,7 +21,9 @@ from tests.test_impacts import run_search
 
 world = prf.world
 PLAIN = ["--normalization", "none", "--boost", "1", "--n-max", "none"]
-HOW = ["--prf-depth", "2", "--prf-clusters", "4", "--prf-embeddings", "3", "--prf-expansion-weight", "0.5"]
+HOW = "prf_depth=2,prf_clusters=4,prf_embeddings=3,prf_expansion_weight=0.5"
+COLLECTIVE = ["--method", f"collective:{HOW}"]
+LATE = ["--method", "teacher:teacher=late"]
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +73,8 @@ def test_labels_are_the_softmax_of_loops(
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
     source, queries = open_index(str(world / "index")).token_vectors, tokens_of_queries(world)
     for name, positives in (("without", False), ("with", True)):
-        how = [*HOW, "--prf-positives"] if positives else HOW
-        labels = labelled(world, made, tmp_path / f"{name}.parquet", "--method", "collective", *how)
+        how = f"collective:{HOW},prf_positives={'yes' if positives else 'no'}"
+        labels = labelled(world, made, tmp_path / f"{name}.parquet", "--method", how)
         assert len(labels.qids) == 10
         for one in labels:
             known = one.docids[: int(one.positive.sum())]
@@ -91,26 +93,24 @@ def test_labels_are_the_softmax_of_loops(
 def test_positives_beyond_the_context_have_scores(world: Path, made: Path, tmp_path: Path) -> None:
     """Paper 002, eq. 6 gives every passage a probability, and its program a positive the highest of its query: more
     positives than the context has candidates had none."""
-    whole = labelled(world, made, tmp_path / "whole.parquet", "--method", "teacher", "--teacher", "late")
-    for method in (["collective", *HOW], ["teacher", "--teacher", "late"]):
-        labels = labelled(world, made, tmp_path / "one.parquet", "--method", *method, "--context", 1)
+    whole = labelled(world, made, tmp_path / "whole.parquet", *LATE)
+    for method in (COLLECTIVE, LATE):
+        labels = labelled(world, made, tmp_path / "one.parquet", *method, "--context", 1)
         for one in labels:
             assert np.isfinite(one.scores).sum() == 2 == one.positive.sum()
             assert (one.targets[one.positive] > 0).all()
-            if method[0] == "teacher":
+            if method is LATE:
                 np.testing.assert_array_equal(one.scores[:2], whole[one.qid].scores[:2])
     hard = labelled(world, made, tmp_path / "run.parquet", "--method", "run", "--context", 1)
     assert all(np.isfinite(one.scores).sum() == 1 for one in hard)  # others keep to their context
 
 
 def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: Path) -> None:
-    whole = labelled(world, made, tmp_path / "collective.parquet", "--method", "collective", *HOW)
-    values = dict(zip(HOW[::2], HOW[1::2], strict=True)).items()
-    params = "".join(f"{name.removeprefix('--').replace('-', '_')}: {value}\n" for name, value in values)
-    (tmp_path / "params.yaml").write_text(params)
-    teacher = ["--method", "teacher", "--teacher-params", tmp_path / "params.yaml", "--teacher", "colbert-prf"]
+    whole = labelled(world, made, tmp_path / "collective.parquet", *COLLECTIVE)
+    (tmp_path / "params.yaml").write_text(HOW.replace(",", "\n").replace("=", ": "))
+    teacher = ["--method", f"teacher:teacher=colbert-prf,teacher_params={tmp_path / 'params.yaml'}"]
     same = labelled(world, made, tmp_path / "same.parquet", *teacher)
-    late = labelled(world, made, tmp_path / "late.parquet", "--method", "teacher", "--teacher", "late")
+    late = labelled(world, made, tmp_path / "late.parquet", *LATE)
     run = Run.read(made / "late.txt")
     for one, other, plain in zip(whole, same, late, strict=True):
         np.testing.assert_array_equal(one.targets, other.targets)
@@ -125,11 +125,10 @@ def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: P
 
 @pytest.mark.parametrize("backend", ["threads", "loky"])
 def test_shards_come_to_the_same_bytes(world: Path, made: Path, tmp_path: Path, backend: str) -> None:
-    how = ["--method", "collective", *HOW]
-    labelled(world, made, tmp_path / "whole.parquet", *how, "--jobs", 1)
+    labelled(world, made, tmp_path / "whole.parquet", *COLLECTIVE, "--jobs", 1)
     work = ["--shard-size", 3, "--jobs", 2, "--backend", backend]
     try:
-        labelled(world, made, tmp_path / "parts.parquet", *how, *work)
+        labelled(world, made, tmp_path / "parts.parquet", *COLLECTIVE, *work)
     finally:
         get_reusable_executor().shutdown()
     assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
@@ -138,7 +137,7 @@ def test_shards_come_to_the_same_bytes(world: Path, made: Path, tmp_path: Path, 
 def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
     words = ["--run", str(made / "late.txt"), "--qrels", str(made / "qrels.txt"), "--method", "collective"]
     words += ["--output", str(tmp_path / "labels.parquet")]
-    topics, index = ["--topics", str(world / "topics.tsv")], ["--index", str(world / "index")]
+    method, topics, index = ["--method"], ["--topics", str(world / "topics.tsv")], ["--index", str(world / "index")]
     np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
     (tmp_path / "vectors.ids").write_text("a\nb\nc\n")
     (tmp_path / "few.tsv").write_text("q1\tw1\n")
@@ -149,9 +148,12 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
             ["--index", str(tmp_path / "vectors.npy"), *topics],
             "no tokens in this index; add them with index --parts tokens",
         ),
-        ([*index, *topics, "--mass", "evidence"], "mass=evidence: takes rNN similarities, which the method collective"),
+        (
+            [*index, *topics, *method, "collective:mass=evidence"],
+            "mass=evidence: takes rNN similarities, which the method",
+        ),
         ([*index, *topics, "--from", "neighbours"], "method collective: not from neighbours"),
-        ([*index, *topics, "--prf-clusters", "0"], "--prf-clusters 0: expected an integer >= 1"),
+        ([*index, *topics, *method, "collective:prf_clusters=0"], "prf_clusters=0: expected an integer >= 1"),
         ([*index, "--topics", str(tmp_path / "few.tsv")], "9 of the 10 queries to label are not in it"),
     ):
         with pytest.raises(InputError, match=said):

@@ -31,6 +31,9 @@ TINY = SoftLabels.from_lists(
 )
 
 
+SHARP = ["--method", "evidence:include_level=none"]
+
+
 def flags(folder: Path) -> list[str]:
     small(folder)
     given = {"run": "run.txt", "qrels": "qrels.txt", "index": "v.npy", "encoded-queries": "q.npy"}
@@ -42,7 +45,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     more = {"tsv": "x.tsv", "qrels-output": "x.qrels", "listwise": "x.parquet", "plots": "plots"}
     extra = [word for name, file in more.items() for word in (f"--{name}", str(tmp_path / file))]
-    assert main([*flags(tmp_path), *extra, "--audit", "3", "--n-max", "6", "--include-level", "none"]) == 0
+    assert main([*flags(tmp_path), *extra, "--audit", "3", "--n-max", "6", *SHARP]) == 0
     captured = capsys.readouterr()
     labels = SoftLabels.read(tmp_path / "labels.parquet")
     assert len(labels) == 5
@@ -58,7 +61,8 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_presets_and_flags(tmp_path: Path) -> None:
-    assert main([*flags(tmp_path), "--label-preset", "coder-tas-b", "--boost", "2", "--n-max", "none"]) == 0
+    method = ["--method", "evidence:label_preset=coder-tas-b"]
+    assert main([*flags(tmp_path), *method, "--boost", "2", "--n-max", "none"]) == 0
     found = SoftLabels.read(tmp_path / "labels.parquet").metadata["labels"]
     assert (found["compat"], found["boost"], found["n_max"], found["include_level"]) == ("coder", 2.0, None, 0.1)
 
@@ -74,8 +78,7 @@ def test_hard_needs_no_index(tmp_path: Path) -> None:
 def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "teacher.yaml").write_text("lam: 1.0\nk: 3\n")
     given = flags(tmp_path)[:-2]  # without --k
-    argv = [*given, "--method", "teacher", "--teacher", "rnn", "--teacher-params", str(tmp_path / "teacher.yaml")]
-    assert main(argv) == 0
+    assert main([*given, "--method", f"teacher:teacher=rnn,teacher_params={tmp_path / 'teacher.yaml'}"]) == 0
     found = SoftLabels.read(tmp_path / "labels.parquet")
     assert (found.metadata["teacher"]["name"], found.metadata["teacher"]["k"]) == ("rnn", 3)
     taught = {one.qid: one.targets for one in found}
@@ -83,20 +86,44 @@ def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
     for one in SoftLabels.read(tmp_path / "labels.parquet"):  # lambda 1 is the inner product, mapped alike
         np.testing.assert_allclose(taught[one.qid], one.targets, atol=1e-5)
     with pytest.raises(InputError, match="reranker rn: no such reranker; did you mean rnn"):
-        main([*given, "--method", "teacher", "--teacher", "rn"])
-    with pytest.raises(InputError, match="--teacher is for labeler teacher: not with query"):
-        main([*given, "--method", "query", "--teacher", "rnn"])
+        main([*given, "--method", "teacher:teacher=rn"])
+    with pytest.raises(InputError, match=r"^--method query:teacher=rnn: no setting teacher, "):
+        main([*given, "--method", "query:teacher=rnn"])
+    with pytest.raises(InputError, match=r"^--k: of evidence or .* or uniform, not with --method teacher$"):
+        main([*given, "--method", "teacher", "--k", "4"])
+    with pytest.raises(InputError, match=r"^--method query:k=3 and --k: k twice; give it once$"):
+        main([*given, "--method", "query:k=3", "--k", "4"])
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--audit-output goes with.*--cluster goes"):
+    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--cluster goes.*--audit-output goes with"):
         main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--cluster", "tcp://x"])
     with pytest.raises(SystemExit):
         main([*flags(tmp_path), "--n-max", "many"])
-    with pytest.raises(InputError, match=r"^--boost 0\.5: expected a finite number >= 1$"):
+    with pytest.raises(
+        InputError, match=r"^--method evidence:k=4,boost=0\.5: boost=0\.5: expected a finite number >= 1$"
+    ):
         main([*flags(tmp_path), "--boost", "0.5"])
     with pytest.raises(InputError, match=r"qrels\.txt: no judgement has a grade of 9 or more \(the highest is 1\); "):
         main([*flags(tmp_path), "--relevant", "9"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--teacher-model", "m"], "--teacher-model is a setting of teacher: --method teacher:teacher_model=VALUE; "),
+        (
+            ["--term-weights", "scorer"],
+            "--term-weights is a setting of term-weight: --method term-weight:weights=VALUE; ",
+        ),
+        (["--label-preset", "coder-tas-b"], "--method evidence:label_preset=VALUE; "),
+        (["--pooling", "cls"], "--encoder NAME:pooling=VALUE; "),
+    ],
+)
+def test_flags_that_are_settings_say_so(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--run", "r", "--qrels", "q", "--output", "o.parquet", *words])
+    assert said in capsys.readouterr().err
 
 
 def test_labels_under_the_name_of_a_text_file_are_refused(tmp_path: Path) -> None:

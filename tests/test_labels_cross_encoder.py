@@ -11,6 +11,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
+from rnnreranker.base.written import Written
 from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
 from rnnreranker.labels.__main__ import main
 from tests.tiny_encoder import (
@@ -44,13 +45,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def flags(world: Path, output: Path, *more: str, index: bool = True) -> list[str]:
+def taught(teacher: str, **settings: object) -> list[str]:
+    """The method with a teacher."""
+    written = Written("teacher", {"teacher": teacher, **{f"teacher_{name}": of for name, of in settings.items()}})
+    return ["--method", str(written)]
+
+
+def flags(world: Path, output: Path, teacher: list[str] | None = None, index: bool = True) -> list[str]:
     given = {"--run": "run.txt", "--topics": "topics.tsv", "--qrels": "qrels.txt"} | (
         {"--index": "index"} if index else {}
     )
     words = [word for name, file in given.items() for word in (name, str(world / file))]
-    how = more or ("--teacher", "cross-encoder", "--teacher-model", f"{world}/one")
-    return [*words, "--output", str(output), "--method", "teacher", *PLAIN, *how]
+    how = taught("cross-encoder", model=world / "one") if teacher is None else teacher
+    return [*words, "--output", str(output), *PLAIN, *how]
 
 
 def expected(world: Path, one: object, *models: str) -> np.ndarray:
@@ -80,10 +87,10 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
 
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
     both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "a.parquet", "--teacher", "ensemble", "--teacher-model", both)) == 0
+    assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", model=both))) == 0
     (tmp_path / "teacher.yaml").write_text(f"cross_encoders: {both}\n")
-    named = ["--teacher", "ensemble", "--teacher-params", str(tmp_path / "teacher.yaml")]
-    assert main(flags(world, tmp_path / "b.parquet", *named)) == 0
+    named = taught("ensemble", params=tmp_path / "teacher.yaml")
+    assert main(flags(world, tmp_path / "b.parquet", named)) == 0
     first, second = SoftLabels.read(tmp_path / "a.parquet"), SoftLabels.read(tmp_path / "b.parquet")
     for one, other in zip(first, second, strict=True):
         np.testing.assert_allclose(one.scores, expected(world, one, "one", "two"), atol=1e-6)
@@ -111,9 +118,9 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
     assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
     with pytest.raises(InputError, match="received device 'nowhere'"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
-    for other in (["--method", "hard"], ["--teacher", "encoder", "--teacher-model", "none"]):
+    for other in (["--method", "hard"], taught("encoder")):
         with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes: not with"):
-            main([*flags(world, tmp_path / "none.parquet", *PLAIN), "--device", "cpu", *other])
+            main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", *other])
 
 
 def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
@@ -129,8 +136,8 @@ def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path
     for model in ("one", "two"):
         shutil.rmtree(named, ignore_errors=True)
         shutil.copytree(world / model, named)
-        how = ["--teacher", "cross-encoder", "--teacher-model", str(named)]
-        assert main(flags(world, tmp_path / "labels.parquet", *how)) == 0
+        how = taught("cross-encoder", model=named)
+        assert main(flags(world, tmp_path / "labels.parquet", how)) == 0
         found.append(SoftLabels.read(tmp_path / "labels.parquet"))
     assert found[0].metadata["input"] != found[1].metadata["input"]
     np.testing.assert_allclose(found[1]["q0"].scores, expected(world, found[1]["q0"], "two"), atol=1e-6)
@@ -139,9 +146,9 @@ def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path
 def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.parquet"
     with pytest.raises(InputError, match=r"teacher_model=m: the teacher encoder computes with no model"):
-        main([*flags(world, output, "--teacher", "encoder", "--teacher-model", "m"), "--encoded-queries", "x.npy"])
+        main([*flags(world, output, taught("encoder", model="m")), "--encoded-queries", "x.npy"])
     with pytest.raises(InputError, match="rerank cross-encoder: which"):
-        main(flags(world, output, "--teacher", "cross-encoder"))
+        main(flags(world, output, taught("cross-encoder")))
     with pytest.raises(InputError, match=r"needs --index \(where texts come from\)"):
         main(flags(world, output, index=False))
     with pytest.raises(InputError, match=r"needs --topics \(texts of the queries\)"):

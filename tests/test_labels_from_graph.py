@@ -20,9 +20,9 @@ from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
 from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.labels.negatives.command import main as mine
+from rnnreranker.labels.negatives.__main__ import main as mine
 from rnnreranker.labels.negatives.filters import pools
-from rnnreranker.labels.shards import make_labels
+from rnnreranker.labels.shards import make_shards
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -142,9 +142,9 @@ def test_shards_and_workers_leave_no_trace(
 ) -> None:
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
     job = Job(method, None, params_of(method), LabelParams(), 1, source="neighbours", graph=graph.path)
-    make_labels(tmp_path / "whole.parquet", job, run, judged, None)
+    make_shards(tmp_path / "whole.parquet", job, run, judged, None)
     parts = tmp_path / "parts.parquet"
-    make_labels(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    make_shards(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
     assert parts.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     found = SoftLabels.read(parts).metadata
     assert (found["method"], found["from"], found["index"]) == (method, "neighbours", graph.fingerprint)
@@ -235,11 +235,11 @@ def spread(values: Sequence[float] | np.ndarray) -> np.ndarray:
 def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> None:
     """The run's scores are the inner products here, so both ways to know them give the same labels."""
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
-    argv += ["--from", "neighbours", "--method", "joint", "--k", "4", "--context", "25"]
+    argv += ["--from", "neighbours", "--k", "4", "--context", "25"]
     encoded = ["--encoded-queries", str(folder / "q.npy")]
     for queries, more in (("none", []), ("run", []), ("encoded", encoded)):
         output = str(tmp_path / f"{queries}.parquet")
-        assert main([*argv, *more, "--queries", queries, "--output", output]) == 0
+        assert main([*argv, *more, "--method", f"joint:queries={queries}", "--output", output]) == 0
     none, run, exact = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("none", "run", "encoded"))
     assert none.metadata["rnn"]["queries"] == "none"
     assert exact.metadata["rnn"]["queries"] == "encoded"
@@ -253,10 +253,10 @@ def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> Non
         if set(known) <= set(Run.read(folder / "run.txt").ranked(one.qid)):  # else the run does not score a positive
             np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
         assert not np.allclose(one.scores[:25], third.scores[:25], atol=1e-3)
-    with pytest.raises(InputError, match="--queries is for labeler joint: not with evidence"):
-        main([*argv[:-4], "--method", "evidence", "--queries", "run", "--output", str(tmp_path / "x.parquet")])
+    with pytest.raises(InputError, match="no setting queries"):
+        main([*argv, "--method", "evidence:queries=run", "--output", str(tmp_path / "x.parquet")])
     with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
-        main([*argv, "--queries", "encoded", "--output", str(tmp_path / "x.parquet")])
+        main([*argv, "--method", "joint:queries=encoded", "--output", str(tmp_path / "x.parquet")])
 
 
 def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: NeighbourGraph) -> None:
@@ -343,11 +343,11 @@ def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: P
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0
     assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
     for queries in ("none", "run"):
-        assert mine([*argv, "--index", str(folder / "index"), "--filter", "joint", "--queries", queries]) == 0
+        assert mine([*argv, "--index", str(folder / "index"), "--filter", f"joint:queries={queries}"]) == 0
     with pytest.raises(InputError, match=r"give --topics or --encoded-queries \(vectors of the queries\)"):
-        mine([*argv, "--index", str(folder / "index"), "--filter", "joint", "--queries", "encoded"])
-    encoded = ["--queries", "encoded", "--encoded-queries", str(folder / "q.npy")]
-    assert mine([*argv, "--index", str(folder / "index"), "--filter", "joint", *encoded]) == 0
+        mine([*argv, "--index", str(folder / "index"), "--filter", "joint:queries=encoded"])
+    encoded = ["--filter", "joint:queries=encoded", "--encoded-queries", str(folder / "q.npy")]
+    assert mine([*argv, "--index", str(folder / "index"), *encoded]) == 0
     for more, said in (
         (["--filter", "margin"], "--filter margin compares inner products with the query: not with --from neighbours"),
         (["--truth", "x"], "--truth compares filters of inner products with the query: not with --from neighbours"),

@@ -269,12 +269,12 @@ def test_the_command_learns_before_it_labels(
     (tmp_path / "qrels.txt").write_text("".join(f"{qid} 0 {made.topics[qid][0]} 1\n" for qid in first))
     known = "".join(f"{qid} 0 {docid} 1\n" for qid in last for docid in made.topics[qid])
     (tmp_path / "validation.txt").write_text(known)
-    argv = ["--method", "joint", "--k", "4", "--context", "30", "--index", str(made.folder / "v.npy")]
+    argv = ["--k", "4", "--context", "30", "--index", str(made.folder / "v.npy")]
     argv += ["--run", str(tmp_path / "run.txt"), "--encoded-queries", str(tmp_path / "q.npy")]
     argv += ["--qrels", str(tmp_path / "qrels.txt"), "--output", str(tmp_path / "labels.parquet")]
     validation = ["--validation-qrels", str(tmp_path / "validation.txt")]
     for mass in ("share", "confident"):
-        assert main([*argv, *validation, "--mass", mass]) == 0
+        assert main([*argv, *validation, "--method", f"joint:mass={mass}"]) == 0
         labels = SoftLabels.read(tmp_path / "labels.parquet")
         expected = learn_mass(made.labeler(), mass, made.run, judged({qid: made.topics[qid] for qid in last}))
         assert labels.metadata["learnt"] == expected.to_dict()
@@ -284,15 +284,15 @@ def test_the_command_learns_before_it_labels(
         assert "mass learnt by judgements of 50 queries, 50 with several positives: share 0." in capsys.readouterr().err
         kept = {round(float(one.targets[one.positive].sum()), 4) for one in labels}
         assert kept <= {1.0, round(1 - said["share"], 4)}
-    assert main([*argv, "--mass", "share"]) == 0
+    assert main([*argv, "--method", "joint:mass=share"]) == 0
     assert "mass learnt by loss of 50 queries, 0 with several positives" in capsys.readouterr().err
-    assert main([*argv, "--mass", "share", "--share", "0.3"]) == 0
+    assert main([*argv, "--method", "joint:mass=share,share=0.3"]) == 0
     assert "mass learnt" not in capsys.readouterr().err
     assert "learnt" not in SoftLabels.read(tmp_path / "labels.parquet").metadata
-    with pytest.raises(InputError, match="--validation-qrels goes with --mass share or confident"):
+    with pytest.raises(InputError, match="--validation-qrels goes with mass=share or confident"):
         main([*argv, *validation])
-    with pytest.raises(InputError, match=r"--share 2\.0: expected a number in \[0, 1\]"):
-        main([*argv, "--mass", "share", "--share", "2"])
+    with pytest.raises(InputError, match=r"share=2\.0: expected a number in \[0, 1\]"):
+        main([*argv, "--method", "joint:mass=share,share=2"])
 
 
 def test_what_cannot_be_learnt_is_said(made: Collection) -> None:

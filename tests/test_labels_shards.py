@@ -20,7 +20,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import Shard, make_labels, make_shard
+from rnnreranker.labels.shards import Shard, make_shard, make_shards
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], Query
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:
     work, run, judged, queries = job(folder)
-    make_labels(tmp_path / "whole.parquet", work, run, judged, queries)
+    make_shards(tmp_path / "whole.parquet", work, run, judged, queries)
     return (tmp_path / "whole.parquet").read_bytes()
 
 
@@ -67,7 +67,7 @@ def undisturbed(folder: Path, tmp_path: Path) -> bytes:
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
     work, run, judged, queries = job(folder)
     out = tmp_path / "parts.parquet"
-    make_labels(out, work, run, judged, queries, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    make_shards(out, work, run, judged, queries, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
     assert out.read_bytes() == undisturbed(folder, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
@@ -83,7 +83,7 @@ def slowly(work, shard):
     time.sleep(0.05)
     return made(work, shard)
 shards.make_shard = slowly
-shards.make_labels(Path({out!r}), *job(Path({folder!r})), jobs=2, shard_size=1)
+shards.make_shards(Path({out!r}), *job(Path({folder!r})), jobs=2, shard_size=1)
 """
 
 
@@ -117,7 +117,7 @@ def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
             return make_shard(work, shard)
 
         patch.setattr("rnnreranker.labels.shards.make_shard", counted)
-        make_labels(out, work, run, judged, queries, jobs=2, shard_size=1)
+        make_shards(out, work, run, judged, queries, jobs=2, shard_size=1)
     assert not set(made) & set(kept)
     assert len(made) + len(kept) == QUERIES
     assert out.read_bytes() == undisturbed(folder, tmp_path)
@@ -149,15 +149,15 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
     other = work if same else Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
-    make_labels(out, other, run, judged, queries)
+    make_shards(out, other, run, judged, queries)
     made: list[Path] = []
     monkeypatch.setattr("rnnreranker.base.locks.hold", lambda *_: True)
     monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
     if same:
-        assert make_labels(out, work, run, judged, queries)["queries"] == QUERIES
+        assert make_shards(out, work, run, judged, queries)["queries"] == QUERIES
     else:
         with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
-            make_labels(out, work, run, judged, queries)
+            make_shards(out, work, run, judged, queries)
     assert len(made) == (0 if same else 1)
 
 
@@ -166,7 +166,7 @@ def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> Non
     work, run, judged, queries = job(folder)
     out = tmp_path / "dask.parquet"
     with cluster_that_loses_a_worker(lambda: count(tmp_path) >= 3) as address:
-        make_labels(out, work, run, judged, queries, backend="dask", jobs=2, cluster=address, shard_size=1)
+        make_shards(out, work, run, judged, queries, backend="dask", jobs=2, cluster=address, shard_size=1)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 
@@ -203,19 +203,19 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            make_labels(out, work, run, judged, queries, shard_size=7)
+            make_shards(out, work, run, judged, queries, shard_size=7)
     other = Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
-    metadata = make_labels(out, other, run, judged, queries, shard_size=7)
+    metadata = make_shards(out, other, run, judged, queries, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")
-    make_labels(tmp_path / "y.parquet", other, run, judged, queries)
+    make_shards(tmp_path / "y.parquet", other, run, judged, queries)
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 
 
 def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
-    made = make_labels(tmp_path / "x.parquet", work, run, judged, queries)
+    made = make_shards(tmp_path / "x.parquet", work, run, judged, queries)
     found = SoftLabels.read(tmp_path / "x.parquet").metadata
     assert found == made
     assert found["rnn"] == work.params.to_dict()
@@ -229,12 +229,12 @@ def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> Non
 def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, run, judged, queries = job(folder)
     with pytest.raises(InputError, match="no query of the run has a positive"):
-        make_labels(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
+        make_shards(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependencyError, match=r"pip install ray \(the extra cluster brings Dask alone\)"):
-        make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
+        make_shards(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
     with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask, ray"):
-        make_labels(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]
+        make_shards(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())  # said before any work
 
 

@@ -113,7 +113,7 @@ def test_equation_5_without_its_division_and_with_a_scale() -> None:
 
 def test_labels_of_the_sum(made: Path, tmp_path: Path) -> None:
     mean = labelled(made, tmp_path / "mean.parquet")
-    found = labelled(made, tmp_path / "sum.parquet", "--term-products", "sum", "--term-scale", "10")
+    found = labelled(made, tmp_path / "sum.parquet", "--method", "term-weight:products=sum,term_scale=10")
     assert found.metadata["params"]["products"] == "sum"
     assert found.metadata["params"]["term_scale"] == 10
     # q1 and d1 share rain, sun and a (weight 0): ten times thrice the mean
@@ -181,8 +181,11 @@ def test_chinese_words_are_those_of_jieba(tmp_path: Path) -> None:
         (["--topics"], "--method term-weight needs --index (where terms come from)"),
         (["--index"], "--method term-weight needs --topics (texts of the queries)"),
         (["--index", "--topics", "--from", "neighbours"], "method term-weight: not from neighbours"),
-        (["--index", "--topics", "--mass", "evidence"], "mass=evidence: takes rNN similarities, which the method term"),
-        (["--index", "--topics", "--term-weights", "bm25"], "--term-weights: invalid choice: 'bm25'"),
+        (
+            ["--index", "--topics", "--method", "term-weight:mass=evidence"],
+            "mass=evidence: takes rNN similarities, which",
+        ),
+        (["--index", "--topics", "--method", "term-weight:weights=bm25"], "weights='bm25': expected one of tf-idf, sc"),
     ],
 )
 def test_bad_input(given: list[str], said: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

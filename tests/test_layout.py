@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.__main__ import COMMANDS
+from rnnreranker.__main__ import COMMANDS, script
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, MissingDependencyError, require
@@ -29,12 +30,15 @@ COMMAND_FILES = ("__main__.py", "command.py", "pool_command.py")
 BELOW = {  # folders of a folder that import one way too
     "base": (
         "errors",
+        "private",
         "process",
         "files",
         "typed_numbers",
+        "preset_files",
         "settings",
         "method",
         "command",
+        "method_flags",
         "locks",
         "record",
         "tables",
@@ -64,7 +68,7 @@ def imports_of(path: Path) -> set[str]:
 def test_every_folder_is_listed_and_the_top_has_commands_alone() -> None:
     there = {path.relative_to(PACKAGE).parts[0] for path in modules()}
     assert {name for name in there if not name.endswith(".py")} == set(FOLDERS)
-    assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= set(COMMANDS)
+    assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= {*COMMANDS, "_version"}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -122,6 +126,8 @@ HEAVY = {"torch", "transformers", "faiss", "pyserini", "jnius", "pandas", "pyarr
         "from rnnreranker import RnnParams, RnnReranker, Run, jaccard_similarity, rnn_similarity",
         "import rnnreranker.search.__main__, rnnreranker.evaluate.__main__, rnnreranker.index.__main__",
         "import rnnreranker.pool, rnnreranker.regress.__main__",
+        "from rnnreranker import build_index, evaluate_run, make_labels, open_index, rerank_hits, train_model",
+        "import rnnreranker.labels.__main__, rnnreranker.negatives",
     ],
 )
 def test_heavy_packages_load_late(statement: str) -> None:
@@ -141,7 +147,7 @@ def test_every_command_is_listed() -> None:
     scripts = {path.stem for path in PACKAGE.glob("*.py") if "__name__ ==" in path.read_text(encoding="utf-8")}
     assert set(COMMANDS) == rooms | scripts - {"__main__"}
     done = subprocess.run([sys.executable, "-m", "rnnreranker"], capture_output=True, text=True, check=True)
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == list(COMMANDS)
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:-1]] == list(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,30 @@ def test_a_command_written_with_a_space(word: str, said: str, monkeypatch: pytes
 @pytest.mark.parametrize("asked", [[], ["--help"], ["-h"]])
 def test_the_list_of_commands(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert list_commands(asked) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(COMMANDS)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-1]] == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "ran"),
+    [
+        (["search", "--help"], ["-m", "rnnreranker.search", "--help"]),
+        (["methods", "rnn"], ["-m", "rnnreranker", "methods", "rnn"]),
+        ([], ["-m", "rnnreranker"]),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="other systems start a process")
+def test_the_console_script_is_the_command(words: list[str], ran: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replaced(Exception):
+        pass
+
+    def execv(program: str, argv: list[str]) -> None:
+        assert (program, argv) == (sys.executable, [sys.executable, *ran])
+        raise Replaced
+
+    monkeypatch.setattr(sys, "argv", ["rnnreranker", *words])
+    monkeypatch.setattr(os, "execv", execv)
+    with pytest.raises(Replaced):
+        script()
 
 
 def test_what_is_lacking_is_installed_from_a_checkout_too() -> None:

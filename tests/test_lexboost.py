@@ -97,7 +97,7 @@ def test_the_command(folder: Path, graph: NeighbourGraph, run: Run, tmp_path: Pa
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in run))
     run.write(tmp_path / "run.txt")
     argv = ["--index", str(folder), "--topics", str(tmp_path / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    argv += ["--rerank", "lexboost", "--lexboost-lambda", "0.4", "--output", str(tmp_path / "out.txt")]
+    argv += ["--rerank", "lexboost:lexboost_lambda=0.4", "--output", str(tmp_path / "out.txt")]
     assert search(argv) == 0
     given = Run.read(tmp_path / "run.txt")
     wanted = make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lexboost_lambda=0.4)).rerank(given)

@@ -12,8 +12,9 @@ from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.labels.negatives.command import main
+from rnnreranker.labels.negatives.__main__ import main, make_parser
 from rnnreranker.labels.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
+from rnnreranker.labels.negatives.make import mine_negatives
 from rnnreranker.labels.negatives.mining import mine, rows_of, toll, write_rows
 from rnnreranker.labels.negatives.params import NegativeParams
 from rnnreranker.labels.negatives.reading import read_negatives
@@ -186,7 +187,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     first = out.read_bytes()
     assert main([*common, "--output", str(out), "--rate", "0.2", "--k", "4", "--threads", "1"]) == 0
     assert out.read_bytes() == first
-    assert main([*common, "--output", str(out), "--filter", "joint", "--rate", "0.2", "--positive-weight", "0.3"]) == 0
+    assert main([*common, "--output", str(out), "--filter", "joint:positive_weight=0.3,rate=0.2"]) == 0
     assert "filter joint, discarded above" in capsys.readouterr().err
     assert out.read_bytes() != first
 
@@ -282,9 +283,58 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
     given = ["--run", "r", "--qrels", "q", "--index", "i"]
     with pytest.raises(InputError, match=r"give --output.*give --topics or --encoded-queries"):
         main(given)
-    with pytest.raises(InputError, match=r"^threshold=1 and rate=0\.2: give one of them, not both$"):
+    with pytest.raises(InputError, match=r"^--filter rnn:.*: threshold=1 and rate=0\.2: give one of them, not both$"):
         main([*given, "--threshold", "1", "--rate", "0.2"])
-    with pytest.raises(InputError, match=r"^--rate 2\.0: expected a number in \[0, 1\] or none; --seed -1: expected"):
+    with pytest.raises(InputError, match=r"rate=2\.0: expected a number in \[0, 1\] or none; seed=-1: expected"):
         main([*given, "--rate", "2", "--seed", "-1"])
     with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
         main(["--run", "r", "--qrels", "q", "--index", "i", "--topics", "t", "--output", str(tmp_path / "x.csv")])
+
+
+def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:
+    small(tmp_path)
+    files = {"run": tmp_path / "run.txt", "qrels": tmp_path / "qrels.txt", "index": tmp_path / "v.npy"}
+    more = {"encoded_queries": tmp_path / "q.npy", "topics": tmp_path / "topics.tsv"}
+    words = [str(word) for name, path in {**files, **more}.items() for word in (f"--{name.replace('_', '-')}", path)]
+    assert main([*words, "--k", "4", "--rate", "0.2", "--negatives", "2", "--output", str(tmp_path / "a.tsv")]) == 0
+    filter = "rnn:k=4,rate=0.2,negatives=2"
+    found = mine_negatives(*files.values(), filter, output=tmp_path / "b.tsv", **more)
+    assert (tmp_path / "b.tsv").read_bytes() == (tmp_path / "a.tsv").read_bytes()
+    assert [len(one.negatives) for one in found.mined] == [2] * 5
+    own = {qid: {docid: 1} for qid, docid in ((pool.qid, pool.positives[0]) for pool in found.pools)}
+    topics = dict(line.split("\t") for line in (tmp_path / "topics.tsv").read_text().splitlines())
+    texts = {"topics": topics, "encoded_queries": tmp_path / "q.npy", "documents": str(tmp_path / "docs.tsv")}
+    again = mine_negatives(
+        Run.read(files["run"]), own, files["index"], {"rnn": {"k": 4, "rate": 0.2}}, truth=own, **texts
+    )
+    assert again.threshold == found.threshold
+    assert [one.filter for one in again.tolls] == ["rnn", "joint", "margin", "relative-margin", "max-score"]
+    assert again.write(tmp_path / "texts.jsonl") == 15
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {},
+            r"^give index \(vectors of the documents\), or filter=none, which needs none; give topics or ",
+        ),
+        ({"filter": "rnm"}, "^filter=rnm: rnm: no such filter; did you mean rnn"),
+        ({"filter": "rnn:rat=0.1"}, "no setting rat, did you mean rate"),
+        ({"filter": "none", "output": "x.csv"}, r"^output=x\.csv: expected a name that ends in \.parquet"),
+        ({"filter": "margin:from=neighbours"}, "compares inner products with the query: not with from=neighbours"),
+        ({"filter": "rnn:preset=tasb"}, "preset tasb: not known"),
+        ({"treshold": 1}, "^no argument treshold"),
+    ],
+)
+def test_messages_from_python_name_arguments(given: dict[str, object], said: str, tmp_path: Path) -> None:
+    small(tmp_path)
+    with pytest.raises(InputError, match=said):
+        mine_negatives(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
+
+
+def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = make_parser().format_help()
+    assert shown.count("\n") <= 60
+    assert "--filter rnn:k=21" in shown

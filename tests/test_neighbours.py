@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
@@ -301,7 +301,7 @@ class LetterPart(Part):
 
 def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Path) -> None:
     documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
-    build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
+    write_index(documents, tmp_path / "index", [LetterPart()], name="letters")
     before = describe(tmp_path / "index")
     vectors = (tmp_path / "index" / "vectors.npy").stat()
     assert not has_graph(tmp_path / "index", GraphParams())
@@ -333,7 +333,7 @@ def test_an_index_gets_a_graph_without_its_vectors_being_made_again(tmp_path: Pa
 
 def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> None:
     documents = [Document(f"d{row}", f"text {row}") for row in range(40)]
-    build_index(documents, tmp_path / "index", [LetterPart()], name="letters")
+    write_index(documents, tmp_path / "index", [LetterPart()], name="letters")
     add_parts(tmp_path / "index", [NeighboursPart(GraphParams(4))])
     other = shutil.copytree(tmp_path / "index", tmp_path / "other")
     (tmp_path / "index" / "vectors.npy").write_bytes(b"")
@@ -376,7 +376,7 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
 
 def test_an_index_gets_a_graph_without_its_documents_being_named(tmp_path: Path) -> None:
     folder = tmp_path / "index"
-    build_index([Document(f"d{row}", f"text {row}") for row in range(40)], folder, [LetterPart()], name="letters")
+    write_index([Document(f"d{row}", f"text {row}") for row in range(40)], folder, [LetterPart()], name="letters")
     assert index(["--output", str(folder), "--parts", "neighbours", "--neighbours", "4"]) == 0
     assert describe(folder)["parts"]["neighbours"]["k"] == 4
     assert open_index(str(folder)).graph.k == 4

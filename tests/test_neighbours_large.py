@@ -73,6 +73,7 @@ def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
 
 
 @pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.usefixtures("as_command")
 def test_recall_is_measured_and_kept(
     search: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

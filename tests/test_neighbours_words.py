@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.index.build import add_parts, build_index
+from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.make import Recipe, make_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.bm25.part import Bm25Part
@@ -126,7 +126,7 @@ class WeightsPart(Part):
 def test_an_index_of_impacts_gets_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No vectors are needed, neither to make it nor to open it."""
     index = tmp_path / "index"
-    build_index([Document(f"d{row}", f"text {row}") for row in range(40)], index, [WeightsPart()], name="weights")
+    write_index([Document(f"d{row}", f"text {row}") for row in range(40)], index, [WeightsPart()], name="weights")
     add_parts(index, [NeighboursPart(GraphParams(4, "impact"))])
     graph = open_index(str(index)).graph
     assert graph.edges.tolist() == by_loops(weights_of(40), 4)[0]
@@ -158,7 +158,7 @@ LONG = " ".join(f"word{number % 37} cat" for number in range(60))
 def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [Document(f"d{row}", text) for row, text in enumerate([*TEXTS, LONG])]
     index = tmp_path / "index"
-    build_index(documents, index, [Bm25Part()], name="words")
+    write_index(documents, index, [Bm25Part()], name="words")
     add_parts(index, [NeighboursPart(GraphParams(3, "bm25"))], threads=1)
     graph = open_index(str(index)).graph
     assert (graph.origin.of, graph.origin.similarity) == ("bm25", "cosine")
@@ -188,7 +188,7 @@ def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.jvm
 def test_reading_words_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [Document(f"d{row}", text) for row, text in enumerate(TEXTS)]
-    build_index(documents, tmp_path / "index", [Bm25Part()], name="words")
+    write_index(documents, tmp_path / "index", [Bm25Part()], name="words")
     docids, lucene = [f"d{row}" for row in range(len(TEXTS))], tmp_path / "index" / "bm25"
     monkeypatch.setattr(bm25_words, "BLOCK", 2)
     write_bm25_words(lucene, docids, tmp_path / "plain")

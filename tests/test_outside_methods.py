@@ -65,22 +65,19 @@ def made_index(collection: Path) -> Path:
 def test_a_reranker_appears_in_the_help(command: Command) -> None:
     shown = " ".join(command("search", "--help").stdout.split())
     assert "by-length" in shown
-    assert "number of words of the best document (of by-length; default: 3)" in shown
+    settings = " ".join(command("__main__", "methods", "by-length").stdout.split())
+    assert "words_wanted=3 number of words of the best document" in settings
 
 
 def test_a_reranker_works_on_the_command_line(command: Command, collection: Path) -> None:
     argv = ["--index", made_index(collection), "--topics", collection / "topics.tsv", "--run", collection / "run.txt"]
-    argv += ["--rerank", "by-length", "--output", collection / "out.txt"]
-    done = command("search", *argv, "--words-wanted", "2")
+    argv += ["--output", collection / "out.txt"]
+    done = command("search", *argv, "--rerank", "by-length:words_wanted=2")
     assert done.returncode == 0, done.stderr
     assert Run.read(collection / "out.txt")["q1"] == [("d3", 0.0), ("d1", -1.0), ("d2", -2.0)]
-    wrong = command("search", *argv, "--words-wanted", "0")
-    assert (wrong.returncode, wrong.stderr) == (2, "error: --words-wanted 0: expected an integer >= 1\n")
-    foreign = command("search", *argv, "--zhong-k1", "2")
-    assert (foreign.returncode, foreign.stderr) == (
-        2,
-        "error: --zhong-k1 is for reranker zhong: not with by-length\n",
-    )
+    wrong = command("search", *argv, "--rerank", "by-length:words_wanted=0")
+    said = "error: --rerank by-length:words_wanted=0: words_wanted=0: expected an integer >= 1\n"
+    assert (wrong.returncode, wrong.stderr) == (2, said)
 
 
 def test_an_encoder_makes_an_index_and_its_queries(command: Command, collection: Path) -> None:
@@ -105,14 +102,14 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
     (collection / "qrels.txt").write_text("q1 0 d3 1\n")
     argv = ["--index", made_index(collection), "--topics", collection / "topics.tsv", "--run", collection / "run.txt"]
     argv += ["--qrels", collection / "qrels.txt", "--output", collection / "labels.parquet", "--normalization", "none"]
-    done = command("labels", "--method", "shared-words", *argv, "--of-query", "0.25", "--context", "3")
+    done = command("labels", "--method", "shared-words:of_query=0.25", *argv, "--context", "3")
     assert done.returncode == 0, done.stderr
     labels = SoftLabels.read(collection / "labels.parquet")
     assert (labels["q1"].docids, labels["q1"].scores.tolist()) == (["d3", "d1", "d2"], [1.75, 1.0, 1.0])
     assert labels.metadata["params"] == {"of_query": 0.25, "context": 3}
-    foreign = command("labels", "--method", "evidence", *argv, "--of-query", "0.5")
-    said = "error: --of-query is for labeler shared-words: not with evidence\n"
-    assert (foreign.returncode, foreign.stderr) == (2, said)
+    foreign = command("labels", "--method", "evidence:of_query=0.5", *argv)
+    said = "error: --method evidence:of_query=0.5,normalization=none: no setting of_query, "
+    assert (foreign.returncode, foreign.stderr.startswith(said)) == (2, True)
     without = command("labels", "--method", "shared-words", *argv[4:])
     said = "error: --method shared-words needs --index (where texts come from); "
     assert (without.returncode, without.stderr) == (
@@ -122,9 +119,8 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
 
 
 def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
-    shown = " ".join(command("train", "--help").stdout.split())
-    assert "multi-tier,triplet,best-positive}" in shown
-    assert "before their softmax (of best-positive; default: 1.0)" in shown
+    shown = " ".join(command("train", "--help").stdout.split()).replace("- ", "-")
+    assert "multi-tier, triplet, best-positive (default: that of the model)" in shown
     for name in ("index", "tiny"):
         (tmp_path / name).mkdir()
     make_source(tmp_path / "index")
@@ -133,22 +129,23 @@ def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Pa
     hard_labels(make_run(), topics, make_qrels(), len(topics)).write(tmp_path / "labels.parquet")
     (tmp_path / "my.yaml").write_text("train: {loss: best-positive, sharpness: 2, max_steps: 2}\n")
     argv = ["--index", tmp_path / "index", "--topics", tmp_path / "topics.tsv", "--labels", tmp_path / "labels.parquet"]
-    argv += ["--encoder", make_encoder(tmp_path / "tiny"), "--pooling", "mean", "--device", "cpu", "--no-checkpoints"]
+    argv += ["--encoder", f"{make_encoder(tmp_path / 'tiny')}:pooling=mean", "--device", "cpu", "--no-checkpoints"]
     argv += ["--output", tmp_path / "out", "--preset", tmp_path / "my.yaml"]
-    done = command("train", *argv, "--sharpness", "0.5")
+    done = command("train", *argv, "--loss", "best-positive:sharpness=0.5")
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "out" / "training.json").read_text())
     assert (record["params"]["loss"], record["params"]["sharpness"]) == ("best-positive", 0.5)
     assert record["history"][0]["loss"] != record["history"][0]["kl"]
-    foreign = command("train", *argv, "--loss", "kl", "--sharpness", "2")
+    foreign = command("train", *argv, "--loss", "kl:sharpness=2")
     assert foreign.returncode == 2
-    assert foreign.stderr.startswith("error: not settings of training with the loss kl: sharpness")
+    assert foreign.stderr.startswith("error: --loss kl:sharpness=2: no setting sharpness")
 
 
 def test_a_retriever_works_alone_and_joined_with_others(command: Command, collection: Path) -> None:
     shown = " ".join(command("search", "--help").stdout.split()).replace("- ", "-")
-    assert "topic-words, or several joined by +" in shown
-    assert "letters of the shortest word that counts (of topic-words; default: 1)" in shown
+    assert "topic-words, hybrid, A+B, auto (default)" in shown
+    settings = " ".join(command("__main__", "methods", "topic-words").stdout.split())
+    assert "shortest_word=1 letters of the shortest word that counts" in settings
     (collection / "topics.tsv").write_text("q1\tthe wing of it\n")
     argv = [
         "--index",
@@ -158,7 +155,7 @@ def test_a_retriever_works_alone_and_joined_with_others(command: Command, collec
         "--output",
         collection / "out.txt",
     ]
-    done = command("search", *argv, "--retriever", "topic-words", "--rerank", "none", "--shortest-word", "3")
+    done = command("search", *argv, "--retriever", "topic-words:shortest_word=3", "--rerank", "none")
     assert done.returncode == 0, done.stderr
     assert Run.read(collection / "out.txt").ranked("q1") == ["d3", "d1", "d2"]
     joined = [
@@ -167,9 +164,9 @@ def test_a_retriever_works_alone_and_joined_with_others(command: Command, collec
         "--encoded-queries",
         collection / "queries.npy",
         "--fuse",
-        "mean-zero",
+        'mean-zero:weights="0,1"',
     ]
-    done = command("search", *argv, *joined, "--weights", "0,1", "--rerank", "none")
+    done = command("search", *argv, *joined, "--rerank", "none")
     assert done.returncode == 0, done.stderr
     assert dict(Run.read(collection / "out.txt")["q1"]) == pytest.approx({"d2": 2, "d3": 2, "d1": 1})
     assert (collection / "out.txt").read_text().split()[5] == "dense+topic-words.none"

@@ -151,7 +151,7 @@ def test_the_page_of_a_spec_shows_what_is_published(folder: Path) -> None:
         "| BM25 | 0.5004 | 0.4000 | bm25.txt |",
         "| `bm25`, `other` | nDCG@10 | 0.040 |",
         "- `later` (Later): no method for it",
-        "--retriever bm25 --rerank none --k1 0.9 ",
+        "--retriever bm25:k1=0.9 --rerank none ",
         "# later: planned",
     ):
         assert part in text, part
@@ -184,7 +184,9 @@ def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder
         before, after = ((tmp_path / side / name).read_text(encoding="utf-8") for side in ("before", "after"))
         assert before != after
         assert (
-            before.replace("--k 12", "--k 17").replace('["k", "12"]', '["k", "17"]').replace('["k", 12]', '["k", 17]')
+            before.replace("rnn:k=12", "rnn:k=17")
+            .replace('["k", "12"]', '["k", "17"]')
+            .replace('["k", 12]', '["k", 17]')
             == after
         )
     same = (tmp_path / "before" / "regressions" / "paper-009.md").read_bytes()
@@ -195,8 +197,8 @@ def test_the_cells_of_the_page_say_how_they_were_measured(folder: Path) -> None:
     cells = {(cell["table"], cell["row"], cell["measure"]): cell for cell in Matrix(folder).cells}
     cell = cells["1", "Other", "RR@10 x100"]
     assert cell["commands"][1] == "python -m rnnreranker.regress few --runs RUNS --only other"
-    assert "--k1 0.9" in cell["commands"][3]
-    assert "--rerank rnn --k 12" in cell["commands"][4]
+    assert "bm25:k1=0.9" in cell["commands"][3]
+    assert "--rerank rnn:k=12" in cell["commands"][4]
     assert cell["history"] == [
         {"date": "2026-01-02", "commit": "abc1234", "value": 80.0, "run": "other.txt", "sha256": "sha-other"}
     ]

@@ -205,10 +205,13 @@ def test_fuse_makes_documents_of_one_run_or_of_several(way: str, tmp_path: Path)
     ("words", "said"),
     [
         (["one.txt"], "one.txt: one run alone; give two or more to fuse, or --aggregate"),
-        (["one.txt", "--aggregate", "none"], "one run alone"),
-        (["one.txt", "--passages", "#"], "--passages is for documents: give --aggregate maxp"),
-        (["one.txt", "--aggregate", "maxp", "--method", "mean"], "--method: joins several runs, not one.txt alone"),
-        (["one.txt", "--aggregate", "maxp", "--passages", ":"], "passages by ':': 6 of 6 passages have no document"),
+        (["one.txt", "--aggregate", "max"], "--aggregate max: no such way; did you mean maxp?"),
+        (["one.txt", "--aggregate", "maxp:passage=:"], "no setting passage, did you mean passages?"),
+        (
+            ["one.txt", "--aggregate", "maxp", "--method", "mean"],
+            "--method mean: joins several runs, not one.txt alone",
+        ),
+        (["one.txt", "--aggregate", "maxp:passages=:"], "passages by ':': 6 of 6 passages have no document"),
     ],
 )
 def test_what_fuse_refuses_of_passages(
@@ -249,7 +252,7 @@ def test_search_ends_with_documents(index: list[str], tmp_path: Path) -> None:
     assert search_command([*flags, "--hits", "5"]) == 0  # 50 passages: all
     assert {qid: Run.read(out).ranked(qid) for qid in whole} == {qid: whole.ranked(qid)[:5] for qid in whole}
     assert out.read_text().split()[5] == "dense.rnn.maxp"
-    assert search_command([*flags, "--hits", "5", "--passage-hits", "2", "--rerank", "none"]) == 0
+    assert search_command([*flags, "--aggregate", "maxp:hits=2", "--hits", "5", "--rerank", "none"]) == 0
     assert all(len(Run.read(out).ranked(qid)) <= 2 for qid in whole)
     assert out.read_text().split()[5] == "dense.none.maxp"
 
@@ -273,10 +276,9 @@ def test_search_judges_and_shows_documents(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--passages", "#"], "--passages is for documents: give --aggregate"),
-        (["--passage-hits", "5"], "--passage-hits is for documents: give --aggregate"),
+        (["--aggregate", "maxp:hits=0"], "--aggregate maxp:hits=0: hits=0: expected an integer >= 1 or none"),
         (["--aggregate", "maxp", "--explain", "q1"], "--explain shows passages: not with --aggregate"),
-        (["--aggregate", "maxp", "--passages", "::"], "passages by '::': 24 of 24 passages have no document"),
+        (["--aggregate", "maxp:passages=::"], "passages by '::': 24 of 24 passages have no document"),
     ],
 )
 def test_what_search_refuses_of_passages(index: list[str], flags: list[str], said: str, tmp_path: Path) -> None:

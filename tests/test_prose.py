@@ -97,9 +97,9 @@ def test_a_record_without_a_spec_is_read_again(tmp_path: Path) -> None:
 
 
 def test_settings_are_listed_with_their_limits() -> None:
-    rows = {flag: rest for flag, *rest in settings_of(RnnParams)}
-    assert rows["--k"][:2] == ["10", "an integer >= 1"]
-    assert rows["--normalize"][:2] == ["none", "one of max, mean or none"]
+    rows = {name: rest for name, *rest in settings_of(RnnParams)}
+    assert rows["k"][:2] == ["10", "an integer >= 1"]
+    assert rows["normalize"][:2] == ["none", "one of max, mean or none"]
 
 
 def test_the_table_of_methods_has_every_kind_and_no_method_of_another_package() -> None:

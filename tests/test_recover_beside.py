@@ -30,6 +30,7 @@ from tests.tiny_encoder import make_cross_encoder
 
 world = prf.world
 HOW = ["--prf-depth", "2", "--prf-clusters", "4", "--prf-embeddings", "3", "--prf-expansion-weight", "2"]
+HOW_WRITTEN = "prf_depth=2,prf_clusters=4,prf_embeddings=3,prf_expansion_weight=2"
 BESIDE = ["late", "collective", "collective-positives", "cross-encoder"]
 
 
@@ -68,13 +69,13 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
     cases = cases_of(world, index, "--beside", *BESIDE, *model, *HOW)
     assert len(cases) == 50
     named = ["--index", index, "--topics", world / "topics.tsv", "--run", world / "dense.txt"]
-    for name, reranker, how in (
-        ("late", "late", []),
-        ("collective", "colbert-prf", HOW),
-        ("cross-encoder", "cross-encoder", ["--cross-encoder", world / "cross"]),
+    for name, reranker in (
+        ("late", "late"),
+        ("collective", f"colbert-prf:{HOW_WRITTEN}"),
+        ("cross-encoder", f"cross-encoder:cross_encoder={world / 'cross'}"),
     ):
         out = tmp_path / f"{name}.txt"
-        assert run_search(*named, "--rerank", reranker, *how, "--context", 25, "--output", out) == 0
+        assert run_search(*named, "--rerank", reranker, "--context", 25, "--output", out) == 0
         run = Run.read(out)
         for case in cases:
             scores = dict(run[case.qid])

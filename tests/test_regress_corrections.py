@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rnnreranker.base.method import names
+from rnnreranker.base.written import Written
 from rnnreranker.data.irds import SHORT_NAMES
 from rnnreranker.data.names import left_out
 from rnnreranker.data.topics import load_topics
@@ -15,10 +18,9 @@ from rnnreranker.regress.papers.paper import read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.model_names import models_in
-from rnnreranker.regress.specs.spec import Model, Spec, Use, spec_names, specs_folder
-from rnnreranker.train.dual.params import DualParams
-from rnnreranker.train.late.params import LateParams
-from rnnreranker.train.params import TrainParams, settings_for
+from rnnreranker.regress.specs.spec import Model, Spec, spec_names, specs_folder
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import training_of
 
 
 @pytest.fixture(scope="module")
@@ -128,10 +130,10 @@ class TestModels:
         """001, Table 2: Anserini's BM25 with nDCG@10 .497 and .488 on TREC DL 2019 and 2020, which are the values of
         k1 .82 and b .68; k1 .9 and b .4, measured here on published runs, gives .506 and .480."""
         tuned = {"k1": 0.82, "b": 0.68}
-        assert msmarco.condition("bm25").retrieve == Use("bm25", tuned)
+        assert msmarco.condition("bm25").retrieve == Written("bm25", tuned)
         trained = [model for model in query_encoders(msmarco) if model.candidates == "bm25"]
         assert [model.id for model in trained] == ["coder-repbert-from-bm25", "coder-tas-b-from-bm25"]
-        assert [model.first for model in trained] == [Use("bm25", tuned)] * 2
+        assert [model.first for model in trained] == [Written("bm25", tuned)] * 2
         for query_set, published in (("dl19", 0.497), ("dl20", 0.488)):
             measured = msmarco.expected[query_set]["bm25-default"]["lenient"]["nDCG@10"]
             assert abs(measured - published) > 0.005
@@ -153,7 +155,7 @@ class TestModels:
         assert [row for row, model in students.items() if model.start == {"model": "colbert"}] == own
         for row in own:
             assert (students[row].candidates, students[row].first.name) == ("colbert", "late")
-            params = settings_for(LateParams, students[row].train.params, students[row].train.preset)[0]
+            params: Any = training_of(students[row].train).params
             assert (params.depth, params.group_size, params.similarity) == (100, 2, "l2")
             # "we replace the pool of p- with top-100 ranked passages": 100 with the positives among them, which go
             labels = students[row].labels
@@ -202,13 +204,14 @@ class TestConditions:
         found = tripclick.condition("repbert-then-r-coder")
         assert [use.name for use in found.rerank] == ["encoder", "rnn"]
         argv = plan_of(tripclick, found.id).steps[-1].argv
-        assert argv.index("encoder") < argv.index("rnn")
+        written = [Written.read(after).name for before, after in itertools.pairwise(argv) if before == "--rerank"]
+        assert written == ["encoder", "rnn"]
 
     def test_scores_of_an_encoder_are_no_faked_rnn(self, msmarco: Spec, tripclick: Spec) -> None:
         """001, Tables 2 and 3: F + METHOD reranks the candidates of F by inner products alone."""
         then = [entry for spec in (msmarco, tripclick) for entry in spec.conditions if "-then-" in entry.id]
         assert len(then) == 10
-        assert sum(entry.rerank == (Use("encoder"),) for entry in then) == 9
+        assert sum(entry.rerank == (Written("encoder"),) for entry in then) == 9
         for spec in (msmarco, tripclick):
             assert not any(use.params.get("lam") == 1 for entry in spec.conditions for use in entry.rerank)
 
@@ -227,7 +230,9 @@ class TestSentences:
         for model, expected in (("le-none", 0), ("le-distill", alpha), ("le-tfidf", alpha), ("le-bs", alpha)):
             [model] = models_in(spec.index(spec.condition(model).index).parts)
             made = spec.model(model)
-            params, loss = settings_for(DualParams, made.train.params, made.train.preset)
+            training = training_of(made.train)
+            params: Any = training.params
+            loss = training.loss
             assert (params.max_length, loss.to_dict()) == (64, {"alpha": expected})
             assert made.topics == f"reqa-{name.removesuffix('-cold')}:{split}-1-train"
         taught = spec.model("le-distill")
@@ -236,8 +241,7 @@ class TestSentences:
         assert list(models_in(spec.index(taught.index).parts)) == ["le-none"]
         assert spec.model("le-tfidf").labels.name == "term-weight"
         plan = plan_of(replace(spec, query_sets=spec.query_sets[-1:]), "le-bs")
-        labels = next(step for step in plan.steps if step.module == "labels" and "term-weight" in step.argv)
-        assert labels.argv[labels.argv.index("--term-weights") + 1] == "scorer"
-        assert labels.argv[labels.argv.index("--term-scorer") + 1].endswith(
-            f"reqa-{name.removesuffix('-cold')}-{split}-1-train/scorer"
-        )
+        labels = next(step for step in plan.steps if "term-weight" in str(step.argv))
+        method = Written.read(labels.value("--method"))
+        assert method.params["weights"] == "scorer"
+        assert method.params["scorer"].endswith(f"reqa-{name.removesuffix('-cold')}-{split}-1-train/scorer")

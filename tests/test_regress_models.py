@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.written import Written
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans import runner
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.model_names import use_with_folders
-from rnnreranker.regress.specs.spec import Use
 from rnnreranker.runs import Run
 from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world
 
@@ -100,7 +100,8 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
     assert small.value("--labels") == large.value("--labels")
     assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.impact.txt"
     assert large.value("--encoder") == "runs/models/cranfield/small"
-    assert rerank.value("--cross-encoders") == "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
+    both = "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
+    assert rerank.value("--rerank") == f'ensemble:cross_encoders="{both}",context=50'
     assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
@@ -116,7 +117,7 @@ def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path)
     plan = plan_of(tmp_path, "of-documents", "documents")
     run = "runs/own/one.documents.txt"
     assert plan.steps[-1].command() == (
-        f"python -m rnnreranker.fuse {run} --aggregate maxp --passages '#' --hits 1000 --tag of-documents "
+        f"python -m rnnreranker.fuse {run} --aggregate 'maxp:passages=#' --hits 1000 --tag of-documents "
         "--output runs/own/of-documents.documents.txt"
     )
     assert plan.steps[-2].output == Path(run)
@@ -135,7 +136,7 @@ def test_the_page_says_what_is_trained(tmp_path: Path) -> None:
 
 
 def test_settings_are_shown_as_commands_take_them() -> None:
-    use = Use("ensemble", {"cross_encoders": ["a", {"model": "b"}], "context": 5})
+    use = Written("ensemble", {"cross_encoders": ["a", {"model": "b"}], "context": 5})
     assert use_with_folders(use).params == {"cross_encoders": "a,runs/models/b", "context": 5}
 
 
@@ -150,22 +151,22 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
         ("{model: max}", "{model: small}", r"ml:11: parts small: is trained as cross; expected a model of `sparse`"),
         ("{cross_encoder: {model: small}}", "{cross_encoder: {model: max}}", r"ml:35: rerank max: is trained as spa"),
         ("first: {title: First,", "first: {title: First, model: max,", r"ml:34: model max: is trained as sparse"),
-        ("{maxp: {", "{maxq: {", r"ml:37: aggregate maxq; did you mean maxp"),
-        ("{maxp: {passages:", "{maxp: {passage:", r"ml:37: aggregate passage: no such option; did you mean passages"),
+        ("{maxp: {", "{maxq: {", r"ml:37: aggregate=maxq: no such way; did you mean maxp"),
+        ("{maxp: {passages:", "{maxp: {passage:", r"ml:37: aggregate=maxp:passage=#: no setting passage, did you mean"),
         ("of: one, query_sets", "of: [one, first], query_sets", r"ml:37: of-documents: `of` has 2 entries; expected"),
         ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs of passage: no such query set; "),
         ("{passages: {gpu_hours: 1}}", "{passages: {gpu_days: 1}}", r"ml:36: needs gpu_days; did you mean gpu_h"),
         ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: needs passages: 1; expected QUERY_SET"),
-        ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: trained-model spares: no such trained-model; did you"),
+        ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: model=spares: no such model; did you mean sparse"),
         ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
         ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
         ("    candidates: words\n", "", r"ml:13: max: give `candidates`, the index that"),
         (DEEP, NEGATIVES.replace("negatives: 7", "context: 0"), r"ml:25: context=0: expected an"),
-        (DEEP, NEGATIVES.replace("s: 7", "s_: 7"), r"ml:25: negatives has no option negatives_"),
+        (DEEP, NEGATIVES.replace("s: 7", "s_: 7"), r"ml:25: no setting negatives_, did you mean negatives"),
         (HARD, NEGATIVES.replace("none", "margin"), r"ml:14: max: the filter margin needs an `index`"),
         ("labels: {hard: {}}", "labels: {hard: {}}\n" + NEGATIVES, r"ml:13: max: give either `labels` or `neg"),
         (DEEP, NEGATIVES.replace("none", "rnn"), r"ml:23: index splade: has no vectors to filter neg"),
-        (DEEP, NEGATIVES.replace("none", "nun"), r"ml:25: filter='nun': expected"),
+        (DEEP, NEGATIVES.replace("none", "nun"), r"ml:25: nun: no such filter; did you mean rnn or none"),
         ("start: {model: small}", "start: {model: large}", r"ml:32: cyclic steps: large → large"),
         ("start: distilbert-base-uncased", "start: {model: small}", r"ml:\d+: cyclic steps: splade → max → small"),
         ("start: distilbert-base-uncased", "start: [a]", r"ml:18: max: start \['a'\]: expected a name or \{model"),
@@ -193,7 +194,7 @@ def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
     text = text.replace("indexes:\n", "indexes:\n  dense: {documents: cranfield, parts: {dense: {encoder: minilm}}}\n")
     steps = plan_of(tmp_path, "one", "passages", text.replace(", query_sets: [none]", "")).steps
     [mined] = [step for step in steps if step.module == "negatives"]
-    assert mined.value("--filter") == "rnn"
+    assert mined.value("--filter") == "rnn:negatives=7"
     assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.impact.txt"
     assert mined.value("--index") == "runs/indexes/cranfield.dense"
     [unfiltered] = [
@@ -282,9 +283,13 @@ def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path)
     ]
     candidates, labels, train, index = plan.steps[5:9]
     assert index.argv[-4:] == ("--parts", "tokens", "--token-encoder", "runs/models/cranfield/student")
-    assert (labels.value("--method"), labels.value("--index")) == ("collective", "runs/indexes/cranfield.tokens")
+    assert labels.value("--method") == "collective:prf_clusters=24,context=50,temperature=0.125"
+    assert labels.value("--index") == "runs/indexes/cranfield.tokens"
     assert Path("runs/indexes/cranfield.tokens") in labels.inputs
-    assert (train.value("--encoder"), train.value("--preset")) == ("runs/models/cranfield/colbert", "collective")
+    assert (train.value("--encoder"), train.value("--model")) == (
+        "runs/models/cranfield/colbert",
+        "late:preset=collective",
+    )
     assert [step.needs for step in (candidates, labels, train)] == [{"hours": 20}, {"gpu_hours": 15}, {"gpu_hours": 20}]
     assert plan.needs() == {"hours": 20, "gpu_hours": 35}
     assert "--device" not in labels.argv  # nothing in it is for a GPU
@@ -295,7 +300,7 @@ def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path)
 def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "student", text=LATE.replace("{encoder: {model: student}}", "{encoder: {model: taught}}"))
     labels = [step for step in plan.steps if step.module == "labels"][-1]
-    assert labels.value("--teacher-model") == "a/b,runs/models/cranfield/cross"
+    assert 'teacher_model="a/b,runs/models/cranfield/cross"' in labels.value("--method")
     assert labels.argv[-2:] == ("--device", "cuda")
     page = spec_page(read_spec(write(tmp_path, LATE)), [])
     assert "labels collective (15 hours of a GPU) of `late` in `tokens` (20 hours of computing); 20 hours of a" in page
@@ -424,7 +429,14 @@ def test_a_study_begins_with_a_language_model_of_the_texts(tmp_path: Path) -> No
     spec = read_spec(write(tmp_path, OF_TEXTS), data=True)
     plan = make_plan(spec, works=spec.works)
     trained, *indexes, study = plan.steps
-    assert trained.argv[:6] == ("--model", "masked", "--documents", "cranfield", "--encoder", "none")
+    assert trained.argv[:6] == (
+        "--model",
+        "masked:hidden_size=128,heads=2",
+        "--documents",
+        "cranfield",
+        "--encoder",
+        "none",
+    )
     assert trained.output == Path("runs/models/cranfield/small")
     assert [step.value("--encoder") for step in indexes if "--encoder" in step.argv] == [str(trained.output)]
     assert study.value("--encoder") == str(trained.output)

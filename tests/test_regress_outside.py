@@ -24,7 +24,7 @@ models:
   tuned:
     index: main
     labels: {shared-words: {of_query: 0.25, n_max: 2}}
-    train: {query: {loss: best-positive, sharpness: 2, epochs: 1}}
+    train: {query: {loss: {best-positive: {sharpness: 2}}, epochs: 1}}
     topics: TOPICS
     qrels: QRELS
 conditions:
@@ -61,10 +61,10 @@ def test_a_plan_has_their_names_and_settings(outside_methods: dict[str, str], sp
     for words in (
         "rnnreranker.index --documents ",
         " --encoder hashed",
-        " --retriever topic-words --rerank none --shortest-word 2 ",
-        " --rerank by-length --words-wanted 2 ",
-        " --method shared-words --of-query 0.25 --n-max 2 ",
-        " --loss best-positive --sharpness 2 --epochs 1 ",
+        " --retriever topic-words:shortest_word=2 --rerank none ",
+        " --rerank by-length:words_wanted=2 ",
+        " --method shared-words:of_query=0.25,n_max=2 ",
+        " --model query:loss=best-positive:sharpness=2,epochs=1 ",
     ):
         assert words in done.stdout, words
 
@@ -83,7 +83,7 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
     assert done.returncode == 2
     for said in (
         "small.yaml:13: of_query=2: expected a number in [0, 1]",
-        "small.yaml:14: loss='best-positives': expected one of ",
+        "small.yaml:14: --loss best-positives:sharpness=2: no such loss; did you mean best-positive",
         "small.yaml:18: unknown parameters of topic-words: shortest; known: shortest_word",
         "small.yaml:20: words_wanted=0: expected an integer >= 1",
     ):
@@ -100,4 +100,4 @@ def test_they_run_and_stand_on_the_page(outside_methods: dict[str, str], specs: 
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "docs" / "regressions" / "small.md").read_text()
     assert "| by length | 1.0000 |" in page
-    assert "--rerank by-length --words-wanted 2" in page
+    assert "--rerank by-length:words_wanted=2" in page

@@ -50,7 +50,7 @@ def test_impacts_are_added_to_an_index_or_make_it(tmp_path: Path, capsys: pytest
         "--parts impact --impact-encoder splade-tiny --impact-factor 50",
         "--parts impact",
     ]
-    assert sum("--retriever impact --rerank none --query-weights counts" in line for line in printed) == 2
+    assert sum("--retriever impact:query_weights=counts --rerank none" in line for line in printed) == 2
 
 
 def test_a_setting_that_impacts_do_not_have_is_refused(tmp_path: Path) -> None:

@@ -190,6 +190,18 @@ class TestWhatIsStale:
         assert Keys(plan).of(step) == keys[1]
 
     @pytest.mark.parametrize(
+        "argv", [("--model", "query:preset=my.yaml,epochs=1"), ("--encoder", "my.yaml:pooling=cls")]
+    )
+    def test_so_is_one_that_stands_among_settings(self, place: Path, argv: tuple[str, str]) -> None:
+        keys = []
+        for content, folder in (("old", "work"), ("new", "work"), ("new", "elsewhere")):
+            (place / "my.yaml").write_text(content)
+            words = (*argv, "--scorer", f"scorer:model={place / folder / 'models'}")
+            step = Step("train", words, place / folder / "out")
+            keys.append(Keys(Plan(small(place), place / folder, (), (), (), (step,))).of(step))
+        assert keys[0] != keys[1] == keys[2]
+
+    @pytest.mark.parametrize(
         "name",
         [
             *("beir", "beir:dev", "collections/beir", "collections/beir:dev", "reqa:beir"),
@@ -344,6 +356,7 @@ class TestWhatStandsInTheWay:
             "skipped: needs 160 GB of disk"
         }
 
+    @pytest.mark.usefixtures("as_command")
     def test_sizes_are_said_before_the_first_step(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -544,12 +557,12 @@ class TestTheCommand:
             "python -m rnnreranker.search",
             "python -m rnnreranker.search",
         ]
-        assert "--rerank rnn --k 5 --context 15 --hits 20" in record.commands[-1]["command"]
+        assert "--rerank rnn:k=5,context=15 --hits 20" in record.commands[-1]["command"]
         assert str(place) not in json.dumps([step["command"] for step in record.commands])
         small(place, SMALL.replace("{k: 5, context: 15}", "{k: 6, context: 15}"))
         main(self.argv(place, "--record"))
         again = {record.name: record for record in read_records(place / "results" / "small.json")}
-        assert "--k 6 --context 15" in again["dense-rnn"].commands[-1]["command"]
+        assert "rnn:k=6,context=15" in again["dense-rnn"].commands[-1]["command"]
         soft = [[step["command"] for step in found["soft"].commands] for found in (again, records)]
         assert soft[0] == soft[1]
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.written import Written
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
@@ -17,7 +19,7 @@ from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.checks import find_spec, read_spec
 from rnnreranker.regress.specs.methods import check_rerank
 from rnnreranker.regress.specs.rules import cycles
-from rnnreranker.regress.specs.spec import Use, query_set_names, spec_names, specs_folder
+from rnnreranker.regress.specs.spec import query_set_names, spec_names, specs_folder
 
 OWN = """\
 schema: 3
@@ -111,8 +113,8 @@ class TestSchema:
             "own.yaml:12: k=0: expected an integer >= 1",
             "own.yaml:14: expected dnse: no such condition; did you mean dense",
             "common.yaml:2: index words: give either `prebuilt` or `documents`",
-            "common.yaml:9: labeler evidense: no such labeler; did you mean evidence?",
-            "common.yaml:10: not settings of training with the loss kl: epoch: did you mean epochs?",
+            "common.yaml:9: evidense: no such labeler; did you mean evidence?",
+            "common.yaml:10: model=query: no setting epoch, did you mean epochs?",
             "common.yaml:14: needs gpu_hours: 'a'; expected a number >= 0",
             "common.yaml:16: unknown parameters of bm25: k; known: k1, b",
         ):
@@ -143,14 +145,14 @@ class TestSchema:
             ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: cyclic steps: dense-rnn → dense-rnn"),
             ("name: own", "name: other", r"own\.yaml:2: name other: this file is own\.yaml; the two must be the same"),
             ("parts: [common]", "parts: [comon]", r"own\.yaml:5: parts comon: no such file; did you mean common\?"),
-            ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: reranker rn: no such reranker; .*rnn"),
+            ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: rn: no such reranker; .*rnn"),
             ("of: dense, index: vectors", "of: dense", r"own\.yaml:12: dense-rnn: key index is missing"),
             ("index: vectors}", "index: words}", r"own\.yaml:12: reranker rnn: index words has no part dense"),
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
             ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; expected the conditions"),
             ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected"),
-            ("rrf_k: 40", "rrf_k: -1", r"own\.yaml:13: rrf_k=-1: expected a finite number >= 0"),
-            ("rrf: {", "rrff: {", r"own\.yaml:13: fuse='rrff': expected one of rrf"),
+            ("rrf_k: 40", "rrf_k: -1", r"own\.yaml:13: fuse=rrf:rrf_k=-1: rrf_k=-1: expected a finite number >= 0"),
+            ("rrf: {", "rrff: {", r"own\.yaml:13: fuse=rrff:rrf_k=40: no such fusion; did you mean rrf"),
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
             ("index: vectors}", "index: vectors, contexts: [10, no]}", r"own\.yaml:12: context False; expected an"),
             ("k: 5,", "k: 5, k: 6,", r"own\.yaml:12: key k stands here a second time"),
@@ -174,29 +176,16 @@ class TestSchema:
         for written in ("none", "null"):
             plan = plan_of(tmp_path, OWN.replace("k: 5,", f"normalize: {written},"), only="dense-rnn")
             step = plan.steps[-1]
-            assert step.value("--normalize") == "none"
-            parser = importlib.import_module("rnnreranker.search.__main__").make_parser()
-            assert parser.parse_args(step.argv).normalize == "none"
+            assert step.value("--rerank") == "rnn:normalize=none,k_exp=2"
+            assert choose("reranker", step.value("--rerank")).params.normalize is None
 
-    def test_rerankers_of_one_condition_share_their_flags(self, tmp_path: Path) -> None:
+    def test_rerankers_of_one_condition_have_settings_of_their_own(self, tmp_path: Path) -> None:
         both = OWN.replace("rerank: {rnn: {k: 5, k_exp: 2}}", "rerank: [{encoder: {}}, {rnn: {k: 5, k_exp: 2}}]")
         argv = plan_of(tmp_path, both, only="dense-rnn").steps[-1].argv
-        assert argv[argv.index("--rerank") :][:8] == (
-            "--rerank",
-            "encoder",
-            "--rerank",
-            "rnn",
-            "--k",
-            "5",
-            "--k-exp",
-            "2",
-        )
-        for settings in ("[{encoder: {context: 20}}, {rnn: {context: 30}}]", "[{encoder: {context: 20}}, {rnn: {}}]"):
-            other = OWN.replace("{rnn: {k: 5, k_exp: 2}}", settings)
-            with pytest.raises(
-                InputError, match=r"own\.yaml:12: context: 20 of encoder, .* of rnn; one command has one"
-            ):
-                read_spec(write(tmp_path, other))
+        assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder", "--rerank", "rnn:k=5,k_exp=2")
+        two = OWN.replace("{rnn: {k: 5, k_exp: 2}}", "[{encoder: {context: 20}}, {rnn: {context: 30}}]")
+        argv = plan_of(tmp_path, two, only="dense-rnn").steps[-1].argv
+        assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder:context=20", "--rerank", "rnn:context=30")
 
     def test_a_cycle_is_found_on_every_way(self, tmp_path: Path) -> None:
         first, second = COMMON.index("  first:\n"), COMMON.index("conditions:")
@@ -255,7 +244,7 @@ class TestPlan:
         others = {str(step.output): step.command() for step in plan.steps}
         assert sorted(name for name in shown if shown[name] != others[name]) == sorted(changed)
         for name in changed:
-            assert after.split(": ")[1] in shlex.split(others[name])
+            assert after.replace(": ", "=") in others[name] or after.split(": ")[1] in shlex.split(others[name])
 
     def test_the_commands_of_a_plan_make_what_later_ones_read(self, tmp_path: Path) -> None:
         plan = plan_of(tmp_path, sets=("dl",))
@@ -274,7 +263,7 @@ class TestPlan:
         assert train.value("--validation-run") == str(plan.steps[5].output)
         assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
         assert plan.steps[7].value("--encoder") == "runs/models/msmarco-passage-train/first"
-        hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf --rrf-k 40 --hits 1000 --tag hybrid"
+        hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:rrf_k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
     def test_steps_of_several_query_sets_share_indexes_and_models(self, tmp_path: Path) -> None:
@@ -290,9 +279,9 @@ class TestPlan:
     def test_a_sweep_has_a_run_for_each_context(self, tmp_path: Path) -> None:
         own = OWN.replace("of: dense, index: vectors}", "of: dense, index: vectors, contexts: [10, 20]}")
         plan = plan_of(tmp_path, own, only="dense-rnn", sets=("dl",))
-        assert [(step.output.name, step.value("--context")) for step in plan.steps[-2:]] == [
-            ("dense-rnn-10.dl.txt", "10"),
-            ("dense-rnn-20.dl.txt", "20"),
+        assert [(step.output.name, step.value("--rerank")) for step in plan.steps[-2:]] == [
+            ("dense-rnn-10.dl.txt", "rnn:k=5,k_exp=2,context=10"),
+            ("dense-rnn-20.dl.txt", "rnn:k=5,k_exp=2,context=20"),
         ]
 
     def test_dense_vectors_are_made_before_words_which_only_bm25_needs(self, tmp_path: Path) -> None:
@@ -409,7 +398,7 @@ def test_labels_of_a_model_come_from_the_graph(tmp_path: Path) -> None:
     graph, labels = (next(step for step in steps if word in step.argv) for word in ("neighbours", "--method"))
     assert graph.argv[-2:] == ("--parts", "neighbours")
     assert graph.output in labels.inputs
-    assert shlex.join(labels.argv).count("--method evidence --k 7 --from neighbours") == 1
+    assert shlex.join(labels.argv).count("--method evidence:k=7,from=neighbours") == 1
     assert "--encoder" not in labels.argv
     said = faults(tmp_path, common=common.replace("{evidence: {k: 7, from", "{query: {k: 7, from"))
     assert "method query: not from neighbours" in said
@@ -430,7 +419,7 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     assert [step.module for step in steps] == ["search", "index", "index", "search"]
     graph, search = steps[2:]
     assert graph.argv[-4:] == ("--parts", "neighbours", "--neighbours", "32")
-    assert shlex.join(search.argv).count("--expand neighbours --rerank none --expand-depth 10") == 1
+    assert shlex.join(search.argv).count("--expand neighbours:expand_depth=10 --rerank none") == 1
     assert graph.output in search.inputs
     boost = "  boost: {title: boost, rerank: {lexboost: {}}, of: bm25, index: vectors, query_sets: [dl]}\n"
     spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{boost}  hybrid:"), common))
@@ -447,12 +436,11 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
 
 
 def test_sources_of_rerankers_in_a_row() -> None:
-    """One command has one --from, which is of those that take it: others may stand beside them."""
-    graph = Use("rnn", {"from": "neighbours", "queries": "none"})
-    check_rerank([graph, Use("lexboost")], None, False)
-    with pytest.raises(InputError, match="from: of rnn, not of reranker lexboost"):
-        check_rerank([Use("lexboost", {"from": "neighbours"})], None, False)
-    with pytest.raises(InputError, match=r"^from: graph; "):
-        check_rerank([Use("rnn", {"from": "graph"})], None, False)
-    with pytest.raises(InputError, match="the rerankers have different ones; one command has one"):
-        check_rerank([graph, Use("rnn")], None, False)
+    """Each has its own, where it takes one."""
+    graph = Written("rnn", {"from": "neighbours", "queries": "none"})
+    check_rerank([graph, Written("lexboost")], None, False)
+    with pytest.raises(InputError, match="unknown parameters of lexboost: from"):
+        check_rerank([Written("lexboost", {"from": "neighbours"})], None, False)
+    with pytest.raises(InputError, match=r"^from=graph: expected one of vectors"):
+        check_rerank([Written("rnn", {"from": "graph"})], None, False)
+    check_rerank([graph, Written("rnn")], None, False)

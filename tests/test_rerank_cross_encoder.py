@@ -76,7 +76,7 @@ def flags(world: Path, output: Path, *more: str) -> list[str]:
         *words,
         "--output",
         str(output),
-        *(more or ("--rerank", "cross-encoder", "--cross-encoder", f"{world}/one")),
+        *(more or ("--rerank", f"cross-encoder:cross_encoder={world}/one")),
     ]
 
 
@@ -119,7 +119,7 @@ def test_an_ensemble_is_the_mean_and_shares_kept_scores(world: Path, tmp_path: P
     assert main(flags(world, tmp_path / "one.txt")) == 0
     calls.clear()
     both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "both.txt", "--rerank", "ensemble", "--cross-encoders", both)) == 0
+    assert main(flags(world, tmp_path / "both.txt", "--rerank", f'ensemble:cross_encoders="{both}"')) == 0
     assert len(calls) == 24  # of the second alone
     one, two = expected(world, "one"), expected(world, "two")
     found = Run.read(tmp_path / "both.txt")
@@ -219,12 +219,12 @@ def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.txt"
     for more, match in (
         (["--rerank", "cross-encoder"], "cross-encoder: which"),
-        (["--rerank", "ensemble", "--cross-encoders", f"{world}/one"], "expected two or more different models"),
-        (["--rerank", "ensemble", "--cross-encoders", f"{world}/one,{world}/one"], "two or more different"),
-        (["--rerank", "cross-encoder", "--cross-encoder", f"{world}/index"], "no model in this folder"),
-        (["--rerank", "cross-encoder", "--cross-encoder", f"{world}/one", "--device", "cuda:99"], "received device"),
+        (["--rerank", f"ensemble:cross_encoders={world}/one"], "expected two or more different models"),
+        (["--rerank", f'ensemble:cross_encoders="{world}/one,{world}/one"'], "two or more different"),
+        (["--rerank", f"cross-encoder:cross_encoder={world}/index"], "no model in this folder"),
+        (["--rerank", f"cross-encoder:cross_encoder={world}/one", "--device", "cuda:99"], "received device"),
         (
-            ["--rerank", "cross-encoder", "--cross-encoder", f"{world}/one", "--cross-max-length", "65"],
+            ["--rerank", f"cross-encoder:cross_encoder={world}/one,cross_max_length=65"],
             "max_length=65: .* takes at most 64 tokens",
         ),
     ):

@@ -165,7 +165,7 @@ def test_a_dense_first_stage_needs_query_vectors_which_is_said(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rerank", "zhong", "--from", "neighbours"], "--from neighbours is of rnn: not with --rerank zhong"),
+        (["--rerank", "zhong", "--from", "neighbours"], "--from: of jaccard-plain or rnn, not with --rerank zhong"),
         (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
         (["--from", "neighbours", "--device", "cpu"], "--device: --from neighbours computes on the processor"),
     ],

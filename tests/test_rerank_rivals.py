@@ -11,6 +11,7 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
+from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.rerank import make_reranker
@@ -20,7 +21,6 @@ from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioParams
 from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, regularised
 from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.methods import with_sources
 from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.rnn import reference, reference_scores
 from rnnreranker.search.__main__ import main as search
@@ -268,8 +268,7 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
 def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
     conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
     uses = [use for entry in conditions if entry.base == "dense" for use in entry.rerank]
-    uses = [with_sources(use)[0] for use in uses]
-    made = {use.name: make_params("reranker", use.name, use.params, use.preset or None) for use in uses}
+    made = {use.name: choose("reranker", use).params for use in uses}
     assert set(RIVALS) < set(made)
     assert {params.context for params in made.values()} == {RnnParams().context}
 
@@ -282,18 +281,17 @@ def _with_products(products: list[list[float]]) -> np.ndarray:
 def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.CaptureFixture[str]) -> None:
     start = ["--index", "no-such-index", "--query", "a"]
     with pytest.raises(SystemExit) as exited:
-        search([*start, "--rerank", "zong"])
+        search([*start, "--zhong-k1", "2"])
     assert exited.value.code == 2
-    assert "--rerank: zong: no such reranker; did you mean zhong?" in capsys.readouterr().err
+    assert "--zhong-k1 is a setting of zhong: --rerank zhong:zhong_k1=VALUE" in capsys.readouterr().err
     for flags, message in (
-        (["--prf-depth", "2"], "--prf-depth is for reranker colbert-prf or prf-average or prf-rocchio: not with rnn"),
-        (["--rerank", "zhong", "--k", "2"], "--k is for reranker jaccard-plain or rnn: not with zhong"),
-        (["--rerank", "none", "--zhong-k1", "2"], "--zhong-k1 is for reranker zhong: not with none"),
-        (["--rerank", "regularise", "--preset", "tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
-        (
-            ["--rerank", "regularise", "--regularise-alpha", "-1"],
-            "--regularise-alpha -1.0: expected a finite number >= 0",
-        ),
+        (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
+        (["--rerank", "rnn:prf_depth=2"], "unknown parameters of rnn: prf_depth; known: k, k_exp"),
+        (["--rerank", "zhong", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank zhong"),
+        (["--rerank", "none", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank none"),
+        (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
+        (["--rerank", "regularise:preset=tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
+        (["--rerank", "regularise:regularise_alpha=-1"], "regularise_alpha=-1.0: expected a finite number >= 0"),
     ):
         with pytest.raises(InputError, match=message):
             search([*start, *flags])
@@ -312,11 +310,11 @@ def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: P
     (tmp_path / "index" / "docid").write_text("".join(f"{docid}\n" for docid in source.docids))
     run = Run.from_dict(entries)
     run.write(tmp_path / "run.txt")
-    flags = {"zhong": ["--zhong-k1", "4"], "prf-rocchio": ["--rocchio-beta", "2"], "jaccard-plain": ["--k", "3"]}
+    settings = {"zhong": ":zhong_k1=4", "prf-rocchio": ":rocchio_beta=2", "jaccard-plain": ":k=3"}
     values = {"zhong": {"zhong_k1": 4}, "prf-rocchio": {"rocchio_beta": 2.0}, "jaccard-plain": {"k": 3}}
     argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
     argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
-    argv += ["--rerank", name, *flags.get(name, []), "--context", "30", "--output", str(tmp_path / "out.txt")]
+    argv += ["--rerank", name + settings.get(name, ""), "--context", "30", "--output", str(tmp_path / "out.txt")]
     assert search(argv) == 0
     params = make_params("reranker", name, {"context": 30, **values.get(name, {})})
     expected = make_reranker(name, source, params).rerank(Run.read(tmp_path / "run.txt"), queries)

@@ -195,8 +195,8 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
     words = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--output", str(out), "--output-format", "msmarco"]
     for more, params in (
         ([], {}),
-        (["--rrf-k", "0", "--weights", "3,1"], {"k": 0, "weights": (3, 1)}),
-        (["--method", "zscore", "--weights", "1,0"], {"method": "zscore", "weights": (1, 0)}),
+        (["--method", 'rrf:rrf_k=0,weights="3,1"'], {"k": 0, "weights": (3, 1)}),
+        (["--method", 'zscore:weights="1,0"'], {"method": "zscore", "weights": (1, 0)}),
     ):
         assert main([*words, *more]) == 0
         expected = fuse(runs(A, B), **params)  # type: ignore[arg-type]
@@ -207,11 +207,11 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["a.txt"], "a.txt: one run alone; give two or more to fuse"),
-        (["a.txt", "c.txt", "--weights", "1"], "--weights 1: 1 for 2 runs; expected one for each"),
-        (["a.txt", "c.txt", "--weights", "1,x"], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "c.txt", "--weights", "0,0"], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "c.txt", "--rrf-k", "-1"], "--rrf-k -1.0: expected a finite number >= 0"),
-        (["a.txt", "c.txt", "--rrf-k", "5", "--method", "mean"], "--rrf-k is of rrf: not with mean"),
+        (["a.txt", "c.txt", "--method", "rrf:weights=1"], "1 weights for 2 runs; expected one for each"),
+        (["a.txt", "c.txt", "--method", 'rrf:weights="1,x"'], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "c.txt", "--method", 'rrf:weights="0,0"'], "expected numbers >= 0, not all 0, joined by commas"),
+        (["a.txt", "c.txt", "--method", "rrf:rrf_k=-1"], "rrf_k=-1.0: expected a finite number >= 0"),
+        (["a.txt", "c.txt", "--method", "mean:rrf_k=5"], "--method mean:rrf_k=5: rrf_k is of rrf, not of mean"),
         (["a.txt", "c.txt", "a.txt"], "a.txt: stands there twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
         (["a.txt", "c.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),

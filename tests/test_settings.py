@@ -13,7 +13,8 @@ import pytest
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import Params, is_file_name, sections_of, setting, words
+from rnnreranker.base.preset_files import is_file_name, sections_of
+from rnnreranker.base.settings import Params, setting, words
 
 
 @dataclass(frozen=True)
@@ -107,15 +108,10 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
 def test_flags_offer_the_words_that_their_settings_allow() -> None:
     """Training takes two of the poolings; the others are of encoders that are used as they are."""
     from rnnreranker.encode.params import POOLINGS, EncoderParams
-    from rnnreranker.encode.scorer.params import ScorerParams
     from rnnreranker.lab.tune.joint.command import training_parser
-    from rnnreranker.train.__main__ import make_parser
 
-    train, tune = ({action.dest: action for action in parser._actions} for parser in (make_parser(), training_parser()))
-    assert tuple(train["pooling"].choices or ()) == tuple(tune["pooling"].choices or ()) == ("mean", "cls")
+    tune = {action.dest: action for action in training_parser()._actions}
+    assert tuple(tune["pooling"].choices or ()) == ("mean", "cls")
     assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
     for pooling in POOLINGS:
         EncoderParams(pooling=pooling)  # type: ignore[arg-type]
-    for scorer in set(train["scorer"].choices or ()) - {"none"}:
-        ScorerParams(scorer)
-    assert "none" in (train["scorer"].choices or ())

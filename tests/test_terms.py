@@ -21,7 +21,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
@@ -197,6 +197,7 @@ def test_bm25s_depends_on_the_texts_alone(tmp_path: Path) -> None:
         assert by_bm25s(turned, {qid: query}, hits=7)[qid] == run[qid][:7]
 
 
+@pytest.mark.usefixtures("as_command")
 def test_queries_without_a_word_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = indexed(tmp_path, {"a": "rain"})
     capsys.readouterr()
@@ -245,8 +246,8 @@ def test_blocks_are_kept_and_added_documents_join_them(
 
     again = tmp_path / "again"
     with pytest.raises(KeyboardInterrupt):
-        build_index(killed(), again, [TermsPart(TermParams())])
-    built = build_index(documents, again, [TermsPart(TermParams())])
+        write_index(killed(), again, [TermsPart(TermParams())])
+    built = write_index(documents, again, [TermsPart(TermParams())])
     assert built.reused == 32
     assert folder_digest(again / "terms") == folder_digest(whole / "terms")
 
@@ -348,7 +349,7 @@ def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     topics, output = tmp_path / "topics.tsv", tmp_path / "run.txt"
     topics.write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
     flags = ["--index", str(path), "--topics", str(topics), "--rerank", "none", "--output", str(output)]
-    assert search([*flags, "--retriever", "tf-idf", "--tf-idf", "paper"]) == 0
+    assert search([*flags, "--retriever", "tf-idf:tf_idf=paper"]) == 0
     found = Run.read(output)
     expected = retrieved(path, TOPICS, tf_idf="paper")
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {
@@ -356,8 +357,8 @@ def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     }
     with pytest.raises(InputError, match=r"no vectors in this index|no BM25 index in it"):
         search([*flags, "--retriever", "bm25"])
-    with pytest.raises(InputError, match=r"--tf-idf is for retriever tf-idf: not with dense"):
-        search([*flags, "--retriever", "dense", "--tf-idf", "paper"])
+    with pytest.raises(InputError, match=r"--retriever tf-idf:tf_idf=papers: tf_idf='papers': expected one of cosine"):
+        search([*flags, "--retriever", "tf-idf:tf_idf=papers"])
     with pytest.raises(InputError, match=r"no counted words in this index; add them with index --parts terms"):
         Inputs(terms=lambda: open_index(str(bare(tmp_path))).term_source).terms  # noqa: B018
     capsys.readouterr()
@@ -369,7 +370,7 @@ def test_auto_takes_counted_words_where_there_is_no_other_bm25(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = indexed(tmp_path, made_up())
-    flags = ["--index", str(path), "--query", "rain", "--k1", "1.2"]
+    flags = ["--index", str(path), "--query", "rain"]
     capsys.readouterr()
     assert search(flags) == 0
     alone = capsys.readouterr()
@@ -383,9 +384,9 @@ def test_auto_takes_counted_words_where_there_is_no_other_bm25(
     with pytest.raises(InputError, match="no Lucene index in this folder"):
         search(flags)
     (path / "bm25" / "segments_1").touch()
-    with pytest.raises(UnavailableError, match="no Java"):  # --k1 is for it
-        search(flags)
-    assert search(flags[:4]) == 0
+    with pytest.raises(UnavailableError, match="no Java"):  # it is asked for by name
+        search([*flags, "--retriever", "bm25", "--rerank", "none"])
+    assert search(flags) == 0
     assert "retriever auto: bm25s; without bm25: no Java; not reranked: rnn needs" in capsys.readouterr().err
     monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", lambda: None)
     monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.Bm25Retriever.retrieve", lambda self, hits: lucene)

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder, load_late_encoder
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.lab.diagnose.token_search import token_search
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
@@ -153,7 +153,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     expected = source.search(encoder.encode_queries([text]).vectors, np.array([0, 8]), 61)
     assert [docid for docid, _ in found["q3"]] == [source.docids[row] for row in expected[1][0]]
     with pytest.raises(InputError, match="nprobe: of search by ivf-pq; here all documents are compared"):
-        run_search(*of_search(world, index, run, "--nprobe", 4))
+        run_search(*of_search(world, index, run, "--retriever", "late:nprobe=4"))
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
 
 
@@ -195,7 +195,7 @@ def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Pa
         np.testing.assert_allclose([found[docid] for docid in run.ranked(qid)], expected, atol=1e-4)
     for flags, said in (
         (["--rerank", "rnn", "--queries", "none"], "--queries none: with tokens queries are encoded"),
-        (["--rerank", "late"], "--from tokens is of rnn: not with --rerank late"),
+        (["--rerank", "late"], "--from: of jaccard-plain or rnn, not with --rerank late"),
         (["--rerank", "rnn", "--explain", "q1"], "--explain: shows similarities of vectors or of a graph"),
         (["--rerank", "rnn", "--device", "cpu"], "--device: --from tokens computes on the processor"),
     ):
@@ -209,7 +209,7 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
     encoder = load_late_encoder(str(world / "model"))
     documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
     params = TokenParams("exact")
-    build_index(documents, tmp_path / "whole", [TokensPart(encoder, params)])
+    write_index(documents, tmp_path / "whole", [TokensPart(encoder, params)])
     calls: list[int] = []
     encode = LateEncoder.encode
 
@@ -221,9 +221,9 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
 
     monkeypatch.setattr(LateEncoder, "encode", dying)
     with pytest.raises(KeyboardInterrupt):
-        build_index(documents, tmp_path / "killed", [TokensPart(encoder, params)])
+        write_index(documents, tmp_path / "killed", [TokensPart(encoder, params)])
     assert not (tmp_path / "killed").exists()
-    assert build_index(documents, tmp_path / "killed", [TokensPart(encoder, params)]).reused == 1024
+    assert write_index(documents, tmp_path / "killed", [TokensPart(encoder, params)]).reused == 1024
     for name in ("vectors", "offsets", "ids"):
         one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
         assert one.read_bytes() == other.read_bytes()
@@ -270,7 +270,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert 0.2 < rows[2]["recall"] <= rows[-1]["recall"]
     assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept
     assert rows[-1]["candidates"] <= 1
-    assert run_search(*of_search(world, index, run, "--hits", 10, "--late-search", "exact")) == 0
+    assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:late_search=exact")) == 0
     assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--token-search", "ivf-pq"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -88,10 +89,11 @@ def test_a_draw_does_not_depend_on_the_other_queries() -> None:
     assert Groups(pools[:1], 1, 4, 9, 1)[0].docids != few.docids
 
 
-def test_queries_without_enough_negatives_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     pools = [pool("a", 1, 3), pool("b", 1, 2)]
-    assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
-    assert "1 positive or query with less than 3 negatives left out" in capsys.readouterr().err
+    with caplog.at_level(logging.INFO, logger="rnnreranker"):
+        assert [one.qid for one in enough(pools, 4, 100)] == ["a"]
+    assert "1 positive or query with less than 3 negatives left out" in caplog.text
     with pytest.raises(InputError, match="no query has 4 negatives for a group of 5: the most that one has is 3"):
         enough(pools, 5, 100)
 
@@ -181,9 +183,9 @@ def test_presets_and_counts() -> None:
 
 
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:
-    words = ["--model", "cross", "--topics", str(world / "topics.tsv"), "--encoder", str(tiny)]
+    words = ["--model", "cross:group_size=4", "--topics", str(world / "topics.tsv"), "--encoder", str(tiny)]
     words += ["--documents", str(world / "documents.jsonl"), "--output", str(world / "out"), "--device", "cpu"]
-    return [*words, "--group-size", "4", "--max-steps", "3", *argv]
+    return [*words, "--max-steps", "3", *argv]
 
 
 def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,16 +224,27 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
     ("argv", "said"),
     [
         (["--loss", "info-nce"], "loss info-nce: takes the candidates of other queries"),
-        (["--group-size", "20"], "no query has 19 negatives for a group of 20: the most that one has is 11"),
-        (["--group-size", "1"], "--group-size 1: expected an integer >= 2, as the loss lce compares"),
-        (["--refresh-every", "3"], "--refresh-every: is for --model query, not for cross"),
+        (
+            ["--model", "cross:group_size=20"],
+            "no query has 19 negatives for a group of 20: the most that one has is 11",
+        ),
+        (["--model", "cross:group_size=1"], "group_size=1: expected an integer >= 2, as the loss lce compares"),
+        (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, which is for --model query"),
         (["--scorer", "encoder"], "--scorer: is for --model query, not for cross"),
-        (["--pooling", "cls"], "--pooling: is for --model query, not for cross"),
-        (["--max-length", "65"], "--max-length 65: expected an integer <= 64"),
-        (["--learning-rate", "0"], "--learning-rate 0.0: expected a finite number > 0"),
-        (["--margin", "2"], "not settings of training with the loss lce: margin"),
+        (["--encoder", "minilm:pooling=cls"], "pooling: expected pooling or normalize, of --model query, as the"),
+        (["--model", "cross:max_length=65"], "max_length=65: expected an integer <= 64"),
+        (["--learning-rate", "0"], "--model cross: --learning-rate 0.0: expected a finite number > 0"),
+        (["--loss", "lce:margin=2"], "--loss lce:margin=2: no setting margin"),
+        (
+            ["--model", "cross:margin=2"],
+            "margin, which is of the loss margin or multi-tier or triplet: --loss NAME:margin=…",
+        ),
+        (["--model", "cross:learning_rate=1", "--learning-rate", "2"], "and --learning-rate: learning_rate twice"),
+        (["--model", "cross:loss=lce", "--loss", "kl"], "--loss kl and loss=lce of --model cross: give one"),
+        (["--model", "crss"], "--model crss: no such model; did you mean cross?"),
+        (["--loss", "klm"], "--loss klm: no such loss; did you mean kl?"),
         (["--preset", "lec"], "preset lec: not known"),
-        (["--negatives", "x.tsv"], "give --labels FILE.parquet or --negatives FILE, one of them"),
+        (["--negatives", "x.tsv"], "give --labels or --negatives, one of them"),
         (["--validation-run", "x"], "--validation-topics, --validation-qrels missing"),
         (["--encoder", "no-such"], "encoder no-such: no such folder or model"),
     ],
@@ -247,7 +260,7 @@ def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny
     (world / "documents.jsonl").write_text("".join(documents[:40]))
     with pytest.raises(InputError, match=r"candidates? of \d+ without a text \(first: d\d+"):
         main(command(world, tiny, "--labels", str(world / "labels.parquet")))
-    with pytest.raises(ParameterError, match="the loss is nan; try a lower --learning-rate"):
+    with pytest.raises(ParameterError, match="the loss is nan; try a lower learning_rate"):
         trained(tiny, tmp_path / "out", replace(QUICK, learning_rate=1e30))
 
 

@@ -209,7 +209,7 @@ def test_only_what_paper_004_states_passes_for_published(capsys: pytest.CaptureF
     """4.2 says "the most widely used word-embedding-based multi-tower Retriever model" of F-EBR, and no more."""
     with pytest.raises(SystemExit):
         main(["--help"])
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     published, _, rest = shown[shown.index("published values (") :].partition("), ours (")
     assert "dual: le-bs, le-bs-nq, le-none;" in published
     assert "f-ebr" not in published
@@ -309,7 +309,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 def test_what_is_trained_indexes_and_searches(
     world: Path, tiny: Path, towers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["--towers", towers, "--preset", "le-bs-nq", "--degrees", "maxmin"]
+    argv = ["--model", f"dual:towers={towers},degrees=maxmin", "--preset", "le-bs-nq"]
     assert main(command(world, tiny, *argv)) == 0
     assert len(capsys.readouterr().err.splitlines()) == 1  # no bar of a library
     record = json.loads((world / "out" / "training.json").read_text())
@@ -329,7 +329,7 @@ def test_what_is_trained_indexes_and_searches(
 
 @pytest.mark.parametrize("kind", ["random", "mixed", "in-batch"])
 def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -> None:
-    assert main(command(world, tiny, "--negatives-from", kind)) == 0
+    assert main(command(world, tiny, "--model", f"dual:negatives_from={kind}")) == 0
     record = json.loads((world / "out" / "training.json").read_text())
     assert record["params"]["negatives_from"] == kind
     assert main([*command(world, tiny), "--output", str(world / "other")]) == 0
@@ -344,23 +344,32 @@ def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--negatives-from", "random", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
-        (["--alpha", "1.5"], "--alpha 1.5: expected a number in [0, 1]"),
-        (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss distance"),
-        (["--loss", "info-nce", "--alpha", "1"], "with the loss info-nce: alpha"),
-        (["--loss", "triplet", "--degrees", "maxmin"], "--degrees maxmin: expected none with the loss triplet, which"),
+        (["--model", "dual:negatives_from=random,group_size=1"], "group_size=1: expected an integer >= 2"),
+        (["--loss", "distance:alpha=1.5"], "--loss distance:alpha=1.5: alpha=1.5: expected a number in [0, 1]"),
+        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9: expected none with the loss distance"),
+        (["--loss", "info-nce:alpha=1"], "--loss info-nce:alpha=1: no setting alpha"),
         (
-            ["--negatives-from", "in-batch", "--depth", "9"],
-            "--depth 9: expected none with negatives_from=in-batch, which",
+            ["--loss", "triplet", "--model", "dual:degrees=maxmin"],
+            "degrees=maxmin: expected none with the loss triplet, which",
         ),
-        (["--loss", "lce", "--degrees", "cosine"], "--degrees cosine: expected none with the loss lce, which has no"),
-        (["--alpha", "0", "--degrees", "maxmin"], "--degrees maxmin: expected none with alpha=0, at which degrees of"),
-        (["--preset", "le-none", "--degrees", "scores"], "--degrees scores: expected none with alpha=0"),
-        (["--preset", "f-ebr", "--in-batch-negatives"], "--in-batch-negatives: expected none with the loss triplet"),
-        (["--group-size", "1"], "--group-size 1: expected an integer >= 2"),
-        (["--max-length", "65"], "--max-length 65: expected an integer <= 64"),
-        (["--model", "late", "--loss", "distance"], "--loss distance: expected another with --model"),
-        (["--model", "cross", "--loss", "distance"], "--loss distance: expected another with --model"),
+        (
+            ["--model", "dual:negatives_from=in-batch,depth=9"],
+            "depth=9: expected none with negatives_from=in-batch, which",
+        ),
+        (["--model", "dual:loss=lce,degrees=cosine"], "degrees=cosine: expected none with the loss lce, which has no"),
+        (
+            ["--loss", "distance:alpha=0", "--model", "dual:degrees=maxmin"],
+            "degrees=maxmin: expected none with alpha=0, at which degrees of",
+        ),
+        (["--model", "dual:preset=le-none,degrees=scores"], "degrees=scores: expected none with alpha=0"),
+        (
+            ["--preset", "f-ebr", "--model", "dual:in_batch_negatives=yes"],
+            "in_batch_negatives=True: expected none with the loss triplet",
+        ),
+        (["--model", "dual:group_size=1"], "group_size=1: expected an integer >= 2"),
+        (["--model", "dual:max_length=65"], "max_length=65: expected an integer <= 64"),
+        (["--model", "late", "--loss", "distance"], "loss=distance: expected another with --model"),
+        (["--model", "cross", "--loss", "distance"], "loss=distance: expected another with --model"),
     ],
 )
 def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:
@@ -377,7 +386,7 @@ def test_a_query_encoder_has_no_cosines_to_learn_from(world: Path, tiny: Path) -
 
 
 def test_two_towers_are_no_start(world: Path, tiny: Path) -> None:
-    assert main(command(world, tiny, "--towers", "separate")) == 0
+    assert main(command(world, tiny, "--model", "dual:towers=separate")) == 0
     argv = command(world, world / "out")
     argv[argv.index("--output") + 1] = str(world / "more")
     with pytest.raises(InputError, match="has a module Router; expected a transformer"):

@@ -232,7 +232,7 @@ def test_the_command_trains_and_says_what_came_of_it(
     make_labels().write(tmp_path / "labels.parquet")
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
     argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path), "--topics"]
-    argv += [str(tmp_path / "topics.tsv"), "--encoder", str(tiny), "--pooling", "mean", "--device", "cpu"]
+    argv += [str(tmp_path / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean", "--device", "cpu"]
     out = tmp_path / "out"
     assert main([*argv, "--output", str(out), "--epochs", "1", "--plots", str(tmp_path / "plots")]) == 0
     assert "nDCG@10\tbefore" in capsys.readouterr().out
@@ -259,8 +259,8 @@ def test_labels_of_another_index_need_a_word(
     for name, index in (("own", narrow.fingerprint), ("other", source.fingerprint)):
         replace(make_labels(), metadata={"method": "evidence", "index": index}).write(files[name])
     replace(make_labels(), metadata={"method": "hard"}).write(files["hard"])
-    argv = ["--index", str(tmp_path), "--topics", str(tmp_path / "topics.tsv"), "--encoder", str(tiny)]
-    argv += ["--pooling", "mean", "--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
+    argv = ["--index", str(tmp_path), "--topics", str(tmp_path / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
+    argv += ["--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
     output = ["--output", str(tmp_path / "out")]
     said = (
         rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path} is "
@@ -273,8 +273,8 @@ def test_labels_of_another_index_need_a_word(
     with pytest.raises(InputError, match=r"the labels: made from index .*, the index is "):
         train_encoder(SoftLabels.read(files["other"]), narrow, topics, str(tiny), tmp_path / "out", QUICK)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(InputError, match=r"^--candidates 0: expected "):
-        main([*argv, *output, "--labels", files["own"], "--candidates", "0"])
+    with pytest.raises(InputError, match=r"^--model query: candidates=0: expected "):
+        main([*argv, *output, "--labels", files["own"], "--model", "query:candidates=0"])
     added = "its vectors have 32 dimensions, the index has 20: a projection is added and trained with it\n"
     for flags in (
         ["--labels", files["own"]],

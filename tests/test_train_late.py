@@ -340,7 +340,7 @@ def command(world: Path, encoder: Path, *argv: str) -> list[str]:
 def test_a_transformer_is_trained_indexed_searched_and_reranks(
     world: Path, transformer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(command(world, transformer, "--loss", "kl", "--group-size", "4", "--dimension", "16")) == 0
+    assert main(command(world, transformer, "--model", "late:loss=kl,group_size=4,dimension=16")) == 0
     said = capsys.readouterr()
     assert "nDCG@10\tbefore" in said.out
     assert len(said.err.splitlines()) == 1  # no bar of a library
@@ -358,21 +358,27 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
-        (["--contrast", "0.5"], "--contrast 0.5: expected 0 with the loss info-nce, which is over the whole batch"),
+        (["--model", "late:loss=lce,group_size=1"], "group_size=1: expected an integer >= 2"),
         (
-            ["--loss", "lce", "--in-batch-negatives", "--batch-teacher"],
-            "--batch-teacher: expected none with the loss lce",
+            ["--model", "late:contrast=0.5"],
+            "contrast=0.5: expected 0 with the loss info-nce, which is over the whole batch",
         ),
-        (["--in-batch-negatives"], "--in-batch-negatives: expected none with the loss info-nce, which takes the"),
         (
-            ["--max-length", "9"],
-            "--model cross or dual or masked or sparse or term-scorer, not for late",
+            ["--model", "late:loss=lce,in_batch_negatives=true,batch_teacher=true"],
+            "batch_teacher=True: expected none with the loss lce",
         ),
-        (["--document-length", "65"], "--document-length 65: expected an integer <= 64"),
-        (["--dimension", "17"], "--dimension 17: expected 16, which a token of"),
-        (["--similarity", "cosine"], "--similarity"),
-        (["--raise-positives"], "not settings of training with the loss info-nce: raise_positives"),
+        (
+            ["--model", "late:in_batch_negatives=true"],
+            "in_batch_negatives=True: expected none with the loss info-nce, which takes the",
+        ),
+        (
+            ["--model", "late:max_length=9"],
+            "late: no setting max_length, which is for --model cross or dual or masked or sparse or term-scorer",
+        ),
+        (["--model", "late:document_length=65"], "document_length=65: expected an integer <= 64"),
+        (["--model", "late:dimension=17"], "dimension=17: expected 16, which a token of"),
+        (["--model", "late:similarity=cosine"], "similarity='cosine': expected one of maxsim, l2"),
+        (["--loss", "info-nce:raise_positives=true"], "no setting raise_positives"),
     ],
 )
 def test_what_is_refused(

@@ -20,7 +20,7 @@ from rnnreranker.train.masked.learner import MaskedLearner
 from rnnreranker.train.masked.new_bert import SPECIAL, new_model, new_tokenizer
 from rnnreranker.train.models.masked import MaskedParams
 
-SMALL = ["--new-layers", "1", "--new-size", "16", "--new-heads", "2"]
+SMALL = "masked:layers=1,hidden_size=16,heads=2"
 HOW = ["--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]
 TEXTS = {f"d{n:02d}": f"北京 大学 w{n % 5} 在北京。" for n in range(40)} | {"empty": " "}
 
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained(made: Path, output: Path, *more: str, encoder: str = "none") -> int:
     words = ["--documents", str(made / "docs.jsonl"), "--encoder", encoder, "--output", str(output)]
-    return train(["--model", "masked", *words, *(SMALL if encoder == "none" else []), *HOW, *more])
+    return train(["--model", SMALL if encoder == "none" else "masked", *words, *HOW, *more])
 
 
 def test_it_learns_and_is_an_encoder(made: Path) -> None:
@@ -117,7 +117,7 @@ def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
     where = ["--documents", str(made / "docs.jsonl"), "--output", str(tmp_path / "index"), "--parts", "terms"]
     assert index(where) == 0
     given = ["--index", str(tmp_path / "index"), "--encoder", "none", "--output", str(tmp_path / "of-index")]
-    assert train(["--model", "masked", *given, *SMALL, *HOW]) == 0
+    assert train(["--model", SMALL, *given, *HOW]) == 0
     assert (tmp_path / "of-index" / "model.safetensors").read_bytes() == (
         made / "model" / "model.safetensors"
     ).read_bytes()
@@ -127,10 +127,10 @@ def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["--topics", "x"], "--topics: not for --model masked"),
-        (["--validation-share", "1"], "40 texts cannot be split into training and validation"),
-        (["--max-length", "600"], "expected an integer <= 512"),
-        (["--new-heads", "3"], "expected a multiple of heads=3"),
-        (["--mask-share", "0"], "--mask-share 0.0: expected"),
+        (["--model", f"{SMALL},validation_share=1"], "40 texts cannot be split into training and validation"),
+        (["--model", f"{SMALL},max_length=600"], "expected an integer <= 512"),
+        (["--model", "masked:hidden_size=16,heads=3"], "expected a multiple of heads=3"),
+        (["--model", f"{SMALL},mask_share=0"], "--model masked: mask_share=0.0: expected"),
     ],
 )
 def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path) -> No
 
 
 def test_the_shape_of_a_new_model_is_none_of_one_that_is_there(made: Path, tmp_path: Path) -> None:
-    argv = ["--model", "masked", "--documents", str(made / "docs.jsonl"), "--encoder", str(made / "model")]
-    with pytest.raises(InputError, match=r"--new-layers: is of a new model, of --encoder none; .*model has its own"):
-        train([*argv, "--output", str(tmp_path / "bad"), "--new-layers", "1"])
+    argv = ["--model", "masked:layers=1", "--documents", str(made / "docs.jsonl"), "--encoder", str(made / "model")]
+    with pytest.raises(InputError, match=r"layers: is of a new model, of --encoder none; .*model has its own"):
+        train([*argv, "--output", str(tmp_path / "bad")])
     assert not (tmp_path / "bad").exists()
 
 

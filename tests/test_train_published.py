@@ -161,12 +161,19 @@ def test_the_command_validates_on_given_topics(tmp_path: Path, capsys: pytest.Ca
     whole.write(tmp_path / "run.txt")
     labels = hard_labels(whole, {qid: topics[qid] for qid in training}, named, 100)
     labels.write(tmp_path / "labels.parquet")
-    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path / "index"), "--encoder", str(tiny)]
-    argv += ["--topics", str(tmp_path / "train.tsv"), "--pooling", "mean", "--device", "cpu", "--no-checkpoints"]
+    argv = [
+        "--labels",
+        str(tmp_path / "labels.parquet"),
+        "--index",
+        str(tmp_path / "index"),
+        "--encoder",
+        f"{tiny}:pooling=mean",
+    ]
+    argv += ["--topics", str(tmp_path / "train.tsv"), "--device", "cpu", "--no-checkpoints"]
     argv += ["--max-steps", "2", "--output", str(tmp_path / "out")]
     given = ["--validation-run", str(tmp_path / "run.txt"), "--validation-topics", str(tmp_path / "dev.tsv")]
     given += ["--validation-qrels", str(tmp_path / "qrels.txt")]
-    assert main([*argv, *given, "--validation-queries", "6"]) == 0
+    assert main([*argv, *given, "--model", "query:validation_queries=6"]) == 0
     record = json.loads((tmp_path / "out" / "training.json").read_text())
     assert (record["training_queries"], record["validation_queries"]) == (16, 6)
     capsys.readouterr()

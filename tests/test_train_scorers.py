@@ -222,10 +222,13 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     inputs = ["--index", index, "--topics", str(tmp_path / "topics.tsv")]
     first_stage = ["--run", str(tmp_path / "run.txt")]
     assert label([*first_stage, "--qrels", str(tmp_path / "qrels.txt"), "--method", "hard", "--output", labels]) == 0
-    training = [*inputs, "--labels", labels, "--encoder", str(tiny), "--pooling", "mean", "--device", "cpu"]
-    training += ["--epochs", "2", "--learning-rate", "0.01", "--key-measure", "loss", "--no-checkpoints"]
-    assert train([*training, "--refresh-every", "1", "--output", str(tmp_path / "dense")]) == 0
-    scorer = ["--scorer", "encoder", "--blocks", "1", "--heads", "2", "--width", "8", "--no-residual"]
+    training = [*inputs, "--labels", labels, "--encoder", f"{tiny}:pooling=mean", "--device", "cpu"]
+    training += ["--epochs", "2", "--learning-rate", "0.01", "--no-checkpoints"]
+    assert (
+        train([*training, "--model", "query:key_measure=loss,refresh_every=1", "--output", str(tmp_path / "dense")])
+        == 0
+    )
+    scorer = ["--model", "query:key_measure=loss", "--scorer", "encoder:blocks=1,heads=2,width=8,residual=no"]
     assert train([*training, *scorer, "--output", str(tmp_path / "scorer")]) == 0
     record = json.loads((tmp_path / "scorer" / "training.json").read_text())
     assert record["scorer"]["blocks"] == 1
@@ -233,9 +236,12 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     record = json.loads((tmp_path / "dense" / "training.json").read_text())
     assert record["params"]["refresh_every"] == 1
     assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
-    for name, how in (("dense", ["encoder", "--encoder"]), ("scorer", ["scorer", "--scorer-model"])):
+    for name, how in (
+        ("dense", ["encoder", "--encoder", str(tmp_path / "dense")]),
+        ("scorer", [f"scorer:scorer_model={tmp_path / 'scorer'}"]),
+    ):
         out = tmp_path / f"{name}.txt"
-        assert search([*inputs, *first_stage, "--rerank", *how, str(tmp_path / name), "--output", str(out)]) == 0
+        assert search([*inputs, *first_stage, "--rerank", *how, "--output", str(out)]) == 0
         reranked = Run.read(out)
         assert {qid: {d for d, _ in reranked[qid]} for qid in reranked} == {q: {d for d, _ in run[q]} for q in run}
     query = load_encoder(str(tmp_path / "dense")).encode([topics["q5"]])[0]
@@ -243,8 +249,9 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     products = source.fetch(source.rows(docids)) @ query
     wanted = [docids[place] for place in np.argsort(-products)]
     assert [docid for docid, _ in Run.read(tmp_path / "dense.txt")["q5"]] == wanted
-    with pytest.raises(InputError, match=r"--blocks: goes with --scorer"):
-        train([*training, "--blocks", "3", "--output", str(tmp_path / "other")])
+    for form, said in (("mlp", "no such scorer; known: decoder, "), ("encoder:layers=3", "no setting layers, ")):
+        with pytest.raises(InputError, match=rf"--scorer {form}: {said}"):
+            train([*training, "--scorer", form, "--output", str(tmp_path / "other")])
 
 
 def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
@@ -256,7 +263,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer --scorer-model .*out$"):
+    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer:scorer_model=.*out$"):
         load_encoder(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).check(make_run())

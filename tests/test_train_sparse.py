@@ -233,7 +233,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 
 
 def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(command(world, tiny, "--architecture", "doc", "--loss", "kl", "--group-size", "4")) == 0
+    assert main(command(world, tiny, "--model", "sparse:architecture=doc,loss=kl,group_size=4")) == 0
     said = capsys.readouterr()
     assert "query_words\tbefore" in said.out
     assert len(said.err.splitlines()) == 1  # no bar of a library
@@ -245,12 +245,12 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--architecture", "doc", "--query-regularizer", "l1"], "--query-regularizer l1: expected none with the"),
-        (["--query-weights", "counts"], "--query-weights counts: expected none with the architecture max"),
-        (["--loss", "lce", "--group-size", "1"], "--group-size 1: expected an integer >= 2"),
-        (["--architecture", "doc", "--lambda-q", "0.1"], "--lambda-q 0.1: expected none with the architecture doc"),
-        (["--lambda-d", "-1"], "--lambda-d -1.0: expected a finite number >= 0"),
-        (["--candidates", "9"], "--candidates: is for --model query, not for sparse"),
+        (["--model", "sparse:architecture=doc,query_regularizer=l1"], "query_regularizer=l1: expected none with the"),
+        (["--model", "sparse:query_weights=counts"], "query_weights=counts: expected none with the architecture max"),
+        (["--model", "sparse:loss=lce,group_size=1"], "group_size=1: expected an integer >= 2"),
+        (["--model", "sparse:architecture=doc,lambda_q=0.1"], "lambda_q=0.1: expected none with the architecture doc"),
+        (["--model", "sparse:lambda_d=-1"], "lambda_d=-1.0: expected a finite number >= 0"),
+        (["--model", "sparse:candidates=9"], "--model sparse: no setting candidates, which is for --model query"),
     ],
 )
 def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:

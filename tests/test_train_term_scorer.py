@@ -90,7 +90,7 @@ def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr(TermLearner, "__init__", watched)
     assert trained(made, tmp_path / "paper", "--max-steps", "1") == 0
-    assert trained(made, tmp_path / "both", "--max-steps", "1", "--learn-from", "both") == 0
+    assert trained(made, tmp_path / "both", "--max-steps", "1", "--model", "term-scorer:texts=both") == 0
     paper, both = ({one.text: one.weights for one in (*inputs.training, *inputs.checked)} for inputs in seen)
     weights = CollectionWeights(open_index(str(made / "index")).term_source)
     own = dict(zip(DOCUMENTS, weights.of_documents(range(30)), strict=True))
@@ -157,7 +157,7 @@ def test_predicted_weights(made: Path) -> None:
 
 
 def test_labels_of_a_scorer(made: Path, tmp_path: Path) -> None:
-    how = ["--term-weights", "scorer", "--term-scorer", str(made / "scorer")]
+    how = ["--method", f"term-weight:weights=scorer,scorer={made / 'scorer'}"]
     assert labelled(made, tmp_path / "whole.parquet", *how) == 0
     assert labelled(made, tmp_path / "parts.parquet", *how, "--shard-size", "4", "--jobs", "2") == 0
     assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
@@ -184,7 +184,7 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
         return usual(self, text)
 
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
-    how = ["--term-weights", "scorer", "--term-scorer", str(made / "scorer")]
+    how = ["--method", f"term-weight:weights=scorer,scorer={made / 'scorer'}"]
     assert labelled(made, tmp_path / "plain.parquet", *how) == 0
     shutil.rmtree(tmp_path / "home")
     monkeypatch.setattr(TermScorer, "words", counted)
@@ -210,12 +210,12 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--loss", "kl"], "--loss: is for --model"),
+        (["--loss", "kl"], "--loss: is for --model cross or dual or late or query or sparse, not for term-scorer"),
         (["--validation-qrels", "x"], "--validation-qrels: not for --model term-scorer"),
         (["--negatives", "x"], "--negatives: is for --model"),
-        (["--validation-share", "0"], "21 queries cannot be split into training and validation"),
-        (["--max-length", "65"], "max-length 65: expected an integer <= 64"),
-        (["--learn-from", "words"], "--learn-from: invalid choice"),
+        (["--model", "term-scorer:validation_share=0"], "21 queries cannot be split into training and validation"),
+        (["--model", "term-scorer:max_length=65"], "max_length=65: expected an integer <= 64"),
+        (["--model", "term-scorer:texts=words"], "texts='words': expected one of queries, documents, both"),
     ],
 )
 def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,15 +234,15 @@ def test_scorers_that_are_none(made: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged" / "scorer.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"cannot be loaded as a term scorer \("):
         load_term_scorer(tmp_path / "damaged")
-    with pytest.raises(InputError, match=r"weights=scorer: needs a scorer|--term-weights scorer"):
-        labelled(made, tmp_path / "l.parquet", "--term-weights", "scorer")
+    with pytest.raises(InputError, match=r"weights=scorer: needs a scorer"):
+        labelled(made, tmp_path / "l.parquet", "--method", "term-weight:weights=scorer")
     with pytest.raises(InputError, match="goes with"):
-        labelled(made, tmp_path / "l.parquet", "--term-scorer", str(made / "scorer"))
+        labelled(made, tmp_path / "l.parquet", "--method", f"term-weight:scorer={made / 'scorer'}")
 
 
 @pytest.mark.parametrize("kind", ["encoder", "sparse-encoder", "late-encoder", "cross-encoder"])
 def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"weighs words .*, it is no {kind}; make labels with .*--term-scorer"):
+    with pytest.raises(InputError, match=rf"weighs words .*, it is no {kind}; make labels with .*term-weight:weights"):
         find_model(str(made / "scorer"), kind)
 
 
@@ -315,7 +315,7 @@ def test_words_of_chinese_are_shaded_over_their_characters(made: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "give --query TEXT, or --qid of --topics; give --text TEXT, or --docid of --index"),
+        ([], "give --query (a text), or --qid of --topics; give --text, or --docid of --index"),
         (["--query", "w1", "--docid", "d1"], "--docid needs --index (texts of the documents)"),
         (["--query", "w1", "--docid", "dx", "--index", "index"], "--docid dx: "),
         (["--qid", "q99", "--topics", "topics.tsv", "--text", "w1"], "--qid q99: no such query in "),

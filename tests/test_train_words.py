@@ -139,7 +139,7 @@ def command(world: Path, *argv: str) -> list[str]:
 
 
 def test_what_is_trained_indexes_and_searches(world: Path) -> None:
-    assert train(command(world, "--margin", "0.3")) == 0
+    assert train(command(world, "--loss", "triplet:margin=0.3")) == 0
     record = json.loads((world / "out" / "training.json").read_text())
     settings = record["params"]
     assert (record["encoder"], settings["loss"], settings["towers"], settings["margin"]) == (
@@ -164,9 +164,9 @@ def test_what_is_trained_indexes_and_searches(world: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--inverse-temperature", "9"], "--inverse-temperature 9: expected none with the loss triplet"),
-        (["--margin", "0"], "--margin 0.0: expected a finite number > 0"),
-        (["--loss", "distance", "--margin", "1"], "with the loss distance: margin"),
+        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9: expected none with the loss triplet"),
+        (["--loss", "triplet:margin=0"], "margin=0.0: expected a finite number > 0"),
+        (["--loss", "distance:margin=1"], "--loss distance:margin=1: no setting margin"),
         (["--model", "late"], "expected another with --model late; it is of cosines, for --model dual"),
     ],
 )

@@ -329,6 +329,7 @@ def test_hopeless_trials_end_early() -> None:
     assert found.history.count(None) == found.pruned
 
 
+@pytest.mark.usefixtures("as_command")
 def test_trials_that_cannot_be_computed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     def refuses(params: RnnParams, report: object) -> float:
         if params.scale == "none":

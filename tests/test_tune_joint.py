@@ -106,6 +106,7 @@ def test_a_journal_is_not_gone_on_from_with_other_trainings(
         tune_jointly(dataclasses.replace(trainings, **change), SMALL, 2, storage=tmp_path / "trials")
 
 
+@pytest.mark.usefixtures("as_command")
 def test_a_loss_that_is_not_finite_leaves_the_trial_out(
     trainings: Trainings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,6 +281,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert written["rnn"] == kept["study"]["params"]["rnn"]
     assert written["labels"]["n_max"] == 5
     assert written["labels"]["boost"] == kept["study"]["params"]["labels"]["boost"]
+    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
     argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
     assert train([*argv, "--device", "cpu"]) == 0
     params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
@@ -290,8 +292,8 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     ("typed", "pooling", "normalize"),
     [
         ([], "cls", True),
-        (["--pooling", "mean"], "mean", True),
-        (["--encoder", "TINY", "--pooling", "cls"], "cls", None),
+        (["--encoder", ":pooling=mean"], "mean", True),
+        (["--encoder", "TINY:pooling=cls"], "cls", None),
     ],
 )
 def test_encoders_are_trained_with_the_settings_that_the_index_names(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import logging
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from rnnreranker.base.arguments import flag, in_command, of_command
 from rnnreranker.base.errors import (
     InputError,
     MissingDependencyError,
@@ -21,14 +23,15 @@ from rnnreranker.base.errors import (
     said_of,
     shown,
 )
-from rnnreranker.base.method import defaults_of, fields_of, find, make_params, methods, names
+from rnnreranker.base.method import names
 from rnnreranker.base.process import interrupts, phases
 from rnnreranker.base.process.quiet import quiet_others
-from rnnreranker.base.settings import Params, flag, hints_of, member, typed_name, words_of
+from rnnreranker.base.settings import Params, hints_of, member, typed_name, words_of
 from rnnreranker.base.typed_numbers import READERS
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
+LOGGER = logging.getLogger("rnnreranker")  # whom messages go to where no command is at work
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
 # a plan tells what is lacking from a mistake
@@ -57,7 +60,7 @@ def run(main: Callable[[Sequence[str]], int]) -> int:
 def _run(main: Callable[[Sequence[str]], int]) -> int:
     try:
         phases.start()
-        with phases.phase(phases.STARTING):
+        with phases.phase(phases.STARTING), of_command():
             code = main(sys.argv[1:])
         sys.stdout.flush()  # a reader that has gone is noticed here, not at the end of the process
         return code
@@ -76,7 +79,13 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
-    """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe."""
+    """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe.
+
+    From Python it shows where the logger `rnnreranker` lets messages of level INFO through.
+    """
+    if not in_command() and not LOGGER.isEnabledFor(logging.INFO):
+        yield from iterable
+        return
     from tqdm import tqdm
 
     shown_as: dict[str, Any] = {"unit": f" {unit}", "desc": what or None, "leave": False}
@@ -95,7 +104,10 @@ def cores() -> int:
 
 
 def say(message: str) -> None:
-    """One line for a person, on stderr: results alone go to stdout."""
+    """One line for a person: of a command on stderr, where results alone go to stdout; from Python to the logger."""
+    if not in_command():
+        LOGGER.info(shown(message))
+        return
     phases.clear()
     print(shown(message), file=sys.stderr)
 
@@ -106,6 +118,13 @@ def put(result: object) -> None:
     print(shown(str(result)))
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """A flag a line, where it fits."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the flags in one line, as every other error of a command."""
 
@@ -113,8 +132,12 @@ class _Parser(argparse.ArgumentParser):
         """As argparse's; an unknown flag gets the nearest ones."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
+            from rnnreranker.base.method_lists import moved
+
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
             known = [option for action in self._actions for option in action.option_strings]
+            if said := [now for one in flags if (now := moved(one, known))]:
+                self.error("; ".join(said))
             hints = (nearest(flag, known) for flag in flags)
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
@@ -134,14 +157,26 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def parser(prog: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
+    """A command's `main`: while it is at work, messages name flags and are shown."""
+    return of_command()(function)
+
+
+def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
+    """The request of a command: its fields by the flags of the same names, but for those that are given."""
+    named = {field.name for field in dataclasses.fields(kind)} - set(given)  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
+
+
+def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:
     """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
     return _Parser(
         prog=f"python -m rnnreranker.{prog}",
+        usage=usage or None,
         description=description,
         epilog=epilog or None,
         allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
 
 
@@ -184,27 +219,34 @@ def add_encoder_flag(group: Any, also: str = "", **options: Any) -> None:
 
 
 def add_dataclass_flags(
-    group: Any, settings: type[Params], skip: Collection[str] = (), base: Params | None = None
+    group: Any,
+    settings: type[Params],
+    skip: Collection[str] = (),
+    base: Params | None = None,
+    shown: Collection[str] | None = None,
 ) -> None:
     """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
 
     Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
     `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none. base: the values
-    that the help says are the defaults, where they are not those of the class.
+    that the help says are the defaults, where they are not those of the class. shown: those that the help shows; None
+    = all.
     """
     for field in dataclasses.fields(settings):
         if field.name not in skip:
             usual = field.default if base is None else getattr(base, field.name)
-            _add_flag(group, field, hints_of(settings)[field.name], f"default: {_shown(usual)}")
+            hidden = shown is not None and field.name not in shown
+            add_flag(group, field, hints_of(settings)[field.name], f"default: {shown_default(usual)}", hidden)
 
 
-def _shown(default: Any) -> str:
+def shown_default(default: Any) -> str:
     return "none" if default is None else ("no", "yes")[default] if isinstance(default, bool) else str(default)
 
 
-def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str) -> None:
-    text = f"{field.metadata.get('help', '')} ({about})".strip()
-    options: dict[str, Any] = {"default": None, "dest": typed_name(field), "help": text.replace("%", "%%")}
+def add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str, hidden: bool = False) -> None:
+    text = f"{field.metadata.get('help', '')} ({about})".strip().replace("%", "%%")
+    options: dict[str, Any] = {"default": None, "dest": typed_name(field)}
+    options["help"] = argparse.SUPPRESS if hidden else text
     if member(hint) is bool:
         options["action"] = argparse.BooleanOptionalAction
     elif words := words_of(field, hint):
@@ -212,54 +254,6 @@ def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str) 
     else:
         options |= {"type": _reader(hint), "metavar": typed_name(field).upper()}
     group.add_argument(flag(typed_name(field)), **options)
-
-
-def add_method_flags(group: Any, kind: str) -> None:
-    """One flag per parameter of all methods of a kind, those that several have once; the help names the methods."""
-    homes: dict[str, tuple[dataclasses.Field[Any], Any, dict[str, list[str]]]] = {}
-    for name, found in methods(kind).items():
-        usual = defaults_of(found)
-        for field in fields_of(found):
-            defaults = homes.setdefault(field.name, (field, hints_of(found.Params)[field.name], {}))[2]
-            defaults.setdefault(_shown(getattr(usual, field.name)), []).append(name)
-    for field, hint, defaults in homes.values():
-        own = [name for its in defaults.values() for name in its]
-        most = max(defaults, key=lambda default: len(defaults[default]))
-        others = "".join(f", of {', '.join(its)}: {default}" for default, its in defaults.items() if default != most)
-        of = "" if len(own) == len(methods(kind)) else f"of {', '.join(own)}; "
-        _add_flag(group, field, hint, f"{of}default: {most}{others}")
-
-
-def method_params(args: argparse.Namespace, kind: str, chosen: Sequence[str], preset: str | None = None) -> list[Any]:
-    """The parameters of the chosen methods, in their order: flag before preset before default.
-
-    A flag counts for every chosen method that has it, a preset for those whose parameters have presets.
-
-    Raises:
-        InputError: flags of methods that were not chosen, a preset that none of them takes, values out of range.
-    """
-    own = {name: {field.name for field in fields_of(found)} for name, found in methods(kind).items()}
-    typed = given_of(args, kind)
-    foreign = [name for name in typed if not any(name in own[one] for one in chosen)]
-    if foreign:
-        shown = "; ".join(
-            f"{flag(name)} is for {kind} {' or '.join(one for one in own if name in own[one])}" for name in foreign
-        )
-        raise InputError(f"{shown}: not with {' and '.join(chosen) or 'none'}")
-    takers = [name for name in chosen if find(kind, name).Params.presets]
-    found = []
-    for name in chosen:
-        with naming_flags(typed):
-            values = given(args, find(kind, name).Params)
-            found.append(make_params(kind, name, values, preset if name in takers or not takers else None))
-    return found
-
-
-def given_of(args: argparse.Namespace, kind: str) -> dict[str, Any]:
-    """The parameters of any method of a kind that were typed on the command line."""
-    fields = {field.name: field for found in methods(kind).values() for field in fields_of(found)}
-    typed = {name: getattr(args, typed_name(fields[name]), None) for name in sorted(fields)}
-    return {name: value for name, value in typed.items() if value is not None}
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:

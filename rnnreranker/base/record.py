@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rnnreranker import __version__
+from rnnreranker._version import __version__
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json

@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.typed_numbers import number
+from rnnreranker.base.preset_files import is_file_name, read_section
+from rnnreranker.base.typed_numbers import READERS
 
 
 def setting(
@@ -43,7 +45,7 @@ def setting(
 
 def context_setting(default: int = 60) -> Any:
     """The field `context`: N, by default the same in all methods that are compared with rNN."""
-    return setting(default, "N: candidates of a query that take part; a reranker leaves the rest below", at_least=1)
+    return setting(default, "N: candidates of a query that take part; others stay below", at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +99,24 @@ class Params:
             InputError: as `preset` and `from_yaml`.
         """
         return cls.from_yaml(text, base) if is_file_name(text) else cls.preset(text)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], shown: str = "", **fixed: Any) -> Self:
+        """The settings of a written form: `values` read as their types, beside `fixed` ones.
+
+        shown: what they were given with, for messages.
+
+        Raises:
+            InputError: settings that there are not (with the nearest names), values out of range.
+        """
+        hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
+        before = f"{shown}: " if shown else ""
+        if unknown := [name for name in values if name not in hints]:
+            raise InputError(before + "; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
+        try:
+            return cls(**{name: plain(value, hints[name]) for name, value in values.items()}, **fixed)
+        except InputError as error:
+            raise InputError(f"{before}{error}") from None
 
     @classmethod
     def from_yaml(cls, path: str | Path, base: Self | None = None) -> Self:
@@ -221,27 +241,34 @@ def words_of(field: dataclasses.Field[Any], hint: Any) -> list[str]:
     return found
 
 
+class Typed(str):
+    """A value as somebody typed it, to be read as the type of the setting that it is for."""
+
+
+YES_OR_NO = {"true": True, "yes": True, "false": False, "no": False}
+
+
 def plain(value: Any, hint: Any) -> Any:
-    """A value of YAML as a field's type takes it: `none` is None, and 1e-5, which YAML takes for a word, a number."""
+    """A value of YAML or of a written form as a field's type takes it; what cannot be read stays, and is refused.
+
+    `none` is None; 1e-5, which YAML takes for a word, is a number; numbers, and yes and no, are read of `Typed` alone.
+
+    >>> plain(Typed("5"), int | None), plain("5", int | None), plain(Typed("no"), bool)
+    (5, '5', False)
+    """
     if not isinstance(value, str):
         return value
+    kind = member(hint)
     if value == "none" and type(None) in get_args(hint):
         return None
-    if member(hint) is float:
+    if kind is float or (kind is int and isinstance(value, Typed)):
         try:
-            return number(value)
+            return READERS[kind](value)
         except ValueError:
-            return value
-    return value
-
-
-def flag(name: str) -> str:
-    """The flag of a field: `k_exp` is `--k-exp`.
-
-    >>> flag("k_exp")
-    '--k-exp'
-    """
-    return "--" + name.replace("_", "-")
+            return str(value)
+    if kind is bool and isinstance(value, Typed):
+        return YES_OR_NO.get(value, str(value))
+    return str(value)
 
 
 def typed_name(field: dataclasses.Field[Any]) -> str:
@@ -264,48 +291,3 @@ def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
         else:
             found += [word, "none" if value is None else str(value)]
     return found
-
-
-def is_file_name(text: str) -> bool:
-    """Whether a preset's text is a path: it ends in .yaml or .yml, has a slash, or is a file here.
-
-    >>> is_file_name("tas-b"), is_file_name("./my"), is_file_name("my.yaml")
-    (False, True, True)
-    """
-    return text.endswith((".yaml", ".yml")) or "/" in text or Path(text).is_file()
-
-
-SECTIONS = ("rnn", "labels", "train")  # keys of a preset file that holds settings of several kinds
-
-
-def sections_of(path: str | Path) -> frozenset[str]:
-    """The sections a preset file has: none where it holds settings of one kind.
-
-    Raises:
-        InputError: no such file, not YAML, no mapping.
-    """
-    return frozenset(_content(path)) & frozenset(SECTIONS)
-
-
-def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
-    """What a preset file says of a section, and where, for error messages; a section that is not there is empty."""
-    content = _content(path)
-    if (schema := content.pop("schema", 1)) != 1:
-        raise InputError(f"{path}: schema {schema!r} is not known; this version reads schema 1")
-    if not set(content) & set(SECTIONS):
-        return content, str(path)
-    if strange := [str(key) for key in content if key not in SECTIONS]:
-        raise InputError(f"{path}: {', '.join(strange)} beside sections; expected only {', '.join(SECTIONS)}")
-    found = content.get(section) or {}
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: {section}: expected a mapping of settings to values")
-    return found, f"{path}: {section}"
-
-
-def _content(path: str | Path) -> dict[str, Any]:
-    from rnnreranker.base.files.yaml_files import read_yaml
-
-    content = read_yaml(path, "preset file")
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a mapping such as `k: 10`")
-    return content

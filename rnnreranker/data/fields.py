@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.data import reqa
 
@@ -46,18 +46,20 @@ def add_documents_flags(group: Any, about: str, **options: Any) -> None:
         group: of a parser; about: help of --documents; options: of --documents.
     """
     group.add_argument("--documents", help=about, **options)
-    text = "of --documents (default: those of --index where one is given, the text alone of ReQA, else title,text)"
-    group.add_argument("--fields", choices=tuple(CHOICES), help=text)
+    text = "of --documents: title,text or text (default: as in the index)"
+    group.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=text)
 
 
-def asked_fields(args: argparse.Namespace) -> tuple[str, ...] | None:
-    """What --fields says, or None.
+def asked_fields(documents: str | None, fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """The fields that were asked for of a source of documents, `title,text` or `text`; None = none were.
 
     Raises:
-        InputError: it is given without --documents.
+        InputError: fields without documents, or others.
     """
-    if args.fields is None:
+    if fields is None:
         return None
-    if not args.documents:
-        raise InputError("--fields goes with --documents; an index keeps the texts that it was made of")
-    return CHOICES[args.fields]
+    if not documents:
+        raise InputError(
+            f"{argument('fields')} goes with {argument('documents')}; an index keeps the texts that it was made of"
+        )
+    return fields_of(str(documents), fields.split(",") if isinstance(fields, str) else fields)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
+from rnnreranker.base.private.ir_datasets import known_names
 from rnnreranker.data import reqa, tripclick
 from rnnreranker.data.names import BUILT_IN_TOPICS
 
@@ -19,7 +20,7 @@ SHORT_NAMES = {
     "msmarco-v1-document": "msmarco-document",
     "msmarco-v2-passage": "msmarco-passage-v2",
     "msmarco-v2-document": "msmarco-document-v2",
-    "msmarco-dev": "msmarco-passage/dev",
+    "msmarco-dev": "msmarco-passage/dev/judged",
     "msmarco-dev-small": "msmarco-passage/dev/small",
     "msmarco-document-dev": "msmarco-document/dev",
     "msmarco-v2-dev1": "msmarco-passage-v2/dev1",
@@ -51,7 +52,7 @@ def load(name: str) -> Any:
         return ir_datasets.load(SHORT_NAMES.get(name, name))
     except KeyError:
         short = [*SHORT_NAMES, *BUILT_IN_TOPICS, *tripclick.NAMES, *reqa.NAMES]
-        hint = nearest(name, [*short, *ir_datasets.registry._registered])
+        hint = nearest(name, [*short, *known_names(ir_datasets)])
         if not hint.startswith("did you mean"):
             hint = f"{nearest(name, short)}, and the ids of ir-datasets.com"
         raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None

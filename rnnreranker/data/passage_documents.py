@@ -78,7 +78,7 @@ def _refuse_lacking(source: str, ids: list[str], lacking: list[str]) -> None:
     if lacking:
         raise InputError(
             f"{source}: {len(lacking)} of {len(ids)} passages have no document ({', '.join(lacking[:3])}); expected "
-            "passages of this collection: --passages says how they name their documents"
+            "passages of this collection: `passages` says how they name their documents"
         )
 
 

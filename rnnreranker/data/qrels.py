@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,25 @@ from rnnreranker.data.topics import none_left, without
 
 if TYPE_CHECKING:
     import pandas
+
+
+def qrels_of(given: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame) -> pandas.DataFrame:
+    """The judgements of a name or a file, see `load_qrels`; of a mapping qid → docid → grade, or of such a data frame.
+
+    Raises:
+        InputError: as `load_qrels`; grades that are no whole numbers.
+        UnavailableError: as `load_qrels`.
+    """
+    if isinstance(given, str | Path):
+        return load_qrels(given)
+    if not isinstance(given, Mapping):
+        return given
+    judged = [(str(qid), str(docid), grade) for qid, of in given.items() for docid, grade in of.items()]
+    if wrong := [one for one in judged if not isinstance(one[2], int) or isinstance(one[2], bool)]:
+        raise InputError(
+            f"qrels: query {wrong[0][0]}, document {wrong[0][1]}: {wrong[0][2]!r}; expected a whole number"
+        )
+    return _frame(judged, "qrels")
 
 
 @phase("reading judgements")

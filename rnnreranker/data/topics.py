@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +14,20 @@ from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_file, left_out
 from rnnreranker.data.topic_lines import not_empty, parse_topics
 from rnnreranker.runs.words import columns_of
+
+
+def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
+    """The topics of a name or a file, see `load_topics`, or those of a mapping qid → text as they are.
+
+    Raises:
+        InputError: as `load_topics`; ids or texts that are no texts, an empty mapping.
+        UnavailableError: as `load_topics`.
+    """
+    if not isinstance(given, Mapping):
+        return load_topics(given)
+    if not given or not all(isinstance(one, str) for pair in given.items() for one in pair):
+        raise InputError(f"topics: {len(given)} entries; expected at least one, query id → text, both texts")
+    return dict(given)
 
 
 @phase("reading topics")

@@ -59,12 +59,12 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
         if is_scorer(folder):
             raise InputError(
                 f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
-                f"python -m rnnreranker.search --run RUN --rerank scorer --scorer-model {name}"
+                f"python -m rnnreranker.search --run RUN --rerank scorer:scorer_model={name}"
             )
         if model_type(folder) == TERM_SCORER_TYPE:
             raise InputError(
                 f"{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
-                f"python -m rnnreranker.labels --method term-weight --term-weights scorer --term-scorer {name}"
+                f"python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}"
             )
         return ModelFolder(name, folder, _digest(folder))
     known = known_model(name, kind)

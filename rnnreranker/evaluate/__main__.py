@@ -13,6 +13,7 @@ from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.tables import print_table
 from rnnreranker.base.typed_numbers import whole
+from rnnreranker.evaluate.comparison_table import print_comparisons
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
 
@@ -39,6 +40,7 @@ examples:
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
@@ -174,21 +176,6 @@ def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundanc
         means += [f"{value:.4f}" for value in alike[run].means().values()] if alike else []
         rows.append([run, "all", *means] if per_query else [run, *means])
     print_table(["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())], rows)
-
-
-def print_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Print a row per run and measure: values, difference, 95% interval, p, win/tie/loss, judged of the first ten."""
-    header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
-    rows = [
-        [
-            *(found.run, found.measure, f"{found.baseline_value:.4f}", f"{found.value:.4f}"),
-            *(f"{found.difference:+.4f}", f"{found.low:+.4f}", f"{found.high:+.4f}"),
-            *(f"{found.p:.3g}", f"{found.p_holm:.3g}", f"{found.wins}/{found.ties}/{found.losses}"),
-            *(f"{found.baseline_judged:.3f}", f"{found.judged:.3f}"),
-        ]
-        for found in comparisons
-    ]
-    print_table([*header, "judged@10 baseline", "judged@10"], rows)
 
 
 def as_json(

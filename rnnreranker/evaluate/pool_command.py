@@ -21,6 +21,7 @@ grade from 0 (not relevant) to 3 (perfect) into the last column.
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
@@ -49,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _check(args: argparse.Namespace) -> None:
     problems = []
-    asked_fields(args)
+    asked_fields(args.documents, args.fields)
     if args.read and (args.runs or args.topics or args.documents):
         problems.append("--read takes no runs, --topics or --documents")
     if not args.read:
@@ -83,7 +84,9 @@ def _make(args: argparse.Namespace) -> int:
     pooled = pool([Run.read(path) for path in args.runs], args.depth, topics, args.seed)
     wanted = {docid for docids in pooled.values() for docid in docids}
     texts: dict[str, str] = {}
-    for document in command.progress(load_documents(args.documents, asked_fields(args)), unit="documents", what="read"):
+    for document in command.progress(
+        load_documents(args.documents, asked_fields(args.documents, args.fields)), unit="documents", what="read"
+    ):
         if document.docid in wanted:
             texts[document.docid] = document.text
             if len(texts) == len(wanted):

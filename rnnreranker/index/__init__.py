@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["build_bm25", "build_index", "make_index", "texts_of"]
+__all__ = ["build_bm25", "make_index", "texts_of", "write_index"]
 
 _HOMES = {
     "build_bm25": "rnnreranker.parts.bm25.part",
-    "build_index": "rnnreranker.index.build",
+    "write_index": "rnnreranker.index.build",
     "make_index": "rnnreranker.index.make",
     "texts_of": "rnnreranker.parts.texts",
 }

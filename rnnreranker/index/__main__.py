@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker.base import command
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS
-from rnnreranker.base.settings import flag
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.encode.words.params import TermParams
@@ -51,6 +51,7 @@ Parts that are there are not made again. An interrupted build goes on when the s
   python -m rnnreranker.index --check indexes/mine"""
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = make_parser().parse_args(argv)
@@ -99,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
         Path(args.from_index).expanduser() if args.from_index else None,
         command.chosen(args, TermParams),
         command.chosen(args, Bm25IndexParams),
-        asked_fields(args),
+        asked_fields(args.documents, args.fields),
     )
     if args.parts == AUTO:
         recipe = _possible(recipe, output, ["bm25"] if args.bm25 else [])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rnnreranker import __version__
+from rnnreranker._version import __version__
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, put_folder, write_json
@@ -45,7 +45,7 @@ class Built:
     reused: int
 
 
-def build_index(
+def write_index(
     documents: Iterable[Document],
     output: str | os.PathLike[str],
     parts: Sequence[Part],
@@ -117,7 +117,7 @@ def add_parts(
 
     Args:
         output: the folder of the index.
-        parts: at least one; threads: as in `build_index`.
+        parts: at least one; threads: as in `write_index`.
         inputs: kept in the description, in place of those of the same names.
 
     Raises:

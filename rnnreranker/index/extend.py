@@ -13,7 +13,7 @@ from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.encode.words.params import TermParams
-from rnnreranker.index.build import Built, build_index
+from rnnreranker.index.build import Built, write_index
 from rnnreranker.index.make import MADE_FROM, PARTS, SEARCHERS, Recipe
 from rnnreranker.parts.bm25.part import Bm25IndexParams
 from rnnreranker.parts.description import describe
@@ -46,7 +46,7 @@ def extend_index(
 
     Raises:
         InputError: no index with texts, a docid that it has already (with its line), no documents, an encoder that has
-            changed; as `build_index`.
+            changed; as `write_index`.
         UnavailableError: an encoder that cannot be had, a Lucene part without Java.
     """
     described = describe(output)
@@ -66,7 +66,7 @@ def extend_index(
     inputs["documents"] = fingerprint(inputs.get("documents"), Recipe(documents).inputs()["documents"])
     whole = itertools.chain(documents_of(output), load_documents(documents, fields))
     name = f"{described.get('documents', '')} + {documents}"
-    return build_index(whole, output, parts, threads=threads, name=name, inputs=inputs), list(recipe.parts)
+    return write_index(whole, output, parts, threads=threads, name=name, inputs=inputs), list(recipe.parts)
 
 
 def _recipe(output: Path, described: dict[str, Any], backend: str, cluster: str | None) -> Recipe:

@@ -12,9 +12,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
+from rnnreranker.data.given import GivenDocuments
 from rnnreranker.encode.params import EncoderParams, LateEncoderParams, SparseEncoderParams
 from rnnreranker.encode.words.params import TermParams
-from rnnreranker.index.build import Built, add_parts, build_index, check_replaceable
+from rnnreranker.index.build import Built, add_parts, check_replaceable, write_index
 from rnnreranker.index.part_names import part_for
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.bm25.part import ENGLISH, Bm25IndexParams
@@ -29,7 +30,7 @@ class Recipe:
     """What an index is made of.
 
     Args:
-        documents: an ir_datasets id, a .jsonl or .tsv file, or `pydoc`; fields: what their texts are, as of
+        documents: an ir_datasets id, a .jsonl or .tsv file, `pydoc`, or given ones; fields: what their texts are, as of
             `load_documents`.
         parts: some of `PARTS` and `SEARCHERS`.
         encoder: of the dense part: a name, a folder or a hub id; settings: of that encoder.
@@ -44,7 +45,7 @@ class Recipe:
         InputError: no parts, or unknown ones (with those there are).
     """
 
-    documents: str
+    documents: str | GivenDocuments
     parts: Sequence[str] = ("dense",)
     encoder: str = "minilm"
     settings: EncoderParams = field(default_factory=EncoderParams)
@@ -75,7 +76,7 @@ class Recipe:
         documents = _fingerprint_of(self.documents)
         of_encoder = [digest_of(self.encoder), self.settings.to_dict(), self.dtype] if "dense" in self.parts else None
         found: dict[str, Any] = {"documents": documents, "dense": of_encoder and fingerprint(*of_encoder)}
-        if (fields := fields_of(self.documents, self.fields)) != TITLE_AND_TEXT:  # those there always were
+        if (fields := fields_of(str(self.documents), self.fields)) != TITLE_AND_TEXT:  # those there always were
             found["fields"] = list(fields)
         if "impact" in self.parts:
             of_impacts = [self.impact_settings.to_dict(), self.impacts.to_dict()]
@@ -92,11 +93,13 @@ class Recipe:
         return found
 
 
-def _fingerprint_of(documents: str) -> str:
+def _fingerprint_of(documents: str | GivenDocuments) -> str:
     """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
     from rnnreranker.base.files import file_digest, files_digest
     from rnnreranker.data import local, pydoc, tripclick
 
+    if isinstance(documents, GivenDocuments):
+        return documents.fingerprint
     if documents == "pydoc":
         return pydoc.fingerprint()
     source = local.source(documents, "documents")
@@ -183,7 +186,7 @@ def make_index(
         overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
-        InputError: as `build_index`; an index of other inputs in the folder, without `overwrite`, or one to be taken
+        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`, or one to be taken
             from that has other inputs or none of the parts.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
@@ -222,11 +225,12 @@ def _make(
 
     from rnnreranker.data.documents import load_documents
 
-    documents = load_documents(recipe.documents, recipe.fields)
+    given = recipe.documents
+    documents = iter(given.documents) if isinstance(given, GivenDocuments) else load_documents(given, recipe.fields)
     first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
     made = _parts(recipe, missing)
     whole = itertools.chain(first, documents)
-    return build_index(whole, output, made, threads=threads, name=recipe.documents, inputs=inputs)
+    return write_index(whole, output, made, threads=threads, name=str(given), inputs=inputs)
 
 
 def _parts(recipe: Recipe, names: Sequence[str]) -> list[Part]:
@@ -277,7 +281,7 @@ def _differing(index: Path, recipe: Recipe, inputs: dict[str, Any]) -> str:
     dense, impact, tokens = (parts.get(part, {}) for part in TAKEN)
     words, language = parts.get("terms", {}).get("settings", {}), parts.get("bm25", {}).get("language", "en")
     named = described.get("documents", "unknown")
-    changed = "documents that are no longer those of" if named == recipe.documents else "other documents:"
+    changed = "documents that are no longer those of" if named == str(recipe.documents) else "other documents:"
     before = described.get("inputs", {})
     others = {
         "documents": f"{changed} {named}",

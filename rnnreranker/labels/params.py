@@ -41,7 +41,7 @@ class LabelParams(Params):
         "radically", "labels are the scores, or positives keep 1 - rho of their grade and the others share the rest"
     )
     rho: float = setting(
-        0.2, "share of the grades that --redistribute fully gives to the others", at_least=0, at_most=1
+        0.2, "with redistribute=fully, the share of the grades that goes to the others", at_least=0, at_most=1
     )
     normalization: Literal["maxmin", "std", "max", "maxminmax", "none"] = setting(
         "maxmin", "f_n: what a query's scores go through before the softmax"
@@ -57,12 +57,12 @@ class LabelParams(Params):
     )
     share: float | None = setting(
         None,
-        "with --mass share or confident, what leaves the positives; none: learnt from judgements",
+        "with mass=share or confident, what leaves the positives; none: learnt from judgements",
         at_least=0,
         at_most=1,
     )
     threshold: float | None = setting(
-        None, "with --mass confident, the similarity from which on a candidate takes probability; none: learnt"
+        None, "with mass=confident, the similarity from which on a candidate takes probability; none: learnt"
     )
     compat: Literal["paper", "coder"] = setting("paper", "the paper's order of steps, or that of the published models")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker import __version__
+from rnnreranker._version import __version__
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
@@ -53,7 +53,7 @@ class Shard:
 
 
 @phase("making labels")
-def make_labels(
+def make_shards(
     output: str | Path,
     job: Job,
     run: Run,

@@ -20,6 +20,7 @@ SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of spec
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.private.torch import whole_products
 
 Products = Literal["float32", "bfloat16", "int8"]
 Product = Callable[[np.ndarray, np.ndarray], object]  # of (m, d) float32, into (m, m) float32
@@ -45,5 +46,5 @@ def _int8(rows: np.ndarray, out: np.ndarray) -> None:
 
     scales = np.maximum(np.abs(rows).max(axis=1), np.float32(1e-30)) / np.float32(127.0)
     narrow = torch.from_numpy(np.rint(rows / scales[:, None]).astype(np.int8))
-    sums = torch._int_mm(narrow, narrow.T).numpy()
+    sums = whole_products(narrow).numpy()
     np.multiply(sums, scales[:, None] * scales, out=out, casting="same_kind", dtype=np.float32)

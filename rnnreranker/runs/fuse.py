@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.base.written import Written
 from rnnreranker.runs.arrow import as_numpy, numbers, strings, truths
 from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run
@@ -49,6 +51,28 @@ class FuseParams(Params):
 
 
 METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
+
+
+def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> FuseParams:
+    """How a written form, `rrf:rrf_k=60` or `minmax:weights="1,2"`, says to fuse a number of runs.
+
+    Args:
+        form: a method with its settings; count: of runs, 0 = as many as may be; of: the argument, for messages.
+
+    Raises:
+        InputError: no such method, values out of range, another number of weights, rrf_k with another method.
+    """
+    written = Written.read(form)
+    shown = argument(of, str(written))
+    if written.name not in METHODS:
+        raise InputError(f"{shown}: no such fusion; {nearest(written.name, METHODS)}")
+    params = FuseParams.of(written.params, shown, fuse=written.name)
+    weights = params.weight_of_runs
+    if weights is not None and count and len(weights) != count:
+        raise InputError(f"{shown}: {len(weights)} weights for {count} runs; expected one for each")
+    if "rrf_k" in written.params and params.fuse != "rrf":
+        raise InputError(f"{shown}: rrf_k is of rrf, not of {params.fuse}")
+    return params
 
 
 @phase("fusing")

@@ -32,6 +32,7 @@ class PassageParams(Params):
 
     aggregate: Literal["none", "maxp", "firstp", "sump"] = setting("none", AGGREGATE_HELP)
     passages: str = setting("#", PASSAGES_HELP)
+    hits: int | None = setting(None, "passages a query before that (none: 10 times the documents)", at_least=1)
 
 
 AGGREGATES = tuple(way for way in choices(hints_of(PassageParams)["aggregate"]) if way != "none")

@@ -1,128 +1,87 @@
-"""What can be seen to fail in the flags of `search`, before any work."""
+"""What can be seen to fail in a request, before any work."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from pathlib import Path
-from typing import Any
 
-from rnnreranker.base import command
-from rnnreranker.base.errors import refuse
-from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import find, methods
-from rnnreranker.base.settings import flag
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import as_list
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.method import methods
+from rnnreranker.base.written import Written
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.methods.feedback.base import check_feedback
-from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search import flags, sources
-from rnnreranker.search.auto import FUSION, asks_for_reranking, candidates
+from rnnreranker.search import sources
+from rnnreranker.search.auto import FUSION, candidates
+from rnnreranker.search.request import NO_RERANKING, SearchRequest
 
 
-def check(args: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of the chosen rerankers by name; refuses what can be seen to fail, before any work."""
-    query = args.query
-    silent = query is None and (args.topics or args.run) and not args.output and not args.qrels and args.explain is None
-    chosen = args.retriever
-    args.retriever = chosen or flags.AUTO
-    auto, encoded = args.retriever == flags.AUTO, args.encoded_queries
-    retrievers = candidates() if auto and not args.run else [] if auto else flags.retriever_names(args.retriever)
-    passages = flags.passage_params(args)
-    joins = command.given(args, FuseParams) if len(retrievers) < 2 else {}
-    source = "--run" if not retrievers else f"--retriever {args.retriever}"
+def check(request: SearchRequest) -> None:
+    """Refuse what can be seen to fail.
+
+    Raises:
+        InputError: everything that is wrong; methods that there are not, settings that they do not have.
+    """
+    query, run, encoded = request.query, request.run, request.encoded_queries
+    without_topics = request.topics is None and query is None
+    shown_query, shown_run = argument("query"), argument("run")
     refuse(
-        (args.topics is not None and query is not None, "give either --topics (many queries) or --query (one)"),
         (
-            args.topics is None and query is None and not args.run,
-            "give either --topics (many queries) or --query (one query's text)",
+            request.topics is not None and query is not None,
+            f"give either {argument('topics')} (many queries) or {shown_query} (one)",
         ),
         (
-            args.topics is None and query is None and args.explain is not None,
-            "--explain shows the query: give --topics, or --query and its text",
+            without_topics and run is None,
+            f"give either {argument('topics')} (many queries) or {shown_query} (one query's text)",
         ),
         (
-            args.topics is None and query is None and encoded and not Path(encoded).with_suffix(".ids").is_file(),
-            f"--encoded-queries {encoded}: which query is which row? give --topics, or write the query ids to "
-            f"{encoded and Path(encoded).with_suffix('.ids')}, one a line",
+            without_topics and encoded and not Path(encoded).with_suffix(".ids").is_file(),
+            f"{argument('encoded_queries', encoded)}: which query is which row? give {argument('topics')}, or write "
+            f"the query ids to {encoded and Path(encoded).with_suffix('.ids')}, one a line",
         ),
         (
-            chosen is not None and args.run,
-            f"--retriever {chosen}: not with --run, whose candidates are there already",
+            request.retrieve is not None and run is not None,
+            f"{argument('retrieve', request.retrieve)}: not with {shown_run}, whose candidates are there already",
         ),
+        (query is not None and not query.strip(), f"{shown_query} is empty: expected the text of a query"),
+        (query and query.encode(errors="ignore").decode() != query, f"{shown_query} is not UTF-8 text"),
         (
-            args.run and args.output and _same_file(args.run, args.output),
-            f"--output {args.output}: is the file of --run, the first stage's run; give another name",
+            request.prf is not None and run is not None,
+            f"{argument('prf')} searches again: not with {shown_run}, whose candidates are there already",
         ),
-        (query is not None and not query.strip(), "--query is empty: expected the text of a query"),
-        (query and query.encode(errors="ignore").decode() != query, "--query is not UTF-8 text"),
-        (query and args.qrels, "--qrels judges topics: give --topics in place of --query"),
-        (
-            silent,
-            f"{'--topics' if args.topics else '--run'} needs --output RUN (where to write) or --qrels (judgements)",
-        ),
-        (
-            args.explain_output is not None and args.explain is None,
-            "--explain-output needs --explain QID (which query)",
-        ),
-        (
-            args.tag is not None and args.tag.split() != [args.tag],
-            f"--tag {args.tag!r}: expected a word without white space",
-        ),
-        (args.explain is not None and passages, "--explain shows passages: not with --aggregate"),
-        (args.prf and args.run, "--prf searches again: not with --run, whose candidates are there already"),
-        (joins, f"{', '.join(map(flag, joins))}: joins several retrievers, not {source}"),
-        *((True, problem) for problem in [*_check_rerankers(args), *sources.problems(args)]),
+        *((True, problem) for problem in _problems_of_reranking(request)),
     )
-    if len(retrievers) > 1:
-        flags.fuse_params(args, 0 if auto else len(retrievers), FUSION if auto else None)
-    if args.prf and not auto:
-        check_feedback(args.prf, retrievers)
-    command.method_params(args, "feedback", flags.feedback_names(args))
-    command.method_params(args, "retriever", retrievers)
-    command.method_params(args, "expander", [args.expand] if args.expand else [])
-    params = dict(zip(args.rerank, command.method_params(args, "reranker", args.rerank, args.preset), strict=True))
-    if args.device is not None:
+    count = len(candidates()) if request.auto else len(request.retrievers)
+    if request.fuse is not None and count < 2:
+        source = shown_run if run is not None else argument("retrieve", request.retrieve)
+        raise InputError(f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}")
+    request.fusion(0 if request.auto else count, FUSION if request.auto else None)
+    if request.feedback is not None and not request.auto:
+        check_feedback(request.feedback.name, [one.name for one in request.retrievers])
+    asked_fields(request.documents, request.fields)
+    for name in ("passages", "expander", "encoding"):
+        getattr(request, name)  # read now: each says what is wrong with its written form
+    if request.device is not None:
         from rnnreranker.rnn.engines.torch import usable_device
 
-        usable_device(args.device)
-    check_writable(args.output, args.explain and explain_output(args))
-    if args.qrels:
-        parse_measures(args.measures)
-    return params
+        usable_device(request.device)
 
 
-def _check_rerankers(args: argparse.Namespace) -> list[str]:
-    """What is wrong with the choice of rerankers; `args.rerank` becomes their names, empty for none."""
+def _problems_of_reranking(request: SearchRequest) -> list[str]:
+    """What is wrong with the choice of rerankers."""
     problems = []
-    args.rerank_by_default = not asks_for_reranking(args)
-    chosen = args.rerank or ["rnn"]
-    if flags.NO_RERANKING in chosen and len(chosen) > 1:
-        problems.append(
-            f"--rerank none beside {', '.join(name for name in chosen if name != flags.NO_RERANKING)}; "
-            "leave none out, or give it alone"
-        )
-    if any(one == other for one, other in itertools.pairwise(chosen)):
-        problems.append("--rerank: the same reranker twice in a row would change nothing; give it once")
-    shown = " ".join(f"--rerank {name}" for name in chosen)
-    args.rerank = [name for name in chosen if name != flags.NO_RERANKING]
-    if args.explain is not None and args.rerank != ["rnn"]:
-        problems.append(f"--explain shows what rnn does: not with {shown}")
-    asked_fields(args)
-    if args.documents and not any("texts" in find("reranker", name).needs for name in args.rerank):
+    forms = [Written.read(form) for form in as_list(request.rerank)]
+    if len(forms) > 1 and (others := [str(one) for one in forms if one.name != NO_RERANKING]) != list(map(str, forms)):
+        problems.append(f"{argument('rerank', 'none')} beside {', '.join(others)}; leave none out, or give it alone")
+    if any(one == other for one, other in itertools.pairwise(forms)):
+        problems.append(f"{argument('rerank')}: the same reranker twice in a row would change nothing; give it once")
+    shown = " ".join(argument("rerank", str(one)) for one in forms) or argument("rerank", "none")
+    chosen = request.rerankers
+    if request.documents and not any("texts" in one.needs for one in chosen):
         takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
-        problems.append(f"--documents gives texts to {takers}: not with {shown}")
-    if args.device is not None and not any(find("reranker", name).takes_device for name in args.rerank):
+        problems.append(f"{argument('documents')} gives texts to {takers}: not with {shown}")
+    if request.device is not None and not any(one.method.takes_device for one in chosen):
         takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
-        problems.append(f"--device says where {takers} compute: not with {shown}")
-    return problems
-
-
-def explain_output(args: argparse.Namespace) -> Path:
-    from rnnreranker.search.explain import file_name
-
-    return Path(args.explain_output or file_name(args.explain)).expanduser()
-
-
-def _same_file(one: str, other: str) -> bool:
-    return Path(one).expanduser().resolve() == Path(other).expanduser().resolve()
+        problems.append(f"{argument('device')} says where {takers} compute: not with {shown}")
+    return [*problems, *sources.problems(request)]

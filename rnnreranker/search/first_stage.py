@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 
+def first_stage_of(given: str | Path | Run) -> Run:
+    """The run of a file, see `read_first_stage`; a run that is read as it is."""
+    return read_first_stage(str(given)) if isinstance(given, str | Path) else given
+
+
 def read_first_stage(path: str) -> Run:
     """The run of a file, as `Run.read` gives it; warns on stderr when its tag names a reranker, as `search` writes it.
 

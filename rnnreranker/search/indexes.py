@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import io
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.files.checksums import check_files
-from rnnreranker.base.java import prebuilt_index_names, start_java
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.params import EncoderParams
+from rnnreranker.search.prebuilt import prebuilt_index
 
 if TYPE_CHECKING:
     from rnnreranker.parts.impacts import ImpactSource
@@ -188,12 +184,12 @@ class Index:
 
 
 @phase("opening the index")
-def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
+def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
 
     Args:
-        name: a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy` matrix
-            with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
+        name: an index that is open; a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of
+            Pyserini, a `.npy` matrix with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
         bm25: a Lucene index that stands elsewhere (path or prebuilt name).
         needs: of methods that the index is for; a built-in collection is given the parts that they need, or made with
             `BUILT_IN_PARTS`, as far as this machine can, where none is named.
@@ -202,7 +198,10 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
-    if name in BUILT_IN:
+    name = name if isinstance(name, Index) else str(name)
+    if isinstance(name, Index):
+        found = name
+    elif name in BUILT_IN:
         found = _built_in(name, needs)
     elif Path(name).expanduser().exists():
         found = _on_disk(name)
@@ -211,10 +210,10 @@ def open_index(name: str, bm25: str | None = None, *, needs: Collection[str] = (
     elif name.startswith((".", "/", "~")) or "/" in name:
         raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
     else:
-        found = _on_disk(str(_download(name)))
+        found = _on_disk(str(prebuilt_index(name)))
     if bm25 is not None:
         lucene = Path(bm25).expanduser()
-        lucene = lucene if lucene.exists() else _download(bm25)
+        lucene = lucene if lucene.exists() else prebuilt_index(bm25)
         found = replace(found, bm25=lucene)
     return found
 
@@ -272,42 +271,3 @@ def _built_in(name: str, needs: Collection[str]) -> Index:
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
         make_index(Recipe(name, wanted), path)
     return _on_disk(str(path))
-
-
-def _download(name: str) -> Path:
-    """The folder of a prebuilt index of Pyserini, downloaded and unpacked by Pyserini on first use."""
-    known = [] if (near := difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)) else prebuilt_index_names()
-    if name not in known:
-        near = near or _near(name, known)
-        if near:
-            raise InputError(f"{name}: no such folder or index; did you mean {' or '.join(near)}?")
-        raise InputError(
-            f"{name}: no such folder or file, and no prebuilt index of Pyserini; "
-            "make one with python -m rnnreranker.index"
-        )
-    start_java()  # Pyserini's tables of indexes need it
-    from pyserini.util import download_prebuilt_index
-
-    try:
-        with contextlib.ExitStack() as stack:
-            if not sys.stderr.isatty():  # its progress bar is for a terminal
-                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-            return Path(download_prebuilt_index(name, verbose=False))
-    except (OSError, ValueError) as error:
-        raise UnavailableError(
-            f"{name}: this prebuilt index is not in the cache and cannot be downloaded ({type(error).__name__}: "
-            "no network?); run where there is internet, or give the path of a folder"
-        ) from None
-
-
-def _near(name: str, known: list[str]) -> list[str]:
-    """The prebuilt indexes whose names are most like this one, three at most: those of the same encoder first."""
-    ending = letters(name.split(".")[-1])
-    same_ending = [other for other in known if len(ending) > 3 and ending in letters(other)]
-    same = difflib.get_close_matches(name, same_ending, cutoff=0.55)
-    return same or difflib.get_close_matches(name, known, cutoff=0.75)
-
-
-def letters(name: str) -> str:
-    """A name without what people write differently: `tas-b` and `tas_b` are the same."""
-    return "".join(filter(str.isalnum, name.lower()))

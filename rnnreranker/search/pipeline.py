@@ -1,23 +1,24 @@
-"""The methods of a search in their order, on the inputs of one index."""
+"""A search from its request to its runs: the methods in their order, on the inputs of one index."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base import command
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Chosen, needs_together
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, find
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.process.phases import phase
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
-from rnnreranker.search.auto import FUSION, choose
-from rnnreranker.search.flags import AUTO, feedback_names, fuse_params, passage_params, retriever_names
+from rnnreranker.search.auto import FUSION, choose_parts
 from rnnreranker.search.indexes import Index, open_index
 from rnnreranker.search.inputs import open_inputs
-from rnnreranker.search.to_documents import candidates_of, documents_of
+from rnnreranker.search.request import SearchRequest
+from rnnreranker.search.to_documents import documents_of
 
 if TYPE_CHECKING:
     import pandas
@@ -37,10 +38,11 @@ class Pipeline:
     Attributes:
         index: where documents come from; inputs: what methods read of it and of the topics.
         needs: of all methods together.
-        retrievers: empty where a run was given; expander: None without --expand; rerankers: in their order.
-        retrieved_by: the retrievers as --retriever names them, of `auto` those that it chose; and the feedback.
+        retrievers: empty where a run was given; expander: None without one; rerankers: in their order.
+        retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; depth: candidates per query.
         passages: how they become documents, None where they stay; hits: documents per query.
+        device: where rerankers that take one compute; None = the processor.
     """
 
     index: Index
@@ -54,8 +56,29 @@ class Pipeline:
     depth: int
     passages: PassageParams | None
     hits: int
+    device: str | None = None
 
-    def retrieve(self) -> Run:
+    def stages(self, given: Run | None = None) -> list[Run]:
+        """The run of every stage: retrieved or given, expanded, reranked once or more; passages stay passages."""
+        with phase("query vectors"):
+            for need in sorted({"query vectors", "query tokens"} & self.needs):
+                getattr(self.inputs, need.replace(" ", "_"))  # loaded now
+        with phase("retrieval"):
+            stages = [self._retrieved() if given is None else given]
+        if self.expander is not None:
+            with phase(f"expanding by {self.expander.name}"):
+                stages.append(self.expander.expand(stages[0]))
+        for reranker in self.rerankers:
+            step = "reranking" if len(self.rerankers) == 1 else f"reranking by {reranker.name}"
+            with phase(f"{step} on {self.device}" if reranker.device else step):
+                stages.append(reranker.rerank(stages[-1]))
+        return stages
+
+    def documents(self, run: Run) -> Run:
+        """The documents of a run of passages; another run as it is."""
+        return run if self.passages is None else documents_of(run, self.passages, self.hits)
+
+    def _retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""
         runs = [retriever.retrieve(self.depth) for retriever in self.retrievers]
         if len(runs) == 1:
@@ -65,24 +88,18 @@ class Pipeline:
         how = self.fusion
         return fuse(runs, how.fuse, k=how.rrf_k, weights=how.weight_of_runs, hits=self.depth)
 
-    def documents(self, run: Run) -> Run:
-        """The documents of a run of passages."""
-        assert self.passages is not None
-        return documents_of(run, self.passages, self.hits)
 
-
+@phase("opening the index")
 def open_pipeline(
-    args: argparse.Namespace,
-    params: Mapping[str, Any],
+    request: SearchRequest,
     topics: Mapping[str, str],
-    qrels: pandas.DataFrame | None,
-    given: Run | None,
+    qrels: pandas.DataFrame | None = None,
+    given: Run | None = None,
 ) -> Pipeline:
-    """The index and the methods of a search; what they lack is found here, before queries are encoded.
+    """The index and the methods of a search; what they lack is noticed here, before queries are encoded.
 
     Args:
-        args: of `search`; `rerank` is the list of rerankers.
-        params: the parameters of the rerankers by name.
+        request: what is asked for.
         topics: query id to text; qrels: judgements, for methods that read them.
         given: a run in place of retrieving.
 
@@ -90,83 +107,81 @@ def open_pipeline(
         InputError: no such index, a part that is not in it, something that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
-    auto, rerankers = given is None and args.retriever == AUTO, list(args.rerank)
-    retrieving = [] if given is not None or auto else retriever_names(args.retriever)
-    expanding = [args.expand] if args.expand else []
-    needed = _methods(args, retrieving, expanding, [] if auto else rerankers)
-    index = open_index(args.index, args.bm25_index, needs=_together(needed))
-    inputs = open_inputs(args, index, topics, qrels)
-    if auto:
-        retrieving, rerankers, line = choose(args, index, inputs)
+    retrieving, rerankers = request.retrievers, request.rerankers
+    expanding = [request.expander] if request.expander else []
+    needed = [*retrieving, *expanding, *([] if request.auto else rerankers)]
+    index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
+    inputs = open_inputs(request, index, topics, qrels)
+    if request.auto:
+        retrieving, rerankers, line = choose_parts(request, index, inputs)
         if line:
             say(line)
-    if args.prf:
-        check_feedback(args.prf, retrieving)
-    none_wanted = args.queries == "none"
-    args.queries = sources.choose_queries(args, index, retrieving)
-    found = _methods(args, retrieving, expanding, rerankers)
-    kinds, needs = [kind for kind, _ in found], _together(found)
-    if none_wanted and (others := [kind.name for kind, own in found if "query vectors" in own]):
-        say(f"--queries none is of rnn alone: query vectors are needed all the same, for {' and '.join(others)}")
-    for kind, own in found:
-        if lacking := sorted(need for need in own - {"run scores"} if not inputs.has(need)):
-            raise InputError(f"{kind.name} needs {' and '.join(lacking)}, which this search does not have")
-    if args.topics is None and args.query is None:
-        _check_without_topics(args, found)
+    names = [one.name for one in retrieving]
+    if request.feedback:
+        check_feedback(request.feedback.name, names)
+    none_wanted = any(one.queries == "none" for one in rerankers)
+    rerankers = [
+        sources.with_queries(one, request, index, names, first=place == 0) for place, one in enumerate(rerankers)
+    ]
+    chosen = [*retrieving, *expanding, *rerankers]
+    if none_wanted and (others := [one.name for one in chosen if "query vectors" in one.needs]):
+        say(
+            f"{argument('queries', 'none')} is of rnn alone: query vectors are needed all the same, for "
+            f"{' and '.join(others)}"
+        )
+    for one in chosen:
+        if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
+            raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
+    if request.topics is None and request.query is None:
+        _check_without_topics(request, chosen)
+    needs = needs_together(chosen)
     for need in sorted({"vectors", "neighbours", "texts"} & needs):
         getattr(inputs, need)  # opened now
-    ways = feedback_names(args)
-    again = [
-        find("feedback", name)(its)
-        for name, its in zip(ways, command.method_params(args, "feedback", ways), strict=True)
-    ]
-    retrievers = [
-        kind(inputs, its, threads=args.threads, batch_size=args.batch_size, feedback=next(iter(again), None))
-        for kind, its in zip(kinds, command.method_params(args, "retriever", retrieving), strict=False)
-    ]
+    again = request.feedback.method(request.feedback.params) if request.feedback else None
+    speed = {"threads": request.threads, "batch_size": request.batch_size}
+    retrievers = [one.method(inputs, one.params, **speed, feedback=again) for one in retrieving]
     for retriever in retrievers:
         retriever.check()
-    common = {"threads": args.threads, "missing": args.missing}
-    expander = find("expander", args.expand) if args.expand else None
-    if expander is not None:
-        expander = expander(inputs, *command.method_params(args, "expander", expanding), missing=args.missing)
-    made = [
-        kind(
-            inputs,
-            params[kind.name],
-            **common,
-            **sources.options(args, kind, args.queries),
-            device=args.device if kind.takes_device else None,
-        )
-        for kind in kinds[len(retrieving) + len(expanding) :]
-    ]
-    for method in [*([expander] if expander else []), *made] if given is not None else []:
+    expanders = [one.method(inputs, one.params, missing=request.missing) for one in expanding]
+    made = [_made(one, request, inputs) for one in rerankers]
+    for method in [*expanders, *made] if given is not None else []:
         method.check(given)
-    fusion = fuse_params(args, len(retrievers), FUSION if auto else None)
-    named = ".".join(["+".join(retrieving) if auto else args.retriever, *ways])
-    depth, passages = candidates_of(args), passage_params(args)
-    return Pipeline(index, inputs, needs, retrievers, expander, made, named, fusion, depth, passages, args.hits)
+    fusion = request.fusion(len(retrievers), FUSION if request.auto else None)
+    named = ["+".join(names) if request.auto else request.retrieved_by]
+    named += [request.feedback.name] if request.feedback else []
+    return Pipeline(
+        index,
+        inputs,
+        needs,
+        retrievers,
+        next(iter(expanders), None),
+        made,
+        ".".join(named),
+        fusion,
+        request.candidates,
+        request.passages,
+        request.hits,
+        request.device,
+    )
 
 
-def _check_without_topics(args: argparse.Namespace, methods: list[tuple[Any, frozenset[str]]]) -> None:
+def _made(chosen: Chosen, request: SearchRequest, inputs: Inputs) -> Any:
+    """A reranker."""
+    return chosen.method(
+        inputs,
+        chosen.params,
+        threads=request.threads,
+        missing=request.missing,
+        device=request.device if chosen.method.takes_device else None,
+        **sources.options(chosen),
+    )
+
+
+def _check_without_topics(request: SearchRequest, chosen: list[Chosen]) -> None:
     """Refuse methods that read the texts of queries, where a run alone says which queries there are."""
-    reads = {"topics", "query tokens"} | (set() if args.encoded_queries else {"query vectors"})
-    if takers := [kind.name for kind, needs in methods if needs & reads]:
+    reads = {"topics", "query tokens"} | (set() if request.encoded_queries else {"query vectors"})
+    if takers := [one.name for one in chosen if one.needs & reads]:
         raise InputError(
-            f"--run without --topics: {' and '.join(takers)} needs the texts of the queries; give --topics, or "
-            "--encoded-queries FILE.npy with its ids in FILE.ids"
+            f"{argument('run')} without {argument('topics')}: {' and '.join(takers)} needs the texts of the queries; "
+            f"give {argument('topics')}, or {argument('encoded_queries')} FILE.npy with its ids in FILE.ids"
         )
-
-
-def _methods(
-    args: argparse.Namespace, retrievers: list[str], expanders: list[str], rerankers: list[str]
-) -> list[tuple[Any, frozenset[str]]]:
-    """The classes of methods with what they need."""
-    first = [find(kind, name) for kind, names in (("retriever", retrievers), ("expander", expanders)) for name in names]
-    last = [(find("reranker", name), sources.needs_of(args, name)) for name in rerankers]
-    return [*((kind, kind.needs) for kind in first), *last]
-
-
-def _together(methods: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
-    """What some methods need."""
-    return frozenset[str]().union(*(needs for _, needs in methods))

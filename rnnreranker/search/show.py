@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.tables import print_table
-from rnnreranker.search.indexes import Index, letters
+from rnnreranker.search.indexes import Index
+from rnnreranker.search.prebuilt import letters
 
 if TYPE_CHECKING:
     import pandas
@@ -75,7 +76,7 @@ def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: 
     A comparison has difference, 95% interval, p, win/tie/loss and judged@10 of both.
     """
     from rnnreranker.evaluate import compare, evaluate
-    from rnnreranker.evaluate.__main__ import print_comparisons
+    from rnnreranker.evaluate.comparison_table import print_comparisons
     from rnnreranker.evaluate.unjudged import say_unjudged
 
     scores = evaluate(runs, qrels, measures, protocol)

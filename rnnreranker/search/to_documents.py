@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from rnnreranker.data.passage_documents import documents_by
@@ -11,15 +10,6 @@ from rnnreranker.runs.passages import to_documents
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
     from rnnreranker.runs.passages import PassageParams
-
-PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
-
-
-def candidates_of(args: argparse.Namespace) -> int:
-    """How many candidates of a query are retrieved: `--hits`, or of passages that become documents more."""
-    if args.aggregate in (None, "none"):
-        return int(args.hits)
-    return int(args.passage_hits or PASSAGES_PER_DOCUMENT * args.hits)
 
 
 def documents_of(run: Run, params: PassageParams, hits: int | None = None) -> Run:

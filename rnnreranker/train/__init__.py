@@ -1,4 +1,4 @@
-"""CODER training: a query encoder fine-tuned against fixed document vectors and many candidates a query."""
+"""Training: labels or negatives, texts and a model to a better model."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rnnreranker.train.params import TrainParams
     from rnnreranker.train.query.training import Trained, train_encoder
+    from rnnreranker.train.request import TrainRequest
+    from rnnreranker.train.training import train_model
 
-_HOMES = {"TrainParams": "params", "Trained": "query.training", "train_encoder": "query.training"}
+_HOMES = {
+    "TrainParams": "params",
+    "TrainRequest": "request",
+    "Trained": "query.training",
+    "train_encoder": "query.training",
+    "train_model": "training",
+}
 
-__all__ = ["TrainParams", "Trained", "train_encoder"]
+__all__ = ["TrainParams", "TrainRequest", "Trained", "train_encoder", "train_model"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,55 +3,52 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.locks import sole
-from rnnreranker.base.method import fields_of, find, methods, names
-from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import flag, typed_name
-from rnnreranker.data.fields import add_documents_flags, asked_fields
-from rnnreranker.encode.params import TRAINED_POOLINGS
-from rnnreranker.encode.scorer.params import ScorerParams
-from rnnreranker.train.models.query import SCORERS
-from rnnreranker.train.params import settings_for
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.method import methods, names
+from rnnreranker.base.settings import hints_of
+from rnnreranker.base.typed_numbers import READERS
+from rnnreranker.base.written import PRESET, Written
+from rnnreranker.data.fields import CHOICES
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import KIND, SCORERS, TrainRequest
+from rnnreranker.train.training import DEVICES, train
 
-KIND = "trained-model"  # of method
-EPILOG = """examples:
-  python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --encoder minilm \\
-      --output my-encoder
-  python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-encoder
-  python -m rnnreranker.train --model cross --labels labels.parquet --index my-index --topics train.tsv \\
-      --encoder minilm --output my-reranker
-  python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
-      --encoder minilm --output my-dual
-  python -m rnnreranker.train --model dual --labels labels.parquet --index my-index --topics train.tsv \\
-      --encoder none --preset f-ebr --output my-words
-  python -m rnnreranker.train --model sparse --negatives triplets.parquet --encoder splade-tiny --output my-splade
+EVERYDAY = {  # settings of every model that are flags, too
+    **{"learning_rate": "at its highest", "epochs": "passes over the training queries or texts"},
+    **{"max_steps": "steps, in place of epochs", "batch_size": "queries or texts a step"},
+    "seed": "of order, dropout, negatives, new layers and the held-out queries",
+}
+USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
+EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):
+  python -m rnnreranker.train --labels labels.parquet --index my-index --topics train.tsv --output my-model
+  python -m rnnreranker.search --index my-index --topics test.tsv --encoder my-model
+  python -m rnnreranker.train --model cross:group_size=4,max_length=128 --epochs 1 --output my-reranker \\
+      --labels labels.parquet --index my-index --topics train.tsv --encoder minilm
+  python -m rnnreranker.train --model dual --loss distance:alpha=0.2 --output my-dual \\
+      --labels labels.parquet --index my-index --topics train.tsv --encoder minilm
   python -m rnnreranker.train --model late --negatives triplets.parquet --encoder minilm --output my-colbert
 
 A training that was killed goes on where it stopped when the same command is given again.
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
-    _check(args)
-    model = find(KIND, args.model)()
-    typed = command.given_of(args, KIND) | command.given_of(args, "loss")
+    typed = {name: value for name in (*EVERYDAY, PRESET) if (value := getattr(args, name)) is not None}
     with command.naming_flags(typed):
-        params, loss = settings_for(model.Params, typed, args.preset)
-    with phase("training"), sole(Path(args.output), "training to it"), command.naming_flags(typed):
-        trained = model.train(args, params, loss, _device(args.device))
+        request = command.request(args, TrainRequest, model=Written.read(args.model).beside(typed, "--model"))
+        trained = train(request)
+    params: Any = request.training.params
     if args.plots:
         from rnnreranker.train.plots import write_plots
 
-        for path in write_plots(args.plots, {Path(args.output).name: trained.record}):
+        for path in write_plots(args.plots, {trained.path.name: trained.record}):
             command.put(path)
     before = trained.history[0]
     for name in [name for name in trained.measures if name in before]:
@@ -73,46 +70,51 @@ def _validated(record: Mapping[str, Any]) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = command.parser(
-        "train",
-        "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model.",
-        EPILOG,
-    )
-    parser.add_argument("--model", choices=names(KIND), default="query", help="what is trained (default: query)")
+    """The flags of the command."""
+    text = "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model."
+    parser = command.parser("train", text, EPILOG, USAGE)
+    text = f"what is trained: {', '.join(names(KIND))} (default: query)"
+    parser.add_argument("--model", default="query", metavar="NAME", help=text)
     parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
     parser.add_argument("--negatives", metavar="FILE", help="of python -m rnnreranker.negatives, in place of labels")
     parser.add_argument("--index", help="document vectors, or texts: folder, `pydoc`, prebuilt index")
-    add_documents_flags(parser, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    parser.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
     parser.add_argument("--topics", help="query texts: file, ir_datasets id, `pydoc/train`")
-    command.add_encoder_flag(parser, also="; none = a new model (dual, masked)", required=True)
+    text = "NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
+    parser.add_argument("--encoder", help=f"to begin with: {text}")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained model")
-    checked = parser.add_argument_group("validation queries (default: a share of the training queries, held out)")
-    checked.add_argument("--validation-labels", metavar="FILE.parquet", help="candidates and targets of them")
-    checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
-    checked.add_argument("--validation-qrels", help="judgements of them, with --validation-run; relevant from grade 1")
-    checked.add_argument("--validation-topics", help="texts of them; not needed beside labels where --topics has them")
-    parser.add_argument("--pooling", choices=TRAINED_POOLINGS, help="default: the model's own")
-    parser.add_argument(
-        "--l2-norm", action=argparse.BooleanOptionalAction, default=None, help="length-1 vectors (default: model's own)"
-    )
-    parser.add_argument("--neutrality", metavar="FILE.tsv", help="docid<TAB>value in [0, 1], with --neutrality-weight")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
-    settings = parser.add_argument_group("training")
+
+    settings = parser.add_argument_group("training (all other settings: --model NAME:key=value)")
+    for name, text in EVERYDAY.items():
+        kind = hints_of(TrainParams)[name]
+        settings.add_argument(flag(name), type=READERS[kind], metavar="NUMBER", help=text)
     text = f"published values ({_presets(ours=False)}), ours ({_presets(ours=True)}) or a YAML file"
-    settings.add_argument("--preset", help=text)
-    command.add_method_flags(settings, KIND)
-    command.add_method_flags(settings, "loss")
-    scorers = parser.add_argument_group("scorer of candidates (default: none, the inner product)")
-    scorers.add_argument(
-        "--scorer", choices=("none", *SCORERS), default="none", help="OUTPUT is then for search --rerank scorer"
+    settings.add_argument("--preset", metavar="NAME", help=text)
+    settings.add_argument("--loss", metavar="NAME", help=f"{', '.join(names('loss'))} (default: that of the model)")
+    text = f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
+    settings.add_argument("--scorer", metavar="NAME", help=text)
+    text = "docid<TAB>value in [0, 1], for query:neutrality_weight"
+    settings.add_argument("--neutrality", metavar="FILE.tsv", help=text)
+
+    texts = parser.add_argument_group("texts and labels of another source")
+    texts.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    text = f"of --documents: {' or '.join(CHOICES)}"
+    texts.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=text)
+    texts.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
+
+    checked = parser.add_argument_group("validation queries (default: a share of the training queries, held out)")
+    checked.add_argument("--validation-labels", metavar="FILE", help="candidates and targets of them")
+    checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
+    checked.add_argument(
+        "--validation-qrels", metavar="QRELS", help="judgements, beside a run; from grade 1 on relevant"
     )
-    command.add_dataclass_flags(scorers, ScorerParams, skip=("scorer",))
+    checked.add_argument("--validation-topics", metavar="FILE", help="texts of them, where --topics has them not")
+
     work = parser.add_argument_group("work")
-    work.add_argument(
-        "--checkpoints", action=argparse.BooleanOptionalAction, default=True, help="at every validation, to resume from"
-    )
-    work.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto", help="default: auto")
+    text = "write none at validations; a killed training begins again"
+    work.add_argument("--no-checkpoints", dest="checkpoints", action="store_false", help=text)
+    text = f"{', '.join(DEVICES)} (default: auto)"
+    work.add_argument("--device", choices=DEVICES, default="auto", metavar="NAME", help=text)
     return parser
 
 
@@ -123,35 +125,6 @@ def _presets(ours: bool) -> str:
         for name, model in methods(KIND).items()
     }
     return "; ".join(f"{name}: {', '.join(presets)}" for name, presets in found.items() if presets)
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what can be seen to fail, before any work."""
-    of: dict[str, list[str]] = {}  # a flag -> the models that it means something to
-    for name, found in methods(KIND).items():
-        for dest in (*found.flags, *(typed_name(field) for field in fields_of(found))):
-            of.setdefault(dest, []).append(name)
-    for dest, own in of.items():
-        if args.model not in own and getattr(args, dest) not in (None, False, "none"):
-            raise InputError(f"{flag(dest)}: is for --model {' or '.join(own)}, not for {args.model}")
-    asked_fields(args)
-    output = Path(args.output)
-    if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
-        raise InputError(f"{output}: has files that this command did not write; give another --output")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file, expected a folder to write")
-    parent = output.absolute().parent
-    if parent.is_dir() and not os.access(parent, os.W_OK):
-        raise InputError(f"{parent}: cannot be written; choose another --output")
-
-
-def _device(name: str) -> str:
-    """The device to train on."""
-    import torch
-
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: there is no GPU that torch can use here; leave --device out")
-    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
@@ -57,14 +58,15 @@ def resume_from(place: Path, belongs: str) -> Path | None:
         claimed = read_json(place / WORK, "mark of a training", "delete the folder, and the training begins again")
         if not isinstance(claimed, dict) or claimed.get("belongs") != belongs:
             raise InputError(
-                f"{place}: has checkpoints of a training with other inputs or settings; give another --output, "
-                "or delete this folder"
+                f"{place}: has checkpoints of a training with other inputs or settings; give another "
+                f"{argument('output')}, or delete this folder"
             )
         return last_checkpoint(place)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another --output") from None
+        shown = argument("output")
+        raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another {shown}") from None
     write_json(place / WORK, {"belongs": belongs})
     return None
 

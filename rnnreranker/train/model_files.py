@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.encode.model_folder import find_model, known_model
 from rnnreranker.encode.model_settings import read_settings
@@ -42,7 +43,9 @@ def loading(place: Path, what: str) -> Iterator[None]:
         raise
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{place}: cannot be trained as {what} ({reason}); give another --encoder") from None
+        raise InputError(
+            f"{place}: cannot be trained as {what} ({reason}); give another {argument('encoder')}"
+        ) from None
 
 
 def limit_of(place: Path, model: Any, wanted: int | None) -> int:

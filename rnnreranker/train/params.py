@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, make_params, methods, names
-from rnnreranker.base.settings import Params, hints_of, is_file_name, plain, read_section, setting
+from rnnreranker.base.preset_files import is_file_name, read_section
+from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.train.unread import check_read
 
 
@@ -89,7 +90,7 @@ class TrainParams(TrainingParams):
     )
     frozen_layers: int = setting(0, "leave that many lowest layers, and the token embeddings, as they are", at_least=0)
     neutrality_weight: float = setting(
-        0.0, "of the divergence from the documents' neutrality (--neutrality)", at_least=0, tunable=False
+        0.0, "of the divergence from the documents' neutrality", at_least=0, tunable=False
     )
     neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1, tunable=False)
     query_tokens: int | None = setting(None, "cut training queries there, special tokens included", at_least=1)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from rnnreranker.base.private.transformers import SecondsAside
+
 WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
 
 
-class SmallCheckpoints:
+class SmallCheckpoints(SecondsAside):
     """Put before a Trainer with `encoder`, what is trained, and `seconds_aside`, spent on validations and saving."""
 
     encoder: Any
-    seconds_aside: float
 
     def save_beside(self, checkpoint: Path) -> None:
         """Nothing beside the weights."""
@@ -31,8 +31,3 @@ class SmallCheckpoints:
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         self.encoder.load_state_dict(load_file(str(Path(resume_from_checkpoint) / WEIGHTS)), strict=False)
-
-    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
-        begun = time.perf_counter()
-        super()._maybe_log_save_evaluate(*args, **kwargs)  # type: ignore[misc]
-        self.seconds_aside += time.perf_counter() - begun

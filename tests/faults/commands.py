@@ -58,9 +58,10 @@ class Command:
 _QUERIES = "--topics INPUTS/topics.tsv --encoded-queries INPUTS/queries.npy"
 _JUDGED = "--run INPUTS/run.txt --qrels INPUTS/qrels.txt"
 _TRAIN = (
-    "--labels INPUTS/labels.parquet --index INPUTS/index --topics INPUTS/topics.tsv --encoder INPUTS/encoder "
-    "--pooling mean --batch-size 8 --max-steps 4 --evaluate-every 2 --candidates 8 --output model"
+    "--labels INPUTS/labels.parquet --index INPUTS/index --topics INPUTS/topics.tsv "
+    "--encoder INPUTS/encoder:pooling=mean --batch-size 8 --max-steps 4 --output model"
 )
+_QUERY = "query:evaluate_every=2,candidates=8"
 _INDEX = "--documents INPUTS/corpus.jsonl --encoder INPUTS/encoder --pooling mean --output index --overwrite"
 _INDEX_KEPT = ("index.partial",)
 
@@ -92,12 +93,20 @@ COMMANDS = {
         "--k 3",
         ("labels.parquet.",),
     ),
-    "train": Command("train", _TRAIN, ("model",), "--learning-rate 0.01", ("model.checkpoints",)),
+    "train": Command("train", f"{_TRAIN} --model {_QUERY}", ("model",), "--learning-rate 0.01", ("model.checkpoints",)),
     "train, scorer": Command(
-        "train", f"{_TRAIN} --scorer encoder", ("model",), "--learning-rate 0.01", ("model.checkpoints",)
+        "train",
+        f"{_TRAIN} --model {_QUERY} --scorer encoder",
+        ("model",),
+        "--learning-rate 0.01",
+        ("model.checkpoints",),
     ),
     "train, dynamic": Command(
-        "train", f"{_TRAIN} --refresh-every 1", ("model",), "--learning-rate 0.01", ("model.checkpoints",)
+        "train",
+        f"{_TRAIN} --model {_QUERY},refresh_every=1",
+        ("model",),
+        "--learning-rate 0.01",
+        ("model.checkpoints",),
     ),
     "tune": Command(
         "tune",

@@ -23,7 +23,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.as_written import check_index
-from rnnreranker.index.build import build_index
+from rnnreranker.index.build import write_index
 from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.parts.neighbours.part import NeighboursPart
 from rnnreranker.parts.terms.part import TermsPart
@@ -61,7 +61,7 @@ class Letters:
 def _make(folder: Path) -> None:
     made = folder.with_name("made")
     parts = [DensePart(Letters()), TermsPart(TermParams()), NeighboursPart()]  # type: ignore[arg-type]
-    build_index(DOCUMENTS, made, parts)
+    write_index(DOCUMENTS, made, parts)
     folder.rmdir()
     made.rename(folder)
 
@@ -112,7 +112,7 @@ def _slow_check(folder: Path) -> int:
 
 def _make_lucene(folder: Path) -> None:
     made = folder.with_name("made")
-    build_index(DOCUMENTS, made, [Bm25Part()])
+    write_index(DOCUMENTS, made, [Bm25Part()])
     folder.rmdir()
     made.rename(folder)
     _searched(folder)  # imports libraries, whose warnings are not of these files

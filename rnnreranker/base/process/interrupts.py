@@ -130,13 +130,11 @@ def leave(code: int) -> int:
     """
     if not _installed:
         return code
-    import atexit
-    import threading
+    from rnnreranker.base.private.python import end_quickly
 
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
+    end_quickly()
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.private.sentence_transformers import prompt_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 
@@ -58,7 +59,7 @@ class CrossModel:
             )
         self.modules = package.CrossEncoder(str(path), device=device, local_files_only=True).eval()
         check_vocabulary(path, self.modules.tokenizer, whole)
-        self.prompt = self.modules._resolve_prompt(None, None) or ""
+        self.prompt = prompt_of(self.modules)
         config = self.modules.model.config
         own = min(self.modules.max_seq_length or 2**31, getattr(config, "max_position_embeddings", None) or LONGEST)
         self.max_length = length_of(max_length, own, path)

@@ -245,13 +245,13 @@ def _by_model(folder: ModelFolder, params: EncoderParams) -> Encoder:
     try:
         if own.beyond:
             if params.pooling is not None:
-                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave --pooling out")
+                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
             model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond)
             documents = of_modules.documents
         else:
             if settings["pooling"] is None:
                 raise InputError(
-                    f"{folder.path}: its files do not say how token vectors become one; give --pooling mean or cls"
+                    f"{folder.path}: its files do not say how token vectors become one; give pooling=mean or cls"
                 )
             model = TransformerModel(folder.path / own.transformer, settings)
         _probe(model)

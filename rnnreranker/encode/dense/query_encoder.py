@@ -134,7 +134,7 @@ def load_query_encoder(
     pooling = pooling or own.pooling or known.get("pooling")
     if pooling not in TRAINED_POOLINGS:
         known_ones = " or ".join(TRAINED_POOLINGS)
-        raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give --pooling {known_ones}")
+        raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give pooling={known_ones}")
     if normalize is None:
         normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
     place = folder.path / own.transformer

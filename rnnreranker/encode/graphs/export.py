@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import write_atomically
+from rnnreranker.base.private.transformers import attention_of
 from rnnreranker.encode.graphs.store import GRAPH, TOKENIZER, WEIGHTS, Refused
 
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type` of transformers
@@ -75,7 +76,7 @@ def _export(module: Any, inputs: Sequence[str], transformer: Any, path: Path) ->
     given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
     given[-1][1, 5:] = 0  # attention
     sizes = {0: "texts", 1: "longest"}
-    attends = transformer.config._attn_implementation
+    attends = attention_of(transformer)
     try:
         transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
         with torch.no_grad(), _silent():

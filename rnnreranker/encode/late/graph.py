@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.private.sentence_transformers import skipped_tokens
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.session import GraphSession
@@ -119,7 +120,7 @@ def _about(model: LateModel, mask: Any) -> dict[str, Any]:
     if expansion:
         token = expansion.get("token") or tokenizer.mask_token
         expands = [int(tokenizer.convert_tokens_to_ids(token)), bool(expansion.get("attend"))]
-    skipped = [] if mask._skiplist_ids is None else sorted(mask._skiplist_ids.tolist())
+    skipped = skipped_tokens(mask)
     return {
         "limit": model.limit,
         "query_length": model.query_length,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.private.sentence_transformers import prompt_of
 from rnnreranker.encode.in_batches import Counted
 from rnnreranker.encode.params import LateEncoderParams
 
@@ -121,10 +122,7 @@ def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu"
         first.query_expansion = {**expansion, "length": query_length}
     else:
         first.query_length = query_length
-    prompts = {
-        side: modules._resolve_prompt(None, side if side in modules.prompts else None) or ""
-        for side in ("query", "document")
-    }
+    prompts = {side: prompt_of(modules, side if side in modules.prompts else None) for side in ("query", "document")}
     return LateModel(modules, query_length, document_length, bool(expansion), prompts, limit)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnreranker.base.record import Record
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)

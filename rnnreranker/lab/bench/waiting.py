@@ -18,6 +18,7 @@ import numpy as np
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
+from rnnreranker.base.private.python import around_imports
 from rnnreranker.base.process import phases
 from rnnreranker.data.documents import load_documents
 from rnnreranker.encode.dense.encoder import digest_of
@@ -67,7 +68,8 @@ def _commands(folder: Path, count: int) -> list[tuple[str, str, list[str], list[
     two = ["--index", str(index), "--topics", str(topics), "--output", str(run), "--rerank", "none"]
     three = ["--run", str(run), "--index", str(index), "--topics", str(topics), "--qrels", str(qrels)]
     four = ["--labels", str(labels), "--index", str(index), "--topics", str(topics), "--encoder", ENCODER]
-    steps = ["--max-steps", str(STEPS), "--batch-size", "8", "--validation-share", "0.2", "--output", str(trained)]
+    steps = ["--max-steps", str(STEPS), "--batch-size", "8", "--output", str(trained)]
+    steps += ["--model", "query:validation_share=0.2"]
     return [
         ("index", f"{texts_of}, {FIRST}", one, [documents]),
         ("index", texts_of, one, [documents]),
@@ -154,8 +156,7 @@ class Clock:
 
 def _watch_imports(clock: Clock) -> None:
     """Count the imports of modules that are not ours, and what they import, from now on."""
-    system: Any = importlib._bootstrap
-    system._find_and_load = clock.timed(system._find_and_load, "rnnreranker")
+    around_imports(lambda function: clock.timed(function, "rnnreranker"))
 
 
 def _watch(engine: str, clock: Clock) -> None:

@@ -25,6 +25,7 @@ EPILOG = """examples:
 SUFFIXES = (".json", ".html")
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.queries import query_vectors
 
     whole = read_first_stage(args.run)
     run = sampled(whole, args.sample)
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     reranker = RnnReranker(index.vectors, params, threads=args.threads, missing=args.missing)
     reranker.check(run)
     topics = load_topics(args.topics) if args.topics else {}
-    queries = query_vectors(args, index, topics, run.qids, encoded=args.encoded_queries, threads=args.threads)
+    queries = query_vectors(flags.encoding(args), index, topics, run.qids, threads=args.threads)
     graph = None if index.neighbours is None else index.graph
     found: dict[str, Any] = diagnose(run, queries, reranker, sample=args.sample, graph=graph)
     asked = {qid: topics[qid] for qid in run if qid in topics}

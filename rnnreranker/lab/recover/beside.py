@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base import command
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.method import Inputs, find, methods
-from rnnreranker.base.settings import flag, typed_name
+from rnnreranker.base.settings import typed_name
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
 
@@ -66,7 +67,7 @@ def check_beside(args: argparse.Namespace) -> None:
             settings for nobody.
     """
     names = args.beside
-    asked_fields(args)
+    asked_fields(args.documents, args.fields)
     taking = [name for name in names if kind_of(name).model_setting]
     of = [field for field in dataclasses.fields(ColbertPrfParams) if field.name != "context"]
     typed = [flag(typed_name(field)) for field in of if getattr(args, typed_name(field)) is not None]
@@ -133,7 +134,9 @@ def open_beside(
         vectors=index.vectors,
         tokens=index.token_vectors if "tokens" in needs else None,
         query_tokens=query_tokens(index.token_vectors, topics, args.threads) if "query tokens" in needs else None,
-        texts=document_texts(args.documents, index, asked_fields(args)) if "texts" in needs else None,
+        texts=document_texts(args.documents, index, asked_fields(args.documents, args.fields))
+        if "texts" in needs
+        else None,
     )
     collective = ColbertPrfReranker(inputs, command.chosen(args, ColbertPrfParams), threads=args.threads)
     made: dict[str, Reranker] = {}

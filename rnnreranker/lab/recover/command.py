@@ -28,6 +28,7 @@ examples:
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
@@ -158,7 +159,7 @@ def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any, Bes
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.queries import query_vectors
 
     index = open_index(args.index, needs={"vectors"} | needs_of(args.beside) if args.beside else ())
     graph = index.graph if args.source == "both" else None
@@ -169,7 +170,7 @@ def _load(args: argparse.Namespace) -> tuple[tuple[Any, Any, Any, Any], Any, Bes
     chosen = {qid: text for qid, text in texts.items() if qid in judged and (run is None or qid in run)}
     if not chosen:
         raise InputError(f"{args.qrels}: judges none of the {len(texts)} topics of {args.topics} that have candidates")
-    queries = query_vectors(args, index, texts, chosen, encoded=args.encoded_queries, threads=args.threads)
+    queries = query_vectors(flags.encoding(args), index, texts, chosen, threads=args.threads)
     if run is None:
         run = dense_run(index.vectors, queries, args.context or RnnParams().context, threads=args.threads)
     return (run, qrels, index.vectors, queries), graph, open_beside(args, index, chosen, queries)

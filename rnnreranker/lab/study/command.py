@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import fields_of, find, names
-from rnnreranker.base.settings import Params, flag
+from rnnreranker.base.method_flags import add_method_flags, given_of
+from rnnreranker.base.settings import Params
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import number
 from rnnreranker.data.splits import SETTINGS
@@ -40,6 +42,7 @@ examples:
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
@@ -123,7 +126,7 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]
         chosen = args.late_arms or default_arms(args.cross_encoders)
         arms = late_arms(chosen, params, args.cross_encoders, args.teacher_temperature)
     elif model == "dual":
-        values = {**loss.to_dict(), **command.given_of(args, "loss")}
+        values = {**loss.to_dict(), **given_of(args, "loss")}
         arms = dual_arms(args.dual_arms or DEFAULT, params, values.get("alpha", 0.5))
     else:
         arms = text_arms(args.arms, params, args.first_stages, args.factors, args.losses)
@@ -175,9 +178,9 @@ def _outcome(
 
 def _settings(args: argparse.Namespace, base: Any) -> tuple[Any, Params]:
     """The settings of the trainings, and of the loss that they name."""
-    typed = command.given_of(args, KIND) | command.given_of(args, "loss")
+    typed = given_of(args, KIND) | given_of(args, "loss")
     own = {field.name for field in fields_of(find(KIND, ARMS[args.arms]))}
-    of_losses = set(command.given_of(args, "loss"))
+    of_losses = set(given_of(args, "loss"))
     if foreign := [name for name in typed if name not in own | of_losses]:
         raise InputError(f"{flag(foreign[0])}: is not for --arms {args.arms}, which trains a model {ARMS[args.arms]}")
     if "seed" in typed:
@@ -294,8 +297,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--work", metavar="DIR", help="records of trials, for going on (default: OUTPUT.trials)")
     parser.add_argument("--jobs", type=command.positive, default=1, help="trainings at a time (default: 1)")
     settings = parser.add_argument_group("training, where the study does not set it")
-    command.add_method_flags(settings, KIND)
-    command.add_method_flags(settings, "loss")
+    add_method_flags(settings, KIND)
+    add_method_flags(settings, "loss")
     return parser
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.settings import flag
 from rnnreranker.data.splits import FOLDS, PARTS, parts_of
 from rnnreranker.data.topics import check_held_out
 

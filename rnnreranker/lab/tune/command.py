@@ -47,6 +47,7 @@ examples:
 """
 
 
+@command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     if command.first_word(argv, ["train"]):

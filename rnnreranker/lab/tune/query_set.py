@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.lab.tune.kept_contexts import Contexts
 from rnnreranker.lab.tune.objective import Objective
+from rnnreranker.search.flags import encoding
 
 if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
@@ -54,10 +56,10 @@ def load_objective(
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.queries import query_vectors
 
     judgements, texts, chosen = load_qrels(qrels), load_topics(topics), judged_topics(topics, qrels)
-    queries = query_vectors(args, index, texts, chosen, encoded=encoded, threads=args.threads)
+    queries = query_vectors(replace(encoding(args), encoded=encoded), index, texts, chosen, threads=args.threads)
     if run:
         found = read_first_stage(run).head(args.hits)
         found = Run.from_dict({qid: dict(found[qid]) for qid in found if qid in chosen})

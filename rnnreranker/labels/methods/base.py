@@ -49,6 +49,7 @@ class Labeler(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
+    Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
     compares: ClassVar[bool] = False  # whether it has similarities, so that its mass may be chosen
     whole: ClassVar[bool] = False  # whether all positives of a query take part, also where the context is smaller
 

@@ -51,7 +51,7 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
     if not ranked:
         raise InputError(
             "the labels give nothing to documents beside the positives: there is nothing to audit; "
-            "use a method that smooths, and a larger --n-max"
+            "use a method that smooths, and a larger n_max"
         )
     ranked.sort(key=lambda found: found[:2])
     return [

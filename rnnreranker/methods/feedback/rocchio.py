@@ -32,7 +32,7 @@ class RocchioParams(settings.Params):
     fb_docs: int | None = setting(None, "first documents that count for: 5 vectors; 10 of terms", at_least=1)
     fb_bottom_docs: int = setting(0, "last documents of the first search that count against (0 = none)", at_least=0)
     fb_depth: int | None = setting(
-        None, "documents of the first search, of vectors and impacts (none = --fb-docs + --fb-bottom-docs)", at_least=1
+        None, "documents of the first search, of vectors and impacts (none = fb_docs + fb_bottom_docs)", at_least=1
     )
     fb_terms: int = setting(10, "heaviest terms of the documents that are kept", at_least=1)
     fb_alpha: float | None = setting(None, "weight of the query: .4 for vectors, 1 for terms", at_least=0)

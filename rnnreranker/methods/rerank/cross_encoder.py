@@ -65,8 +65,8 @@ class CrossEncoderReranker(Reranker):
         """The names of the models whose scores count."""
         if self.params.cross_encoder is None:
             raise InputError(
-                "rerank cross-encoder: which? give cross_encoder (search --cross-encoder NAME), a folder or a hub id "
-                "such as cross-encoder/ms-marco-MiniLM-L-6-v2"
+                "rerank cross-encoder: which? give cross_encoder (search --rerank cross-encoder:cross_encoder=NAME), a "
+                "folder or a hub id such as cross-encoder/ms-marco-MiniLM-L-6-v2"
             )
         return [self.params.cross_encoder]
 

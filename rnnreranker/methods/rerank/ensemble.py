@@ -40,6 +40,6 @@ class EnsembleReranker(CrossEncoderReranker):
         if len(found) < 2 or not all(found) or len(set(found)) < len(found):
             raise InputError(
                 f"rerank ensemble: cross_encoders={given}: expected two or more different models, joined by commas "
-                "(search --cross-encoders A,B,C)"
+                "(search --rerank 'ensemble:cross_encoders=\"A,B,C\"')"
             )
         return found

@@ -41,7 +41,8 @@ class ScorerReranker(Reranker):
         """Load the model."""
         if self.params.scorer_model is None:
             raise InputError(
-                "rerank scorer: which? give scorer_model (search --scorer-model FOLDER), a folder of train --scorer"
+                "rerank scorer: which? give scorer_model (search --rerank scorer:scorer_model=FOLDER), a "
+                "folder of train --scorer"
             )
         from rnnreranker.encode.scorer.folder import TrainedScorer
         from rnnreranker.rnn.engines.torch import usable_device

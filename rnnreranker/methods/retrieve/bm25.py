@@ -57,7 +57,7 @@ class Bm25Retriever(Retriever):
         latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
         if self._language() == "zh" and latin_alone:
             assert self.feedback is not None
-            way = " or give --no-fb-filter" if hasattr(self.feedback.params, "fb_filter") else ""
+            way = " or give fb_filter=no" if hasattr(self.feedback.params, "fb_filter") else ""
             raise InputError(
                 f"prf {self.feedback.name}: takes words of Latin letters and digits alone from documents, no Chinese "
                 f"ones; leave it out{way}"

@@ -77,7 +77,7 @@ class ImpactRetriever(Retriever):
         """
         source, search = self.inputs.impacts, self.params.impact_search
         if self.feedback is not None and search != "exact":
-            raise InputError(f"prf {self.feedback.name} searches exactly; leave --impact-search {search} out")
+            raise InputError(f"prf {self.feedback.name} searches exactly; leave impact_search={search} out")
         if search == "lucene":
             from rnnreranker.parts.impacts.anserini import open_anserini
 

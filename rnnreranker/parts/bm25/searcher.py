@@ -36,7 +36,7 @@ class LuceneSearcher:
         self.folder = folder
         self._class, self._failure = jnius.autoclass, jnius.JavaException
         with self._work("opened"):
-            self._searcher = self._class(kind)(str(folder))
+            self._searcher = self._class(kind)(str(folder.absolute()))
 
     def set_bm25(self, k1: float, b: float) -> None:
         """Score by BM25."""

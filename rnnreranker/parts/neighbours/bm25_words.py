@@ -44,7 +44,7 @@ def write_bm25_words(lucene: Path, docids: Sequence[str], output: Path) -> None:
     if missing := [file for file in files if not file.is_file()]:
         from pyserini.index.lucene import LuceneIndexReader
 
-        reader = LuceneIndexReader(str(lucene))
+        reader = LuceneIndexReader(str(lucene.absolute()))
         for file in progress(missing, unit="blocks", what="words of documents"):
             first = int(file.stem)
             _count(reader, docids[first : first + BLOCK], file)

@@ -76,7 +76,8 @@ class CollectionWeights:
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
         """The words of documents of the collection with their weights, which may be below 0."""
         found = self._source.counted(np.asarray(rows, dtype=np.int64))
-        pairs = zip(found.words, found.counts.tolist(), strict=True)
+        words = map(found.vocabulary.__getitem__, found.words.tolist())
+        pairs = zip(words, found.counts.tolist(), strict=True)
         return [self._weighted([next(pairs) for _ in range(length)]) for length in found.lengths.tolist()]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:

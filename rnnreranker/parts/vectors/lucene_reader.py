@@ -35,7 +35,7 @@ class LuceneReader:
 
         self._class = jnius.autoclass
         self._detach = jnius.detach
-        folder = self._class("java.nio.file.Paths").get(str(path))
+        folder = self._class("java.nio.file.Paths").get(str(path.absolute()))
         try:
             directory = self._class("org.apache.lucene.store.FSDirectory").open(folder)
             opened = self._class("org.apache.lucene.index.DirectoryReader").open(directory)

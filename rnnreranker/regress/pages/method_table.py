@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rnnreranker import __name__ as PACKAGE
 from rnnreranker.base.method import KINDS, methods
-from rnnreranker.base.settings import Params, expected, flag, hints_of, typed_name, words
+from rnnreranker.base.settings import Params, expected, hints_of, words
 
 
 class Kind(NamedTuple):
@@ -15,7 +15,7 @@ class Kind(NamedTuple):
 
     group: str  # of entry points, under which another package brings such methods
     methods: list[tuple[str, str, str, str]]
-    settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then flag, default, limits, meaning
+    settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then setting, default, limits, meaning
 
 
 def method_tables() -> dict[str, Kind]:
@@ -36,10 +36,10 @@ def method_tables() -> dict[str, Kind]:
 
 
 def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
-    """Flag, default, limits and meaning of every field."""
+    """Name, default, limits and meaning of every field."""
     hints: dict[str, Any] = hints_of(params)
     return [
-        (flag(typed_name(field)), _default(field), expected(field, hints[field.name]), field.metadata.get("help", ""))
+        (field.name, _default(field), expected(field, hints[field.name]), field.metadata.get("help", ""))
         for field in dataclasses.fields(params)
     ]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.method import find
-from rnnreranker.base.settings import flag, words
+from rnnreranker.base.settings import typed_name, words
+from rnnreranker.base.written import Written
+from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
 from rnnreranker.regress.plans.step import ADDED, Step, built_in, documents_words, index_name
-from rnnreranker.regress.specs.methods import OF_PART, arguments, flags_of, parts_of
+from rnnreranker.regress.specs.methods import OF_PART, parts_of
 from rnnreranker.regress.specs.model_names import models_in, use_with_folders, with_folders
-from rnnreranker.regress.specs.spec import Index, Spec, Use
+from rnnreranker.regress.specs.spec import Index, Spec
 
 
 class IndexSteps(ABC):
@@ -42,7 +45,7 @@ class IndexSteps(ABC):
             self.there.add(output)
             self.steps.append(Step(module, tuple(argv), output, tuple(inputs), needs))
 
-    def resolved(self, use: Use) -> tuple[Use, list[Path]]:
+    def resolved(self, use: Written) -> tuple[Written, list[Path]]:
         """A method with folders in place of the models that its settings name, and these folders."""
         return use_with_folders(use, self.model), [self.model(name) for name in models_in(use.params)]
 
@@ -97,21 +100,23 @@ class IndexSteps(ABC):
             files += [path for path in made if path not in files]
         return name, files
 
-    def index_for(self, use: Use, index: Index) -> tuple[str, list[Path]]:
+    def index_for(self, use: Written, index: Index) -> tuple[str, list[Path]]:
         """The index with the parts that a retriever reads."""
         return self.index_with(index, parts_of(find("retriever", use.name).needs))
 
-    def retrieval(self, use: Use, encoder: list[str]) -> list[str]:
+    def retrieval(self, use: Written, encoder: list[str]) -> list[str]:
         """A retrieval without anything after it, as words of `search`."""
         needs = find("retriever", use.name).needs
         queries = encoder if "query vectors" in needs else []
-        return [*queries, "--retriever", use.name, "--rerank", "none", *arguments(use)]
+        return [*queries, "--retriever", str(use), "--rerank", "none"]
 
     def encoder(self, index: Index) -> list[str]:
         """How queries are encoded; nothing where it is the encoder that commands take without being told."""
         dense = with_folders(index.parts.get("dense") or {}, self.model)
-        found = {name: value for name, value in dense.items() if flag(name) in flags_of("search")}
-        return words(found) if found != {"encoder": "minilm"} else []
+        fields = [field for field in dataclasses.fields(EncoderParams) if field.name not in QUERY_SIDE]
+        own = {field.name: dense[key] for field in fields if (key := typed_name(field)) in dense}
+        form = Written(dense.get("encoder", ""), own)
+        return ["--encoder", str(form)] if form not in (Written(""), Written("minilm")) else []
 
     def first_needs(self, index: Index) -> dict[str, Any]:
         """What the step that reads a prebuilt index first needs for it; others nothing."""

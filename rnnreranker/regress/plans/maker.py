@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.chosen import choose, needs_together
 from rnnreranker.base.method import find
-from rnnreranker.base.settings import flag, words
+from rnnreranker.base.written import Written
 from rnnreranker.regress.plans.model_steps import ModelSteps
 from rnnreranker.regress.plans.step import run_files, work_file
 from rnnreranker.regress.specs.methods import (
-    arguments,
     beside_parts,
     flags_of,
-    needs_with,
+    has_context,
     option_words,
     parts_of,
-    reranking_words,
-    with_sources,
 )
-from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, with_folders
+from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, use_with_folders, with_folders
 from rnnreranker.regress.specs.needs import needs_of
-from rnnreranker.regress.specs.spec import MODULES, Condition, Index, QuerySet, Use, Work, planned
+from rnnreranker.regress.specs.spec import MODULES, Condition, Index, QuerySet, Work, planned
 
 
 class Maker(ModelSteps):
@@ -31,8 +31,8 @@ class Maker(ModelSteps):
         if condition.retrieve:
             return self.index_for(condition.retrieve, index)
         uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
-        needs = {need for kind, use in uses for need in needs_with(kind, use.name, with_sources(use)[1])}
-        return self.index_with(index, parts_of(needs))
+        chosen = [choose(kind, use_with_folders(use)) for kind, use in uses]
+        return self.index_with(index, parts_of(needs_together(chosen)))
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
@@ -47,12 +47,11 @@ class Maker(ModelSteps):
         needs = condition.needs.get(query_set.id) or {}
         before = [self.condition(self.spec.condition(name), query_set)[0] for name in condition.of]
         if condition.fuse:
-            argv = [*map(str, before), "--method", condition.fuse.name, *words(condition.fuse.params), *last]
+            argv = [*map(str, before), "--method", str(condition.fuse), *last]
             self.add("fuse", [*argv, "--output", str(paths[0])], paths[0], before, needs)
             return paths
         if condition.aggregate:
-            to = condition.aggregate
-            argv = [str(before[0]), "--aggregate", to.name, *words(to.params), *last, "--output", str(paths[0])]
+            argv = [str(before[0]), "--aggregate", str(condition.aggregate), *last, "--output", str(paths[0])]
             self.add("fuse", argv, paths[0], before, needs)
             return paths
         index = self.spec.index(condition.index)
@@ -61,24 +60,24 @@ class Maker(ModelSteps):
         if condition.model:
             trained = self.model(condition.model)
             encoder, inputs = ["--encoder", str(trained)], [*inputs, trained]
-        argv = ["--index", name, "--topics", query_set.topics]
+        argv, uses = ["--index", name, "--topics", query_set.topics], list[Written]()
         if condition.retrieve:
             use, named = self.resolved(condition.retrieve)
             inputs = [*inputs, *named]
             argv += self.retrieval(use, encoder)
-            argv += ["--prf", condition.prf.name, *arguments(condition.prf)] if condition.prf else []
+            argv += ["--prf", str(condition.prf)] if condition.prf else []
         elif condition.expand:
-            argv += [*encoder, "--run", str(before[0]), "--expand", condition.expand.name, "--rerank", "none"]
-            argv += arguments(condition.expand)
+            argv += [*encoder, "--run", str(before[0]), "--expand", str(condition.expand), "--rerank", "none"]
         else:
-            uses = [self.resolved(use) for use in condition.rerank]
-            inputs = [*inputs, *(folder for _, named in uses for folder in named)]
-            argv += [*encoder, "--run", str(before[0]), *reranking_words([use for use, _ in uses])]
-            if needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use, _ in uses):
+            resolved = [self.resolved(use) for use in condition.rerank]
+            uses = [use for use, _ in resolved]
+            inputs = [*inputs, *(folder for _, named in resolved for folder in named)]
+            argv += [*encoder, "--run", str(before[0])]
+            if needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use in uses):
                 argv += ["--device", "cuda"]
         for output, context in zip(paths, condition.contexts or [None], strict=True):
-            swept = ["--context", str(context)] if context is not None else []
-            words_ = [*argv, *swept, *last, "--output", str(output)]
+            rerank = [word for use in uses for word in ("--rerank", str(_with_context(use, context)))]
+            words_ = [*argv, *rerank, *last, "--output", str(output)]
             self.add("search", words_, output, [*inputs, *before], needs_of([self.first_needs(index), needs]))
         return paths
 
@@ -98,7 +97,7 @@ class Maker(ModelSteps):
             told = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
             name, files = self.index(index, "neighbours" if told or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
-                files += [file for file in self.index_for(Use(stage), index)[1] if file not in files]
+                files += [file for file in self.index_for(Written(stage), index)[1] if file not in files]
             for part in beside_parts(work):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
@@ -109,3 +108,10 @@ class Maker(ModelSteps):
         argv += [word for key, value in options.items() for word in option_words(key, value)]
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]
         self.add(module, argv, output, inputs, work.needs)
+
+
+def _with_context(use: Written, context: int | None) -> Written:
+    """A reranker with another context, where it has one."""
+    if context is None or not has_context(use):
+        return use
+    return replace(use, params={**use.params, "context": context})

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import words
+from rnnreranker.base.written import Written
 from rnnreranker.regress.plans.index_steps import IndexSteps
 from rnnreranker.regress.plans.step import documents_words, word_of
-from rnnreranker.regress.specs.methods import arguments, labels_on_gpu, parts_of_labels
+from rnnreranker.regress.specs.methods import labels_on_gpu, labels_options, parts_of_labels
 from rnnreranker.regress.specs.model_names import reads_texts_alone, start_models
 from rnnreranker.regress.specs.needs import needs_of
 from rnnreranker.regress.specs.spec import Model
@@ -32,7 +33,7 @@ class ModelSteps(IndexSteps):
         made = self._labels(model) if model.labels else self._negatives(model)
         start, begun = self._start(model)
         train, named = self.resolved(model.train)
-        kind = [] if train.name == "query" else ["--model", train.name]  # query: what the command does untold
+        kind = [] if train == Written("query") else ["--model", str(train)]  # query: what the command does untold
         argv = [*kind, "--labels" if model.labels else "--negatives", str(made), *source, "--topics", model.topics]
         inputs = [made, *inputs, *begun, *named]
         if model.validation:
@@ -40,7 +41,7 @@ class ModelSteps(IndexSteps):
             inputs.append(validation)
             argv += ["--validation-run", str(validation)]
             argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
-        argv += [*start, *arguments(train, "trained-model"), "--output", str(output)]
+        argv += [*start, "--output", str(output)]
         self.add("train", argv, output, inputs, model.needs)
         return output
 
@@ -49,7 +50,7 @@ class ModelSteps(IndexSteps):
         source, inputs = self._source(model)
         start, begun = self._start(model)
         train, named = self.resolved(model.train)
-        argv = ["--model", train.name, *source, *start, *arguments(train, "trained-model"), "--output", str(output)]
+        argv = ["--model", str(train), *source, *start, "--output", str(output)]
         self.add("train", argv, output, [*inputs, *begun, *named], model.needs)
         return output
 
@@ -80,7 +81,8 @@ class ModelSteps(IndexSteps):
             judged = "" if model.qrels == model.topics else f".{word_of(model.qrels)}"
             made = run.with_name(f"{run.stem}{judged}.{labels.name}{_settings(labels.params)}.parquet")
         argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
-        argv += ["--method", labels.name, *arguments(labels, "labeler"), "--output", str(made)]
+        method, options = labels_options(labels)
+        argv += ["--method", str(method), *words(options), "--output", str(made)]
         own = model.step_needs.get("labels", {})
         if own.get("gpu_hours") and labels_on_gpu(labels):
             argv += ["--device", "cuda"]
@@ -99,7 +101,7 @@ class ModelSteps(IndexSteps):
             index = self.spec.index(model.index)
             encoder, needs = self.encoder(index), self.first_needs(index)
         argv = ["--run", str(run), *source, "--topics", model.topics, "--qrels", model.qrels, *encoder]
-        argv += ["--filter", mined.name, *arguments(mined), "--output", str(made)]
+        argv += ["--filter", str(mined), "--output", str(made)]
         self.add(
             "negatives", argv, made, [run, *files, *named], needs_of([needs, model.step_needs.get("negatives", {})])
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.written import Written
 from rnnreranker.data.local import kept_at
 from rnnreranker.data.names import left_out
 from rnnreranker.regress.source_code import code_of
@@ -43,7 +44,8 @@ class Keys:
     def inputs(self, step: Step) -> str:
         """16 hexadecimal digits that do not depend on the code: of the command and of the files outside the plan."""
         words = [_within(word, self._folder) for word in step.argv]
-        read = [_content(step.value(flag), self._folder) for flag in INPUTS]
+        given = [step.value(flag) for flag in INPUTS]
+        read = [_content(form.name if (form := _form(word)) else word, self._folder) for word in given]
         read += filter(None, (_content(word, self._folder) for word in _others(step)))
         return fingerprint(step.module, words, read)
 
@@ -97,15 +99,40 @@ def _stamp(step: Step) -> Path:
 
 
 def _within(word: str, folder: Path) -> str:
-    """A path under the folder of the plan relative to it; other words as they are."""
-    path = Path(word)
+    """A path under the folder of the plan relative to it, also among the settings of a method; other words as they are.
+
+    >>> _within("runs/models/a", Path("runs")), _within("scorer:model=runs/models/a", Path("runs"))
+    ('models/a', 'scorer:model=models/a')
+    """
+    path, form = Path(word), _form(word)
+    if form is not None:
+        values = {key: _within(str(value), folder) for key, value in form.params.items()}
+        return str(Written(form.name, values, _within(form.preset, folder) if form.preset else ""))
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
 
 
 def _others(step: Step) -> list[str]:
     """Words of a command that may name what it reads, besides the values of INPUTS: every value of another flag."""
     pairs = zip(step.argv, step.argv[1:], strict=False)
-    return [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
+    words = [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
+    return [value for word in words for value in _values(word)]
+
+
+def _values(word: str) -> Iterator[str]:
+    """A word, and what the settings of a method in it say."""
+    yield word
+    if (form := _form(word)) is not None:
+        for value in (form.name, form.preset, *map(str, form.params.values())):
+            yield from _values(value) if value else ()
+
+
+def _form(word: str) -> Written | None:
+    """A method with settings that a word is; None where it is none."""
+    try:
+        form = Written.read(word)
+    except InputError:
+        return None
+    return form if form.params or form.preset else None
 
 
 def _content(name: str, folder: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.written import Written
 from rnnreranker.regress.specs.reading import Document, Place
 from rnnreranker.regress.specs.rules import Found, check
 from rnnreranker.regress.specs.spec import (
@@ -17,7 +18,6 @@ from rnnreranker.regress.specs.spec import (
     Model,
     QuerySet,
     Spec,
-    Use,
     Work,
     query_set_names,
     spec_names,
@@ -152,7 +152,7 @@ class _Checker:
             values["count"] = self._count(values["count"], source, (*place, "count"))
         return kind(id=name, **values) if len(source.problems) == before else None
 
-    def _use(self, value: Any, source: Document, place: Place) -> Use | None:
+    def _use(self, value: Any, source: Document, place: Place) -> Written | None:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
             got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
@@ -164,7 +164,7 @@ class _Checker:
             source.problem((*place, name), f"{name}: {settings!r}; expected a mapping of settings, as {{}}")
             return None
         params = dict(settings or {})
-        return Use(str(name), params, str(params.pop("preset", "") or ""))
+        return Written(str(name), params, str(params.pop("preset", "") or ""))
 
     def _count(self, value: Any, source: Document, place: Place) -> tuple[int, int] | None:
         bounds = value if isinstance(value, list) else [value, value]

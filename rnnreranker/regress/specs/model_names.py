@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.method import find, names
-from rnnreranker.regress.specs.spec import Model, Use
+from rnnreranker.base.written import Written
+from rnnreranker.regress.specs.spec import Model
 
 KEY = "model"
 MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross", "encoder": ""}  # of works → kind of model
@@ -50,7 +51,7 @@ def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = 
     return value
 
 
-def use_with_folders(use: Use, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Use:
+def use_with_folders(use: Written, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
     """A method with its settings as its command takes them."""
     return dataclasses.replace(use, params=with_folders(use.params, folder))
 

@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.written import Written
 from rnnreranker.regress.specs.reading import Document
 from rnnreranker.train.model_files import NOTHING
-
-
-@dataclass(frozen=True)
-class Use:
-    """A method with its settings, as `{rnn: {preset: tas-b, lam: 0.5}}` in YAML."""
-
-    name: str
-    params: dict[str, Any] = field(default_factory=dict)  # before those of the preset
-    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,15 +55,15 @@ class Model:
     """
 
     id: str
-    train: Use  # the kind of model, with options of `python -m rnnreranker.train`
+    train: Written  # the kind of model, with options of `python -m rnnreranker.train`
     topics: str = ""
     qrels: str = ""
     index: str = ""  # whose vectors or texts it is trained on
     documents: str = ""  # or these texts
     text: tuple[str, ...] = ()  # of `documents`: as of an index
-    labels: Use | None = None  # a labeler, with options of `python -m rnnreranker.labels`
-    negatives: Use | None = None  # or a filter, with options of `python -m rnnreranker.negatives`
-    first: Use = field(default_factory=lambda: Use("dense"))  # retrieves the candidates of the training queries
+    labels: Written | None = None  # a labeler, with options of `python -m rnnreranker.labels`
+    negatives: Written | None = None  # or a filter, with options of `python -m rnnreranker.negatives`
+    first: Written = field(default_factory=lambda: Written("dense"))  # retrieves the candidates of the training queries
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
     validation: dict[str, Any] = field(default_factory=dict)  # topics and qrels with their original labels
     start: Any = ""  # what the training starts at: a name or {model: ID}, of a query encoder an id; "" = the index's
@@ -89,12 +81,12 @@ class Condition:
 
     id: str
     title: str
-    retrieve: Use | None = None
-    prf: Use | None = None  # the feedback that the retrieval searches again by
-    fuse: Use | None = None
-    aggregate: Use | None = None  # passages to documents
-    expand: Use | None = None
-    rerank: tuple[Use, ...] = ()  # one after the other
+    retrieve: Written | None = None
+    prf: Written | None = None  # the feedback that the retrieval searches again by
+    fuse: Written | None = None
+    aggregate: Written | None = None  # passages to documents
+    expand: Written | None = None
+    rerank: tuple[Written, ...] = ()  # one after the other
     of: tuple[str, ...] = ()  # the conditions that are fused, or the one that the step is of
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking

@@ -35,8 +35,8 @@ class DualParams(OneLengthParams):
     )
     negatives_from: Literal["run", "random", "mixed", "in-batch"] = setting(
         "run",
-        "where the negatives of a group come from: run, the first --depth candidates; random, --depth documents of the "
-        "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the --group-size: "
+        "where the negatives of a group come from: run, the first `depth` candidates; random, `depth` documents of the "
+        "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the group_size: "
         "those of the batch's other queries",
         tunable=False,
     )

@@ -136,7 +136,7 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
         most = max((len(negatives_of(pool, depth)) for pool in pools), default=0)
         raise InputError(
             f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is {most}; "
-            "give a lower --group-size, or labels or negatives with more candidates"
+            "give a lower group_size, or labels or negatives with more candidates"
         )
     if len(kept) < len(pools):
         left = counted(len(pools) - len(kept), "positive or query", "positives or queries")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.negatives.reading import holds_texts, read_negatives
-from rnnreranker.labels.soft import Labels, SoftLabels
+from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.batch_teacher import BatchTeacher
 from rnnreranker.train.group.groups import enough, first_candidates, merged, pools_of
 from rnnreranker.train.group.negative_kinds import AT_RANDOM
 from rnnreranker.train.group.params import GroupParams
-from rnnreranker.train.query.inputs import check_validation, hard_labels
+from rnnreranker.train.query.inputs import validation_of
 from rnnreranker.train.query.samples import split
+from rnnreranker.train.request import labels_of
+
+if TYPE_CHECKING:
+    from rnnreranker.train.request import TrainRequest
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,46 +49,49 @@ class GroupInputs:
     collection: Sequence[str] = ()
 
 
-def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:
-    """Everything that the arguments name.
+def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
+    """Everything that a request names.
 
     Raises:
         InputError: files that cannot be read or do not belong together, queries or documents without a text, queries
             without negatives, half of the validation flags.
     """
     from rnnreranker.base.files import file_digest
-    from rnnreranker.data.topics import load_topics
+    from rnnreranker.data.topics import topics_of
 
-    if bool(args.labels) == bool(args.negatives):
-        raise InputError("give --labels FILE.parquet or --negatives FILE, one of them: what groups are drawn from")
-    check_validation(args)
     queries: dict[str, str] = {}
     made: dict[str, Any]
-    if args.labels:
-        labels = SoftLabels.read(args.labels)
+    if request.labels is not None and request.negatives is None:
+        labels = labels_of(request.labels)
         pools, texts, made = list(labels), False, {"labels": labels.metadata}
-    else:
-        mined, texts = read_negatives(args.negatives), holds_texts(args.negatives)
-        pools, made = pools_of(mined), {"negatives": file_digest(Path(args.negatives))}
+    elif request.negatives is not None and request.labels is None:
+        mined, texts = read_negatives(request.negatives), holds_texts(request.negatives)
+        pools, made = pools_of(mined), {"negatives": file_digest(Path(request.negatives))}
         if texts:
             queries = {one.qid: one.qid for one in mined}
+    else:
+        both = f"{argument('labels')} or {argument('negatives')}"
+        raise InputError(f"give {both}, one of them: what groups are drawn from")
     if not texts:
-        if not args.topics:
-            raise InputError("--topics is missing: it has the texts of the training queries")
-        queries = dict(load_topics(args.topics))
-    checked = _validation(args, params, queries)
-    if checked is None:
+        if request.topics is None:
+            raise InputError(f"{argument('topics')} is missing: it has the texts of the training queries")
+        queries = topics_of(request.topics)
+    given, others = validation_of(request, params.validation_queries, queries)
+    queries |= others
+    if given is not None:
+        checked = list(given)
+    else:
         held_out = split(list(dict.fromkeys(pool.qid for pool in pools)), params.validation_share, params.seed)
         checked = (
             merged([pool for pool in pools if pool.qid in held_out])
-            if args.negatives
+            if request.negatives is not None
             else [pool for pool in pools if pool.qid in held_out]
         )
         pools = [pool for pool in pools if pool.qid not in held_out]
         if not held_out or not pools:
             raise InputError(
                 "the queries cannot be split into training and validation; give validation queries of their own "
-                "(--validation-run or --validation-labels)"
+                f"({argument('validation_run')} or {argument('validation_labels')})"
             )
     if twice := sorted({pool.qid for pool in pools} & {one.qid for one in checked}):
         raise InputError(
@@ -105,12 +112,12 @@ def load_groups(args: argparse.Namespace, params: GroupParams) -> GroupInputs:
         for docid, positive, place in zip(pool.docids, pool.positive.tolist(), _ranks(pool), strict=True)
         if positive or place < params.depth
     )
-    documents = {docid: docid for docid in needed} if texts else _texts(args, needed)
-    if texts and not args.validation_run and not args.validation_labels:
+    documents = {docid: docid for docid in needed} if texts else _texts(request, needed)
+    if texts and given is None:
         documents |= {docid: docid for one in checked for docid in one.docids}
     else:
-        documents |= _texts(args, {docid: None for one in checked for docid in one.docids if docid not in documents})
-    collection = tuple(sorted(documents if texts else _whole(args, documents))) if params.kind in AT_RANDOM else ()
+        documents |= _texts(request, {docid: None for one in checked for docid in one.docids if docid not in documents})
+    collection = tuple(sorted(documents if texts else _whole(request, documents))) if params.kind in AT_RANDOM else ()
     return GroupInputs(pools, checked, queries, documents, made, margins, collection=collection)
 
 
@@ -121,32 +128,8 @@ def _ranks(pool: Labels) -> list[int]:
     return ranks
 
 
-def _validation(args: argparse.Namespace, params: GroupParams, queries: dict[str, str]) -> list[Labels] | None:
-    """The candidates of the validation queries that were given, whose texts are put beside the others; None = none."""
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.runs import Run
-
-    texts = load_topics(args.validation_topics) if args.validation_topics else {}
-    if args.validation_labels:
-        found = SoftLabels.read(args.validation_labels)
-    elif args.validation_run:
-        found = hard_labels(
-            Run.read(args.validation_run), texts, load_qrels(args.validation_qrels), params.validation_queries
-        )
-        texts = {qid: texts[qid] for qid in found.qids}
-    else:
-        return None
-    if other := [qid for qid, text in texts.items() if queries.get(qid, text) != text]:
-        raise InputError(
-            f"{args.validation_topics}: query {other[0]} has another text in {args.topics}; expected one text for an id"
-        )
-    queries.update(texts)
-    return list(found)
-
-
-def _whole(args: argparse.Namespace, documents: dict[str, str]) -> dict[str, str]:
-    """The texts of all documents of --documents or the index, which are put to those that are known.
+def _whole(request: TrainRequest, documents: dict[str, str]) -> dict[str, str]:
+    """The texts of all documents of a source or the index, which are put to those that are known.
 
     Raises:
         InputError: neither has texts.
@@ -155,35 +138,38 @@ def _whole(args: argparse.Namespace, documents: dict[str, str]) -> dict[str, str
     from rnnreranker.parts.texts import documents_of
     from rnnreranker.search.indexes import open_index
 
-    found = load_documents(args.documents, asked_fields(args)) if args.documents else None
-    if found is None:
-        texts = open_index(args.index).texts if args.index else None
+    if request.documents:
+        found = load_documents(request.documents, asked_fields(request.documents, request.fields))
+    else:
+        texts = None if request.index is None else open_index(request.index).texts
         if texts is None:
-            raise InputError("random negatives: give --index, of an index with texts, or --documents: all documents")
+            index, source = argument("index"), argument("documents")
+            raise InputError(f"random negatives: give {index}, of an index with texts, or {source}: all documents")
         found = documents_of(texts)
     documents |= {document.docid: document.text for document in found}
     return documents
 
 
-def _texts(args: argparse.Namespace, wanted: Mapping[str, None]) -> dict[str, str]:
-    """The texts of documents, from --documents or the index.
+def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
+    """The texts of documents, from a source or the index.
 
     Raises:
         InputError: neither is given, or documents without a text.
     """
     if not wanted:
         return {}
-    if not args.documents and not args.index:
-        raise InputError("give --index, of an index with texts, or --documents: the texts of the candidates")
-    from rnnreranker.labels.__main__ import texts_for
+    index, source = argument("index"), argument("documents")
+    if not request.documents and request.index is None:
+        raise InputError(f"give {index}, of an index with texts, or {source}: the texts of the candidates")
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.texts import texts_for
 
-    index = open_index(args.index) if args.index else None
-    found = texts_for(wanted, index, args.documents, asked_fields(args))
+    opened = None if request.index is None else open_index(request.index)
+    found = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
     if lost := [docid for docid in wanted if docid not in found]:
         raise InputError(
             f"{counted(len(lost), 'candidate')} of {len(wanted)} without a text (first: {', '.join(lost[:3])}); give "
-            "an index with texts, or --documents with all of them"
+            f"an index with texts, or {source} with all of them"
         )
     if empty := sum(not text.strip() for text in found.values()):
         say(f"{counted(empty, 'candidate')} with an empty text")

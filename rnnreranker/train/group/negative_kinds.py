@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 
@@ -51,5 +52,5 @@ def check_collection(kind: Kind, size: int, collection: Sequence[str]) -> None:
     if kind in AT_RANDOM and len(collection) < size:
         raise InputError(
             f"negatives_from={kind}: {len(collection)} documents in the collection, groups have {size}; give "
-            "--index or --documents with all documents, or a lower --group-size"
+            f"{argument('index')} or {argument('documents')} with all documents, or a lower group_size"
         )

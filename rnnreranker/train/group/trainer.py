@@ -13,6 +13,7 @@ from datasets import Dataset
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import SequentialSampler
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.base.process import phases
 from rnnreranker.labels.soft import Labels
@@ -73,7 +74,7 @@ class GroupTrainer(SmallCheckpoints):
         self.groups_seen += len(inputs["label"]["targets"])
         loss = super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[misc]
         if not torch.isfinite(loss):
-            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
+            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower {argument('learning_rate')}")
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:

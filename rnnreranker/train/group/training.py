@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.base.method import find
@@ -53,8 +54,8 @@ def train_on_groups(
     chosen = find("loss", params.loss)(loss)
     if "teacher" in chosen.needs and not inputs.margins:
         raise InputError(
-            f"loss {params.loss}: needs targets of the negatives, and the candidates have none; give --labels of a "
-            "method that gives them probability, as `labels --method teacher`"
+            f"loss {params.loss}: needs targets of the negatives, and the candidates have none; give "
+            f"{argument('labels')} of a method that gives them probability, as `labels --method teacher`"
         )
     with phase("importing torch and transformers", "imports"):
         for package in ("accelerate", "datasets", "sentence_transformers"):
@@ -109,7 +110,7 @@ def train_on_groups(
         write_json(folder / RECORD, record)
     shutil.rmtree(place, ignore_errors=True)
     rate = trainer.groups_seen / seconds
-    return Trained(trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
+    return Trained(output, trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 
 
 def count_of(params: GroupParams, pools: int) -> int:

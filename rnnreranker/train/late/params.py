@@ -30,7 +30,7 @@ class LateParams(GroupParams):
     batch_teacher: bool = setting(
         False,
         "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "
-        "--index; no = a document has what the labels give it, 0 where they do not know it",
+        "the index; no = a document has what the labels give it, 0 where they do not know it",
         tunable=False,
     )
     contrast: float = setting(0.0, "weight of info-nce over the whole batch, added to the loss", at_least=0)

@@ -1,12 +1,13 @@
-"""What a kind of model says of its training: its settings, and what it does with the arguments of the command."""
+"""What a kind of model says of its training: its settings, and what it does with a request."""
 
 from __future__ import annotations
 
-import argparse
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.params import TrainingParams
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
     from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.request import TrainRequest
 
 
 class TrainedModel(ABC):
@@ -24,7 +26,9 @@ class TrainedModel(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "texts"})
     Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
-    flags: ClassVar[frozenset[str]] = frozenset()  # arguments of the command, but for the common ones, that it reads
+    reads: ClassVar[frozenset[str]] = frozenset()  # arguments, but for the common ones, that mean something to it
+    part: ClassVar[str] = "dense"  # of an index, whose encoder a training begins with where none is given
+    encoder_settings: ClassVar[frozenset[str]] = frozenset()  # of `EncoderParams`, that its training takes
     cosines: ClassVar[bool] = False  # its scores are cosines, where a loss asks for such
 
     def check(self, params: Any) -> None:
@@ -37,15 +41,16 @@ class TrainedModel(ABC):
 
         if find("loss", params.loss).of_cosines and not self.cosines:
             raise InputError(
-                f"loss={params.loss}: expected another with --model {self.name}; it is of cosines, for --model dual"
+                f"loss={params.loss}: expected another with {argument('model', self.name)}; it is of cosines, for "
+                f"{argument('model', 'dual')}"
             )
 
     @abstractmethod
-    def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        """Train with the arguments of the command, and write the folder `args.output`.
+    def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
+        """Train as a request asks for, and write the folder `request.output`.
 
         Args:
-            args: of the command.
+            request: what is read, and where to write.
             params: of the model's training; loss: those of the loss that they name.
             device: cpu or cuda.
         """
@@ -56,44 +61,51 @@ class TextModel(TrainedModel):
 
     without: ClassVar[frozenset[str]] = frozenset({"loss"})
 
-    def refuse(self, args: argparse.Namespace, loss: settings.Params) -> None:
+    def refuse(self, request: TrainRequest, loss: settings.Params) -> None:
         """Refuse what means nothing to such a training.
 
         Raises:
             InputError: validation queries, or parameters of a loss.
         """
-        given = [name for name in vars(args) if name.startswith("validation_") and name != "validation_share"]
-        if typed := [settings.flag(name) for name in given if getattr(args, name)]:
-            raise InputError(f"{typed[0]}: not for --model {self.name}, which holds out a --validation-share")
+        names = [field.name for field in fields(request) if field.name.startswith("validation_")]
+        if given := [argument(name) for name in names if getattr(request, name) is not None]:
+            model = argument("model", self.name)
+            raise InputError(f"{given[0]}: not for {model}, which holds out a share, {model}:validation_share=…")
         if loss != type(loss)():
-            raise InputError(f"parameters of a loss: not for --model {self.name}, which has its own")
+            raise InputError(f"parameters of a loss: not for {argument('model', self.name)}, which has its own")
 
 
 class GroupModel(TrainedModel):
     """A model that is trained on groups of texts: a subclass writes `learner`."""
 
-    flags = frozenset({"negatives", "documents", "fields"})
+    reads = frozenset({"negatives", "documents", "fields"})
 
-    def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
+    def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read, train, write."""
         from rnnreranker.train.group.training import train_on_groups
 
         assert isinstance(params, GroupParams)
         self.check(params)
-        found = self.inputs(args, params)
         return train_on_groups(
-            found, self.name, args.encoder, args.output, params, loss=loss, checkpoints=args.checkpoints, device=device
+            self.inputs(request, params),
+            self.name,
+            request.start.name,
+            request.output,
+            params,
+            loss=loss,
+            checkpoints=request.checkpoints,
+            device=device,
         )
 
-    def inputs(self, args: argparse.Namespace, params: Any) -> GroupInputs:
-        """What the arguments name.
+    def inputs(self, request: TrainRequest, params: Any) -> GroupInputs:
+        """What a request names.
 
         Raises:
             InputError: as `load_groups`.
         """
         from rnnreranker.train.group.inputs import load_groups
 
-        return load_groups(args, params)
+        return load_groups(request, params)
 
     def check(self, params: Any) -> None:
         """As of every model, and that there is a negative for a loss that has no others."""

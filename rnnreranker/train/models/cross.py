@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.train.group.params import OneLengthParams
@@ -44,7 +45,7 @@ class Cross(GroupModel):
         if find("loss", params.loss).in_batch:
             raise InputError(
                 f"loss {params.loss}: takes the candidates of other queries, with which a cross-encoder would have to "
-                "read every query; give --loss lce"
+                f"read every query; give {argument('loss', 'lce')}"
             )
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.train.late.params import LateParams
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import Learner
     from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.request import TrainRequest
 
 
 class Late(GroupModel):
@@ -23,6 +24,7 @@ class Late(GroupModel):
 
     name = "late"
     Params: ClassVar[type[settings.Params]] = LateParams
+    part = "tokens"
 
     def check(self, params: LateParams) -> None:
         """As of every model, and that nothing is added to a loss that is it already."""
@@ -38,19 +40,20 @@ class Late(GroupModel):
         if params.batch_teacher and not params.in_batch_negatives:
             raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
 
-    def inputs(self, args: argparse.Namespace, params: LateParams) -> GroupInputs:
+    def inputs(self, request: TrainRequest, params: LateParams) -> GroupInputs:
         """As of every model, and the teacher of the labels where it is asked about the documents of a batch."""
-        found = super().inputs(args, params)
+        found = super().inputs(request, params)
         if not params.batch_teacher:
             return found
         from rnnreranker.search.indexes import open_index
         from rnnreranker.train.group.batch_teacher import teacher_of
 
-        if not args.labels or not args.index:
-            raise InputError("batch_teacher: needs --labels, and --index with the tokens that they were made from")
-        index = open_index(args.index, needs={"tokens"})
+        if request.labels is None or request.index is None:
+            labels, index = argument("labels"), argument("index")
+            raise InputError(f"batch_teacher: needs {labels}, and {index} with the tokens that they were made from")
+        opened = open_index(request.index, needs={"tokens"})
         topics = {pool.qid: found.queries[pool.qid] for pool in found.pools}
-        return dataclasses.replace(found, teacher=teacher_of(found.made["labels"], index, topics))
+        return dataclasses.replace(found, teacher=teacher_of(found.made["labels"], opened, topics))
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.late_learner`."""

@@ -20,6 +20,7 @@ class Sparse(GroupModel):
 
     name = "sparse"
     Params: ClassVar[type[settings.Params]] = SparseParams
+    part = "impact"
 
     def check(self, params: SparseParams) -> None:
         """As of every model, and that nothing is said of weights of queries that the architecture does not have."""

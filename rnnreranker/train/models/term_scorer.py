@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +13,7 @@ from rnnreranker.train.term.params import TermScorerParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.request import TrainRequest
     from rnnreranker.train.term.inputs import TermInputs
 
 
@@ -23,17 +23,19 @@ class TermScorer(TextModel):
     name = "term-scorer"
     needs = frozenset({"topics", "texts", "terms"})
     Params: ClassVar[type[settings.Params]] = TermScorerParams
-    flags = frozenset({"documents", "fields"})
+    reads = frozenset({"documents", "fields"})
 
-    def train(self, args: argparse.Namespace, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
+    def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, counts and texts, and train."""
         from rnnreranker.train.term.inputs import load_terms
 
         assert isinstance(params, TermScorerParams)
-        self.refuse(args, loss)
+        self.refuse(request, loss)
         with phase("reading labels and counts"):
-            found = load_terms(args, params)
-        return train_term_scorer(found, args.encoder, args.output, params, checkpoints=args.checkpoints, device=device)
+            found = load_terms(request, params)
+        return train_term_scorer(
+            found, request.start.name, request.output, params, checkpoints=request.checkpoints, device=device
+        )
 
 
 def train_term_scorer(

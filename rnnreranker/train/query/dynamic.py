@@ -163,5 +163,5 @@ def _labeler(labels: SoftLabels, source: VectorSource, queries: Any) -> Any:
     except (InputError, KeyError, TypeError) as missing:
         raise InputError(
             f"the labels do not say how they were made ({missing}); to make them again while training "
-            "(--refresh-every) give a file of python -m rnnreranker.labels"
+            "(refresh_every) give a file of python -m rnnreranker.labels"
         ) from None

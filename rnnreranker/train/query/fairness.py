@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
 from rnnreranker.runs.words import check_id, shown_word
@@ -95,6 +96,19 @@ def ranking_fairness(
         found[f"FaiRR@{cutoff}"] = float(np.mean(values))
         found[f"NFaiRR@{cutoff}"] = float(np.mean(shares))
     return found
+
+
+def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[str, float]:
+    """The neutrality of documents of a file, see `read_neutrality`, or of a mapping docid → value as it is.
+
+    Raises:
+        InputError: as `read_neutrality`; a value outside [0, 1].
+    """
+    if not isinstance(given, Mapping):
+        return read_neutrality(given)
+    if wrong := [(docid, value) for docid, value in given.items() if not 0 <= value <= 1]:
+        raise InputError(f"{argument('neutrality')}: {wrong[0][0]}: {wrong[0][1]!r}; expected a value in [0, 1]")
+    return dict(given)
 
 
 def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:

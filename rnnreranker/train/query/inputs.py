@@ -1,16 +1,17 @@
-"""What a training reads, from the arguments of its command: labels, texts, vectors, and the queries that validate."""
+"""What a training reads, of a request: labels, texts, vectors, and the queries that validate."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query.samples import check_index
+from rnnreranker.train.request import labels_of
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
     from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.runs import Run
+    from rnnreranker.train.request import TrainRequest
 
 GIVEN = ("validation_run", "validation_topics", "validation_qrels")
 
@@ -31,36 +33,57 @@ class TrainingInputs(NamedTuple):
     validation: SoftLabels | None
 
 
-def load_inputs(args: argparse.Namespace, params: TrainParams) -> TrainingInputs:
-    """Everything that the arguments name.
+def load_inputs(request: TrainRequest, params: TrainParams) -> TrainingInputs:
+    """Everything that a request names: of labels, an index and topics at least.
 
     Raises:
         InputError: files that cannot be read or do not belong together, half of the validation flags.
     """
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.labels import SoftLabels
-    from rnnreranker.runs import Run
+    from rnnreranker.data.topics import topics_of
     from rnnreranker.search.indexes import open_index
 
-    check_validation(args)
-    labels, topics = SoftLabels.read(args.labels), load_topics(args.topics)
-    validation = SoftLabels.read(args.validation_labels) if args.validation_labels else None
-    texts = load_topics(args.validation_topics) if args.validation_topics else {}
-    if args.validation_run:
-        run, qrels = Run.read(args.validation_run), load_qrels(args.validation_qrels)
-        validation = hard_labels(run, texts, qrels, params.validation_queries)
-        texts = {qid: texts[qid] for qid in validation.qids}
+    assert request.labels is not None
+    assert request.index is not None
+    assert request.topics is not None
+    labels, topics = labels_of(request.labels), topics_of(request.topics)
+    validation, texts = validation_of(request, params.validation_queries, topics)
+    index = open_index(request.index)
+    source, shown = index.vectors, argument("index", index.name)
+    if not request.other_index:
+        check_index(labels, source, request.shown("labels"), shown)
+        if request.validation_labels is not None and validation is not None:
+            check_index(validation, source, request.shown("validation_labels"), shown)
+    return TrainingInputs(labels, {**texts, **topics}, source, validation)
+
+
+def validation_of(
+    request: TrainRequest, queries: int, topics: Mapping[str, str]
+) -> tuple[SoftLabels | None, dict[str, str]]:
+    """The labels of the validation queries that were given, None = none, and the texts of these.
+
+    Args:
+        queries: how many of a run are taken, at most; topics: texts of the training queries.
+
+    Raises:
+        InputError: as `check_validation`, files that cannot be read, a query with two texts.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.runs import Run
+
+    check_validation(request)
+    found = None if request.validation_labels is None else labels_of(request.validation_labels)
+    texts = {} if request.validation_topics is None else topics_of(request.validation_topics)
+    if request.validation_run is not None and request.validation_qrels is not None:
+        run = request.validation_run if isinstance(request.validation_run, Run) else Run.read(request.validation_run)
+        found = hard_labels(run, texts, qrels_of(request.validation_qrels), queries)
+        texts = {qid: texts[qid] for qid in found.qids}
     if other := [qid for qid, text in texts.items() if topics.get(qid, text) != text]:
         raise InputError(
-            f"{args.validation_topics}: query {other[0]} has another text in {args.topics}; expected one text for an id"
+            f"{request.shown('validation_topics')}: query {other[0]} has another text in {request.shown('topics')}; "
+            "expected one text for an id"
         )
-    source = open_index(args.index).vectors
-    if not args.other_index:
-        check_index(labels, source, args.labels, f"--index {args.index}")
-        if args.validation_labels and validation is not None:
-            check_index(validation, source, args.validation_labels, f"--index {args.index}")
-    return TrainingInputs(labels, {**texts, **topics}, source, validation)
+    return found, texts
 
 
 def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:
@@ -96,13 +119,14 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
     return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
-def check_validation(args: argparse.Namespace) -> None:
+def check_validation(request: TrainRequest) -> None:
     """Refuse two kinds of validation queries at once, and half of one."""
-    flags = {name: "--" + name.replace("_", "-") for name in GIVEN}
-    if args.validation_labels:
-        if both := [flags[name] for name in ("validation_run", "validation_qrels") if getattr(args, name)]:
-            raise InputError(f"--validation-labels and {both[0]}: expected one of them; labels name their candidates")
+    if request.validation_labels is not None:
+        both = [name for name in ("validation_run", "validation_qrels") if getattr(request, name) is not None]
+        if both:
+            shown = f"{argument('validation_labels')} and {argument(both[0])}"
+            raise InputError(f"{shown}: expected one of them; labels name their candidates")
         return
-    lacking = [flag for name, flag in flags.items() if not getattr(args, name)]
-    if lacking and len(lacking) < len(flags):
-        raise InputError(f"{', '.join(lacking)} missing: {', '.join(flags.values())} go together")
+    lacking = request.lacking(*GIVEN)
+    if lacking and len(lacking) < len(GIVEN):
+        raise InputError(f"{', '.join(lacking)} missing: {', '.join(map(argument, GIVEN))} go together")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.train.params import TrainParams
@@ -53,7 +54,7 @@ def check_index(
     if made_from is not None and made_from != source.fingerprint:
         raise InputError(
             f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
-            "give the index of the labels, or --other-index to train on labels of another one"
+            f"give the index of the labels, or {argument('other_index')} to train on labels of another one"
         )
 
 
@@ -123,8 +124,8 @@ def training_and_validation(
         held_out = split(labels.qids, params.validation_share, params.seed)
         if not held_out or len(held_out) == len(labels.qids):
             raise InputError(
-                f"{len(labels.qids)} labelled queries cannot be split into training and validation; "
-                "give validation queries of their own (--validation-run or --validation-labels)"
+                f"{len(labels.qids)} labelled queries cannot be split into training and validation; give validation "
+                f"queries of their own ({argument('validation_run')} or {argument('validation_labels')})"
             )
         training, rows, lost = read_samples(
             labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]

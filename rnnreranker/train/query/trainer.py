@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ import numpy as np
 import torch
 import transformers
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
+from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
@@ -26,7 +27,7 @@ from rnnreranker.train.query.table import VectorTable
 from rnnreranker.train.validation import Validation, validate
 
 
-class CoderTrainer(transformers.Trainer):
+class CoderTrainer(SecondsAside, transformers.Trainer):
     """Trains a QueryEncoder, or a CandidateScorer, against a VectorTable.
 
     Args:
@@ -93,7 +94,7 @@ class CoderTrainer(transformers.Trainer):
             divergence = neutrality_divergence(scores, neutral, valid, self.params.neutrality_cutoff)
             loss = loss + self.params.neutrality_weight * divergence
         if not torch.isfinite(loss):
-            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
+            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower {argument('learning_rate')}")
         return (loss, {}) if return_outputs else loss
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
@@ -131,11 +132,6 @@ class CoderTrainer(transformers.Trainer):
         """Take up the candidates of a checkpoint."""
         if self.dynamic is not None:
             self.dynamic.load(checkpoint)
-
-    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
-        begun = time.perf_counter()
-        super()._maybe_log_save_evaluate(*args, **kwargs)
-        self.seconds_aside += time.perf_counter() - begun
 
     def validation(self) -> Validation:
         """The validation of the weights as they are."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
@@ -39,6 +40,7 @@ class Trained:
     """What a training came to.
 
     Args:
+        path: the folder of the model.
         best_step: the step whose weights were written, 0 where no step was better than the encoder as it was.
         steps: taken.
         measures: of validation at `best_step`.
@@ -48,6 +50,7 @@ class Trained:
         record: everything that `training.json` holds.
     """
 
+    path: Path
     best_step: int
     steps: int
     measures: dict[str, float]
@@ -113,7 +116,8 @@ def train_encoder(
     output = Path(output)
     transformers.set_seed(params.seed)
     if params.neutrality_weight and neutrality is None:
-        raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality (--neutrality)")
+        shown = argument("neutrality")
+        raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
     refresh = params.refresh_every
     chosen_loss = find("loss", params.loss)(loss)
     settings = params.to_dict() | chosen_loss.params.to_dict()
@@ -202,7 +206,7 @@ def train_encoder(
         write_encoder(output, model, tokens, length, {RECORD: record})
     shutil.rmtree(place, ignore_errors=True)
     steps = int(trainer.state.global_step)
-    return Trained(trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
+    return Trained(output, trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 
 
 def history_of(trainer: transformers.Trainer, names: list[str]) -> list[dict[str, float]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
@@ -16,7 +16,11 @@ from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.terms.source import TermSource
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.query.samples import split
+from rnnreranker.train.request import labels_of
 from rnnreranker.train.term.params import TermScorerParams
+
+if TYPE_CHECKING:
+    from rnnreranker.train.request import TrainRequest
 
 
 @dataclass(frozen=True)
@@ -47,29 +51,30 @@ class TermInputs:
     labels: dict[str, Any]
 
 
-def load_terms(args: argparse.Namespace, params: TermScorerParams) -> TermInputs:
-    """What `term_inputs` makes of the files that the arguments name.
+def load_terms(request: TrainRequest, params: TermScorerParams) -> TermInputs:
+    """What `term_inputs` makes of what a request names.
 
     Raises:
         InputError: files that cannot be read or do not belong together, and as `term_inputs`.
     """
-    from rnnreranker.data.topics import load_topics
-    from rnnreranker.labels.__main__ import texts_for
+    from rnnreranker.data.topics import topics_of
     from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.texts import texts_for
 
-    if lacking := [f"--{name}" for name in ("labels", "index", "topics", "encoder") if not getattr(args, name)]:
+    if request.labels is None or request.index is None or request.topics is None:
         raise InputError(
-            f"{', '.join(lacking)} missing: --model term-scorer needs labels, whose positives are read, an index with "
-            "the part terms, the texts of the queries, and an encoder to begin with"
+            f"{', '.join(request.lacking('labels', 'index', 'topics'))} missing: "
+            f"{argument('model', 'term-scorer')} needs labels, whose positives are read, an index with the part terms, "
+            "and the texts of the queries"
         )
-    labels, topics, index = SoftLabels.read(args.labels), load_topics(args.topics), open_index(args.index)
+    labels, topics, index = labels_of(request.labels), topics_of(request.topics), open_index(request.index)
     source = index.term_source
     docids = {docid for one in labels for docid in _positives(one)}
-    texts = texts_for(docids, index, args.documents, asked_fields(args))
+    texts = texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
     try:
         return term_inputs(labels, topics, source, texts, params)
     except InputError as error:
-        raise InputError(f"{args.labels}: {error}") from None
+        raise InputError(f"{request.shown('labels')}: {error}") from None
 
 
 def term_inputs(

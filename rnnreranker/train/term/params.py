@@ -20,6 +20,5 @@ class TermScorerParams(TextParams):
     texts: Literal["queries", "documents", "both"] = setting(
         "queries",
         "whose words it learns: queries with their weights in a positive (eq. 4), positives with their own, or both",
-        flag="learn-from",
         tunable=False,
     )

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import transformers
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.base.process import phases
 from rnnreranker.train.best import AtTheEnd, Best
@@ -77,7 +78,7 @@ class TextTrainer(SmallCheckpoints, transformers.Trainer):
         self.texts_seen += len(inputs["tokens"])
         loss = self.learner.loss(inputs, np.random.default_rng([self.params.seed, *self._pass]))
         if not torch.isfinite(loss):
-            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower --learning-rate")
+            raise ParameterError(f"step {step}: the loss is {loss.item()}; try a lower {argument('learning_rate')}")
         return (loss, {}) if return_outputs else loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:

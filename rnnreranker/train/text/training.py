@@ -88,4 +88,4 @@ def train_on_texts(
         write_json(folder / RECORD, record)
     shutil.rmtree(place, ignore_errors=True)
     rate = trainer.texts_seen / seconds
-    return Trained(trainer.best.step, steps, measures, tuple(history), rate, seconds, record, "texts")
+    return Trained(output, trainer.best.step, steps, measures, tuple(history), rate, seconds, record, "texts")

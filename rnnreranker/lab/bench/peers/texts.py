@@ -55,11 +55,11 @@ class Bm25(Task):
     def make_ours(self) -> Path:
         """The index with the part terms alone."""
         from rnnreranker.encode.words.params import TermParams
-        from rnnreranker.index.build import build_index
+        from rnnreranker.index.build import write_index
         from rnnreranker.parts.terms.part import TermsPart
 
         documents = load_documents(str(self.folder / "documents.jsonl"))
-        return build_index(documents, self.folder / "ours", [TermsPart(TermParams())], threads=1).path
+        return write_index(documents, self.folder / "ours", [TermsPart(TermParams())], threads=1).path
 
     def make_theirs(self) -> Path:
         """An index of bm25s."""
@@ -84,7 +84,7 @@ class Bm25Index(Bm25):
     name = "BM25, index"
 
     def ours(self) -> Work:
-        """`build_index`."""
+        """`write_index`."""
         return self.make_ours
 
     def by_bm25s(self) -> Work:

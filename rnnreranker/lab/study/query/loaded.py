@@ -7,11 +7,12 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rnnreranker.base.command import given_of
 from rnnreranker.base.method import find
+from rnnreranker.base.method_flags import given_of
 from rnnreranker.lab.study.query.setting import QuerySetting
 from rnnreranker.lab.study.retrieved import DEPTH, fused_scores, inputs_of, retrieved
 from rnnreranker.lab.study.tasks import Task, tasks_of
+from rnnreranker.search.flags import encoding
 from rnnreranker.train.params import TrainParams
 
 
@@ -49,16 +50,16 @@ def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.rnn import RnnParams
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors, trained_encoder
+    from rnnreranker.search.queries import query_vectors, trained_encoder
 
     stages = args.first_stages if args.arms == "labels" and "run" in args.methods else ()
     needs = {need for name in stages for need in find("retriever", name).needs} - {"topics", "query vectors"}
     index = open_index(args.index, needs=needs | {"vectors"} if stages else ())
-    encoder, said = trained_encoder(args, index)
+    encoder, said = trained_encoder(args.encoder, index)
     topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
     tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
     texts = tasks[0].topics
-    queries = query_vectors(args, index, texts, threads=args.jobs)
+    queries = query_vectors(encoding(args), index, texts, threads=args.jobs)
     deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
     run = dense_run(index.vectors, queries, deepest, threads=args.jobs, batch_size=256)
     taught = None

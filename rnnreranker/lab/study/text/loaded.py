@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.command import given_of
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find
+from rnnreranker.base.method_flags import given_of
 from rnnreranker.lab.study.dual.arms import DualArm
 from rnnreranker.lab.study.dual.setting import DualSetting
 from rnnreranker.lab.study.late.arms import LateArm
@@ -104,7 +104,6 @@ def load_text_study(
 
 def _query_vectors(args: argparse.Namespace, index: Index, topics: Mapping[str, str]) -> QueryVectors:
     """The vectors of all topics by the encoder that made the index: --encoder is what is trained."""
-    from rnnreranker.search.inputs import query_vectors
+    from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-    own = argparse.Namespace(encoder=None, topics=args.topics)
-    return query_vectors(own, index, topics, threads=args.jobs)
+    return query_vectors(QueryEncoding.of(None, None, args.topics), index, topics, threads=args.jobs)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from rnnreranker.base import command
 from rnnreranker.base.errors import require
 from rnnreranker.base.method import names
-from rnnreranker.base.settings import is_file_name, sections_of
+from rnnreranker.base.method_flags import add_method_flags, given_of
+from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import number
 from rnnreranker.encode.params import TRAINED_POOLINGS
@@ -140,7 +141,7 @@ def training_parser() -> argparse.ArgumentParser:
     ):
         group = parser.add_argument_group(title)
         command.add_dataclass_flags(group, kind, skip, vectors if kind is RnnParams else None)
-    command.add_method_flags(group, "loss")
+    add_method_flags(group, "loss")
     out = parser.add_argument_group("output")
     add_output_flags(out, "`labels` and `train --preset`", "the course of the trials, and the ablations,")
     out.add_argument("--ablations", action="store_true", help="train without each part too, around what was found")
@@ -184,7 +185,7 @@ def _space(start: Joint, args: argparse.Namespace) -> JointSpace:
         Space(rnn_ranges(), start.rnn).keeping(**command.given(args, RnnParams)),
         LabelSpace(label_ranges(), start.labels).keeping(**command.given(args, LabelParams)),
         Space(train_ranges(), start.train).keeping(**held),
-        {**start.loss, **command.given_of(args, "loss")},
+        {**start.loss, **given_of(args, "loss")},
     )
     if args.method == "hard":
         return dataclasses.replace(space, rnn=Space({}, start.rnn), labels=LabelSpace({}, start.labels))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.lab.tune.joint.trial import Test, Trainings
 from rnnreranker.lab.tune.query_set import judged_topics
+from rnnreranker.search.flags import encoding
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
@@ -30,11 +31,12 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.inputs import query_vectors, trained_encoder
+    from rnnreranker.search.queries import query_vectors, trained_encoder
     from rnnreranker.train.query.samples import split
 
     index = open_index(args.index)
-    encoder, described = trained_encoder(args, index)
+    how = encoding(args)
+    encoder, described = trained_encoder(how.encoder, index)
     qrels, texts = load_qrels(args.qrels), load_topics(args.topics)
     usable = _usable(texts, qrels, args)
     if args.test_topics:
@@ -48,7 +50,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         share = args.validation_share / (1 - args.test_share)
     checked = split(usable, share, args.seed)
     topics = {qid: texts[qid] for qid in usable}
-    vectors = query_vectors(args, index, {**topics, **tested})
+    vectors = query_vectors(how, index, {**topics, **tested})
     queries, base = (vectors.of(list(some)) for some in (topics, tested))
     if args.run:
         whole = read_first_stage(args.run).head(args.hits)
@@ -68,7 +70,7 @@ def load_trainings(args: argparse.Namespace) -> tuple[Trainings, Test, QueryVect
         encoder,
         args.method,
         args.relevant,
-        pooling=args.pooling or described.get("pooling"),
+        pooling=how.settings.pooling or described.get("pooling"),
         normalize=described.get("normalize"),
         device=args.device,
     )

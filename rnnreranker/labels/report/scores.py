@@ -1,66 +1,54 @@
-"""`python -m rnnreranker.labels scores`: how the scores of label files are distributed, one beside the other."""
+"""How the scores of label files are distributed, one beside the other: tables, and a picture."""
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.tables import print_table
-from rnnreranker.base.typed_numbers import number
 
 if TYPE_CHECKING:
     from rnnreranker.labels.report.distribution import Distribution
 
-EPILOG = """examples:
-  python -m rnnreranker.labels scores tf-idf.parquet scorer.parquet evidence.parquet --plots pictures
-  python -m rnnreranker.labels scores sbert.parquet le-bs.parquet --distances
 
-Of labels --method run from the cosines of several models, --distances gives what Figure 5 of paper 004 shows.
-"""
-
-
-def scores_parser() -> argparse.ArgumentParser:
-    """The arguments of `labels scores`."""
-    parser = command.parser("labels scores", "Show how the scores of labels are distributed, file by file.", EPILOG)
-    parser.add_argument("labels", nargs="+", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
-    parser.add_argument(
-        "--distances", action="store_true", help="(1 - score) / 2, of scores that are cosines, in place of them"
-    )
-    parser.add_argument(
-        "--range", nargs=2, type=number, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="of scores (default: 0 1)"
-    )
-    parser.add_argument("--bins", type=command.positive, default=10, help="equal parts of it (default: 10)")
-    parser.add_argument("--plots", metavar="DIR", help="picture of the shares by range")
-    return parser
-
-
-def show_scores(args: argparse.Namespace) -> int:
-    """Print what is distributed how, and draw it; the exit code.
+def show_scores(
+    files: Sequence[str | Path],
+    *,
+    distances: bool = False,
+    between: tuple[float, float] = (0.0, 1.0),
+    bins: int = 10,
+    plots: str | Path | None = None,
+) -> None:
+    """Print what is distributed how, and draw it.
 
     Args:
-        args: of `scores_parser`.
+        files: of labels.
+        distances: (1 - score) / 2, of scores that are cosines, in place of them.
+        between: the range of scores; bins: equal parts of it.
+        plots: folder of a picture of the shares by range; None = none.
+
+    Raises:
+        InputError: unreadable files, one twice, labels without scores, a range that is none.
     """
     from rnnreranker.labels.report.distribution import distributions_of, draw, edges_of, ranges_of
     from rnnreranker.labels.soft import SoftLabels
 
-    low, high = args.range
-    edges = edges_of(low, high, args.bins)
+    edges = edges_of(*between, bins)
     several: dict[str, dict[str, Distribution]] = {}
-    for path, name in zip(args.labels, _names(args.labels), strict=True):
-        several[name] = distributions_of(SoftLabels.read(path), edges, args.distances)
+    for path, name in zip(files, _names(list(map(str, files))), strict=True):
+        several[name] = distributions_of(SoftLabels.read(path), edges, distances)
         if not several[name]:
             raise InputError(f"{path}: no candidate has a score; give labels of a method that scores candidates")
         if unscored := several[name]["all"].unscored:
             command.say(f"{path}: {command.counted(unscored, 'candidate')} beyond its context without a score left out")
     _print(several, ranges_of(edges))
-    if args.plots:
-        what = "distance (1 - score) / 2" if args.distances else "score"
-        command.put(draw(several, ranges_of(edges), what, Path(args.plots)))
-    return 0
+    if plots:
+        what = "distance (1 - score) / 2" if distances else "score"
+        command.put(draw(several, ranges_of(edges), what, Path(plots)))
 
 
 def _names(paths: list[str]) -> list[str]:

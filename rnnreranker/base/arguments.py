@@ -1,0 +1,68 @@
+"""How messages name an argument: by its flag in a command, by its name in Python."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from rnnreranker.base.errors import InputError, nearest
+
+T = TypeVar("T")
+FLAGS = {  # arguments of functions whose flags have other names
+    "retrieve": "retriever",
+    "source": "from",
+}
+_commands = 0  # of this process, that are at work
+
+
+@contextlib.contextmanager
+def of_command() -> Iterator[None]:
+    """The block, or a function that this decorates, is the work of a command: messages are for its user."""
+    global _commands
+    _commands += 1
+    try:
+        yield
+    finally:
+        _commands -= 1
+
+
+def in_command() -> bool:
+    """Whether a command of this package is at work."""
+    return _commands > 0
+
+
+def argument(name: str, value: Any = None) -> str:
+    """An argument as its user wrote it.
+
+    >>> argument("hits", 5)
+    'hits=5'
+    >>> with of_command():
+    ...     argument("hits", 5), argument("explain_output")
+    ('--hits 5', '--explain-output')
+    """
+    if in_command():
+        return flag(FLAGS.get(name, name)) + ("" if value is None else f" {value}")
+    return name if value is None else f"{name}={value}"
+
+
+def flag(name: str) -> str:
+    """The flag of an argument or a setting: `k_exp` is `--k-exp`.
+
+    >>> flag("k_exp")
+    '--k-exp'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def asked(kind: type[T], given: Mapping[str, Any]) -> T:
+    """The request of a call from Python.
+
+    Raises:
+        InputError: arguments that it does not have, with the nearest names.
+    """
+    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    if unknown := [name for name in given if name not in known]:
+        raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
+    return kind(**given)

@@ -1,0 +1,99 @@
+"""A method that was chosen in its written form: its class, its settings, and where its similarities come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import find, make_params, names
+from rnnreranker.base.written import Written
+
+Form = str | Mapping[str, Any] | Written
+SOURCES: dict[str, tuple[str, ...]] = {  # of a method that compares documents: settings beside its `Params`
+    "from": ("vectors", "neighbours", "tokens"),
+    "queries": ("encoded", "run", "none"),
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A method with settings that were checked.
+
+    Attributes:
+        kind: of `rnnreranker.base.method.KINDS`; name: of the method.
+        params: its settings.
+        source: "vectors", "neighbours" or "tokens", of a method that `takes_source`.
+        queries: "encoded", "run", "none", or None = what suits the source.
+    """
+
+    kind: str
+    name: str
+    params: Any
+    source: str = "vectors"
+    queries: str | None = None
+
+    @property
+    def method(self) -> Any:
+        """The class."""
+        return find(self.kind, self.name)
+
+    @property
+    def takes_source(self) -> bool:
+        """Whether its similarities can come from vectors, a graph or tokens."""
+        return bool(getattr(self.method, "takes_source", False))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it reads; where `queries` is not said, as little as may be from a graph."""
+        if not self.takes_source:
+            return frozenset(self.method.needs)
+        usual = "none" if self.source == "neighbours" else "encoded"
+        found: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
+        return found
+
+    def replaced(self, **changed: Any) -> Chosen:
+        """The same with another source, or other queries."""
+        return replace(self, **changed)
+
+
+def choose(kind: str, form: Form, of: str = "") -> Chosen:
+    """The method of a written form.
+
+    Args:
+        kind: of method.
+        form: `name:key=value,…`, `{name: {key: value}}`, or one that was read.
+        of: the argument that it was given with, for messages; "" = none.
+
+    Raises:
+        InputError: no such method, settings that it does not have, values out of range.
+    """
+    shown = f"{argument(of, str(form) if isinstance(form, Written) else form)}: " if of else ""
+    try:
+        written = Written.read(form)
+        if written.name not in names(kind):
+            raise InputError(f"{written.name}: no such {kind}; {nearest(written.name, names(kind))}")
+        values, sources = dict(written.params), {}
+        if getattr(find(kind, written.name), "takes_source", False):
+            sources = {key: str(values.pop(key)) for key in SOURCES if key in values}
+        for key, value in sources.items():
+            if value not in SOURCES[key]:
+                raise InputError(f"{key}={value}: expected one of {', '.join(SOURCES[key])}")
+        params = make_params(kind, written.name, values, written.preset or None)
+    except InputError as error:
+        raise InputError(f"{shown}{error}") from None
+    return Chosen(kind, written.name, params, sources.get("from", "vectors"), sources.get("queries"))
+
+
+def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:
+    """What some methods read."""
+    return frozenset[str]().union(*(one.needs for one in chosen))
+
+
+def as_list(forms: Form | Sequence[Form] | None) -> list[Form]:
+    """One written form, or a list of them, as a list; of None an empty one."""
+    if forms is None:
+        return []
+    return [forms] if isinstance(forms, str | Mapping | Written) else list(forms)

@@ -1,0 +1,101 @@
+"""What methods there are and what settings they have, in words: for people, and for flags that there are no more."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import KINDS, defaults_of, fields_of, find, names
+from rnnreranker.base.settings import expected, hints_of, typed_name
+
+TAKEN_BY = {  # kind of method → flags that take its written form
+    **{"retriever": ("--retriever",), "feedback": ("--prf",), "expander": ("--expand",), "reranker": ("--rerank",)},
+    **{"labeler": ("--method",), "loss": ("--loss",), "trained-model": ("--model",)},
+}
+MOVED = {  # settings of no method that were flags → flag and name that their written form begins with
+    **dict.fromkeys(("rrf_k", "weights"), ("--fuse", "rrf")),
+    **{"passages": ("--aggregate", "maxp"), "passage_hits": ("--aggregate", "maxp")},
+    **dict.fromkeys(("aggregate", "redistribute", "rho", "include_level", "temperature"), ("--method", "evidence")),
+    **dict.fromkeys(("mass", "share", "threshold", "compat", "label_preset"), ("--method", "evidence")),
+    **dict.fromkeys(("positive_weight", "queries"), ("--filter", "joint")),
+    **dict.fromkeys(("pooling", "l2_norm", "max_length", "query_prompt", "document_prompt"), ("--encoder", "NAME")),
+    **dict.fromkeys(("blocks", "width", "scorer_dropout", "scorer_rate", "residual"), ("--scorer", "encoder")),
+    **dict.fromkeys(("new_layers", "new_size", "new_heads", "new_vocabulary"), ("--model", "masked")),
+    "learn_from": ("--model", "term-scorer"),
+}
+NAMES = {
+    **{"passage_hits": "hits", "l2_norm": "normalize", "new_layers": "layers", "new_size": "hidden_size"},
+    **{"new_heads": "heads", "new_vocabulary": "vocabulary", "learn_from": "texts"},
+}  # of these, what they are called in the written form
+
+
+def moved(unknown: str, flags: Collection[str]) -> str:
+    """Where what was a flag is written now, in a command with these flags; "" where it never was one.
+
+    >>> moved("--k1", ["--retriever"])
+    '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
+    """
+    name = unknown.removeprefix("--").removeprefix("no-").replace("-", "_")
+    for kind, takers in TAKEN_BY.items():
+        taker = next((one for one in takers if one in flags), "")
+        for method in names(kind) if taker else ():
+            for field in fields_of(find(kind, method)):
+                if name in (field.name, typed_name(field)):
+                    return f"{unknown} is a setting of {method}: {taker} {method}:{field.name}=VALUE"
+    if name in MOVED and MOVED[name][0] in flags:
+        taker, first = MOVED[name]
+        return f"{unknown} is a setting of {flag(taker.strip('-'))}: {taker} {first}:{NAMES.get(name, name)}=VALUE"
+    return ""
+
+
+def listed() -> Iterator[str]:
+    """Every kind of method with its methods, a line each: the name and what it is."""
+    for kind in KINDS:
+        yield f"{kind}:"
+        for name in names(kind):
+            yield f"  {name:22} {first_line(find(kind, name))}"
+
+
+def described(name: str) -> Iterator[str]:
+    """The settings of the methods of a name, a line each.
+
+    Raises:
+        InputError: no such method.
+    """
+    kinds = [kind for kind in KINDS if name in names(kind)]
+    if not kinds:
+        known = sorted({one for kind in KINDS for one in names(kind)})
+        raise InputError(f"{name}: no such method, {nearest(name, known)}")
+    for kind in kinds:
+        method = find(kind, name)
+        yield f"{kind} {name}: {first_line(method)}"
+        if presets := sorted(method.Params.presets):
+            yield f"  preset={'|'.join(presets)}, or a YAML file"
+        yield from _settings(defaults_of(method), fields_of(method))
+        if (beside := getattr(method, "Beside", None)) is not None:
+            yield f"settings of every {kind}, in the same written form:"
+            yield from _settings(beside(), dataclasses.fields(beside))
+
+
+def _settings(usual: Any, fields: Iterable[dataclasses.Field[Any]]) -> Iterator[str]:
+    """Two lines for each setting: its default and what it is, and what it takes."""
+    hints = hints_of(type(usual))
+    for field in fields:
+        yield f"  {field.name}={shown(getattr(usual, field.name))}  {field.metadata.get('help', '')}"
+        yield f"    {expected(field, hints[field.name])}"
+
+
+def first_line(method: Any) -> str:
+    """What the docstring of a method says first."""
+    return next(iter((method.__doc__ or "").strip().splitlines()), "")
+
+
+def shown(value: Any) -> str:
+    """A value of a setting as its written form has it."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+__all__ = ["described", "listed", "moved"]

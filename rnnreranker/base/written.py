@@ -1,0 +1,123 @@
+"""A method with its settings in one line, `name:key=value,key=value`: the same in Python, in a shell and in YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Typed
+
+PRESET = "preset"  # a setting of every method that has presets
+_FORM = re.compile(r"(?P<name>[^\n]*?):(?P<settings>\w+=.*)", re.DOTALL)
+_SETTING = re.compile(r'(?P<key>\w+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^,"]*))(?:,(?=\w+=)|$)', re.DOTALL)
+_QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")')
+
+
+@dataclass(frozen=True)
+class Written:
+    """A method and what was said of its settings.
+
+    Attributes:
+        name: of the method.
+        params: settings by name; those of a line are `Typed`, and read as the type of the setting when it is known.
+        preset: a published name or a YAML file, which `params` come before; "" = none.
+
+    >>> Written.read("rnn:k=5,preset=tas-b")
+    Written(name='rnn', params={'k': '5'}, preset='tas-b')
+    >>> str(Written("rocchio", {"fb_docs": 5, "query": "a, b"}))
+    'rocchio:fb_docs=5,query="a, b"'
+    """
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    preset: str = ""
+
+    @classmethod
+    def read(cls, form: str | Mapping[str, Any] | Written) -> Written:
+        """The method of a line, or of a mapping `{name: {key: value}}` as YAML has it.
+
+        A value with a comma or a quotation mark stands in double quotes, a backslash before a quotation mark in it. A
+        colon that no `key=` follows belongs to the name, as in a path.
+
+        Raises:
+            InputError: another form.
+        """
+        if isinstance(form, Written):
+            return form
+        if isinstance(form, Mapping):
+            return cls._of_mapping(form)
+        if not isinstance(form, str) or not form:
+            raise InputError(f"{form!r}: expected NAME or NAME:KEY=VALUE,KEY=VALUE")
+        whole = _FORM.fullmatch(form)
+        if whole is None:
+            return cls(form)
+        params: dict[str, Any] = {}
+        rest = whole["settings"]
+        while rest:
+            one = _SETTING.match(rest)
+            if one is None:
+                raise InputError(f"{form}: {rest.partition(',')[0]}: expected KEY=VALUE, a comma in a value in quotes")
+            if one["key"] in params:
+                raise InputError(f"{form}: {one['key']} twice; give it once")
+            value = one["plain"] if one["quoted"] is None else re.sub(r"\\(.)", r"\1", one["quoted"])
+            params[one["key"]] = Typed(value)
+            rest = rest[one.end() :]
+        return cls(whole["name"], params, str(params.pop(PRESET, "")))
+
+    @classmethod
+    def _of_mapping(cls, form: Mapping[str, Any]) -> Written:
+        settings = next(iter(form.values()), None)
+        if len(form) != 1 or not isinstance(settings, Mapping | None):
+            raise InputError(f"{dict(form)}: expected one name with its settings, {{name: {{key: value}}}}")
+        params = dict(settings or {})
+        return cls(str(next(iter(form))), params, str(params.pop(PRESET, "") or ""))
+
+    def beside(self, typed: Mapping[str, Any], of: str) -> Written:
+        """This form with the settings that flags say too, `preset` perhaps among them; of: the flag of the form.
+
+        Raises:
+            InputError: a setting that both say.
+
+        >>> str(Written.read("evidence:k=5").beside({"lam": 0.4, "preset": "tas-b"}, "--method"))
+        'evidence:preset=tas-b,k=5,lam=0.4'
+        """
+        own = dict(typed)
+        preset = str(own.pop(PRESET, None) or "")
+        if twice := [name for name in own if name in self.params] + ([PRESET] if preset and self.preset else []):
+            raise InputError(f"{of} {self} and {flag(twice[0])}: {twice[0]} twice; give it once")
+        return Written(self.name, {**self.params, **own}, preset or self.preset)
+
+    def __str__(self) -> str:
+        params = {**({PRESET: self.preset} if self.preset else {}), **self.params}
+        return (
+            f"{self.name}:{','.join(f'{key}={_shown(value)}' for key, value in params.items())}"
+            if params
+            else self.name
+        )
+
+
+def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any], sign: str = "+") -> list[Written]:
+    """The methods that a line joins, or those of a list.
+
+    >>> [one.name for one in read_joined("bm25:k1=0.9+dense")]
+    ['bm25', 'dense']
+    """
+    if isinstance(form, str):
+        pieces = _QUOTED.split(form)
+        pieces[::2] = [piece.replace(sign, "\0") for piece in pieces[::2]]
+        return [Written.read(one) for one in "".join(pieces).split("\0")]
+    return [Written.read(form)] if isinstance(form, Mapping | Written) else [Written.read(one) for one in form]
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    value = Written.read(value) if isinstance(value, Mapping) else value
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if text and not re.search(r'[,"+]', text):
+        return text
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'

@@ -1,0 +1,177 @@
+"""`make_labels` and the command: a request is checked and its labels made, from files to a file or in memory."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.labels.check import check
+from rnnreranker.labels.params import unlearnt
+from rnnreranker.labels.request import LabelsRequest
+from rnnreranker.labels.soft import SoftLabels
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.labels.job import Job
+    from rnnreranker.labels.judged import Judged
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Labels that were made.
+
+    Attributes:
+        path: their file; metadata: what it says of them.
+        topics: query id to text, empty where none were given; index: that was opened, None without one.
+        encoding_seconds: that the vectors of queries took; seconds: that the labels took.
+    """
+
+    path: Path
+    metadata: dict[str, Any]
+    topics: dict[str, str]
+    index: Index | None
+    encoding_seconds: float
+    seconds: float
+
+
+def make_labels(
+    run: str | Path | Run,
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    index: str | Path | Index | None = None,
+    method: Form = "evidence",
+    *,
+    topics: str | Path | Mapping[str, str] | None = None,
+    output: str | Path | None = None,
+    **others: Any,
+) -> SoftLabels:
+    """Soft labels of the candidates of a run, as `python -m rnnreranker.labels`.
+
+    Args:
+        run, qrels, index, method, topics, others: as of `LabelsRequest`.
+        output: a parquet file that keeps them; work that was interrupted goes on when it is asked for again.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; no such index, topics or run.
+        UnavailableError, MissingDependencyError: an index, an encoder or a teacher that cannot be had here.
+    """
+    given = {"run": run, "qrels": qrels, "index": index, "method": method, "topics": topics, **others}
+    request = asked(LabelsRequest, given)
+    check(request, output)
+    if output is not None:
+        return SoftLabels.read(write_labels(request, output).path)
+    with tempfile.TemporaryDirectory(prefix="rnnreranker-") as folder:
+        return SoftLabels.read(write_labels(request, Path(folder) / "labels.parquet").path)
+
+
+def write_labels(request: LabelsRequest, output: str | Path) -> Made:
+    """The labels of a request that was checked, in a parquet file.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `make_labels`.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.labels.job import with_learnt_mass
+    from rnnreranker.labels.judged import positives_of
+    from rnnreranker.labels.shards import make_shards
+    from rnnreranker.parts.tokens.queries import query_tokens
+    from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import query_vectors
+
+    labeler = request.labeler
+    needs = labeler.needs
+    judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
+    validation: Judged = {}
+    if unlearnt(labeler.label_params):
+        source = "qrels" if request.validation_qrels is None else "validation_qrels"
+        validation = positives_of(qrels_of(getattr(request, source)), request.relevant, request.shown(source))
+    run = first_stage_of(request.run).head(request.depth)
+    wanted = [qid for qid in run if qid in judged or qid in validation]
+    topics = _topics(request, needs, wanted)
+    index = None if request.index is None else open_index(request.index, needs=needs)
+    begun = time.perf_counter()
+    queries = tokens = None
+    if index is not None and "query vectors" in needs:
+        queries = query_vectors(request.encoding, index, topics, wanted, threads=request.jobs)
+    if index is not None and "query tokens" in needs:
+        tokens = query_tokens(index.token_vectors, {qid: topics[qid] for qid in wanted}, request.jobs)
+    encoded = time.perf_counter()
+    job = _job(request, index)
+    if unlearnt(labeler.label_params):
+        job = with_learnt_mass(job, run, validation, queries, threads=request.jobs)
+        say(str(job.learnt))
+    metadata = make_shards(
+        output,
+        job,
+        run,
+        judged,
+        queries,
+        topics if "topics" in needs else None,
+        tokens,
+        backend=request.backend,
+        jobs=request.jobs,
+        cluster=request.cluster,
+        shard_size=request.shard_size,
+    )
+    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
+
+
+def _job(request: LabelsRequest, index: Index | None) -> Job:
+    """What all shards share: the method, and the files that whoever makes a shard opens."""
+    from rnnreranker.labels.job import Job
+
+    labeler, needs = request.labeler, request.labeler.needs
+    of_index = graph = stored = words = None
+    if index is not None:
+        if needs & {"vectors", "texts"}:
+            of_index = index.dense if "vectors" in needs else index.texts
+        graph = index.graph.path if "neighbours" in needs else None
+        stored = index.tokens if "tokens" in needs else None
+        words = index.term_source.index if "terms" in needs else None
+    documents = request.documents if "texts" in needs else None
+    if "texts" in needs and documents is None and of_index is None:
+        name = index.name if index is not None else argument("index")
+        raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
+    fields = asked_fields(request.documents, request.fields) or (index.fields if index is not None else None)
+    return Job(
+        labeler.name,
+        of_index,
+        labeler.params,
+        labeler.label_params,
+        request.relevant,
+        documents,
+        labeler.source,
+        graph,
+        stored,
+        terms=words,
+        device=request.device,
+        fields=fields if documents else None,
+    )
+
+
+def _topics(request: LabelsRequest, needs: frozenset[str], wanted: Sequence[str]) -> dict[str, str]:
+    """The texts of the topics; all that are to be labelled are there where the method reads or encodes them."""
+    if request.topics is None:
+        return {}
+    from rnnreranker.data.topics import topics_of
+
+    topics = topics_of(request.topics)
+    lost = [qid for qid in wanted if qid not in topics]
+    if lost and (needs & {"topics", "query tokens"} or ("query vectors" in needs and not request.encoded_queries)):
+        raise InputError(
+            f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
+            f"{', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    return topics

@@ -1,0 +1,115 @@
+"""`python -m rnnreranker.negatives`: hard negatives of a run, without what is likely relevant, as training triplets."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from rnnreranker.base import command
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.tables import print_table
+from rnnreranker.base.written import PRESET, Written
+from rnnreranker.data.fields import add_documents_flags
+from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.negatives.filters import FILTERS
+from rnnreranker.labels.negatives.make import check, mined_negatives
+from rnnreranker.labels.negatives.mining import Toll
+from rnnreranker.labels.negatives.params import NegativeParams
+from rnnreranker.labels.negatives.request import SOURCE, NegativesRequest
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.search import flags
+
+SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
+EPILOG = """examples (settings of a filter, joint:positive_weight=0.3, of mining and of rNN stand behind a colon):
+  python -m rnnreranker.negatives --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
+      --filter rnn:k=21 --rate 0.1 --output triplets.parquet
+  python -m rnnreranker.negatives ... --filter margin --threshold -0.05 --output triplets.parquet
+  python -m rnnreranker.negatives ... --qrels one-positive.txt --truth all-judgements.txt --rate 0.1
+With --truth every filter is compared at the same share of discarded pairs, on judged documents only."""
+USAGE = (
+    "python -m rnnreranker.negatives --run RUN --qrels QRELS (--output FILE | --truth QRELS) [--index INDEX] [flags]"
+)
+
+
+@command.main
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = make_parser().parse_args(argv)
+    request = command.request(args, NegativesRequest, filter=_filter(args))
+    nothing = not args.output and not args.truth
+    said = "give --output FILE (what to write), --truth QRELS (what to compare with), or both"
+    check(request, args.output, (nothing, said))
+    found = mined_negatives(request)
+    if args.truth:
+        _print(found.tolls)
+    if args.output:
+        rows = found.write(args.output)
+        command.say(
+            f"{args.output}: {command.counted(rows, 'row')}, {command.counted(len(found.pools), 'query', 'queries')}; "
+            f"filter {request.chosen.name}, discarded above {found.threshold:.6g}"
+        )
+    return 0
+
+
+def _filter(args: argparse.Namespace) -> Written:
+    """The filter of --filter with what the other flags say of its settings."""
+    typed: dict[str, Any] = command.given(args, RnnParams) | command.given(args, NegativeParams)
+    typed.pop("filter")
+    typed |= {name: value for name in (SOURCE, PRESET) if (value := getattr(args, name)) is not None}
+    return Written.read(args.filter).beside(typed, "--filter")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The flags of the command."""
+    text = "Mine hard negatives without likely positives."
+    parser = command.parser("negatives", text, EPILOG, usage=USAGE)
+    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
+    parser.add_argument("--qrels", required=True, help=f"{flags.QRELS}, `pydoc/train`")
+    flags.add_index(parser, required=False)
+    flags.add_topics(parser)
+    flags.add_encoder(parser)
+    add_documents_flags(parser, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    parser.add_argument(
+        "--relevant", type=command.positive, default=1, metavar="N", help="grade from which on positive (default: 1)"
+    )
+    parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
+    parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
+    parser.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
+
+    mining = parser.add_argument_group("mining")
+    text = f"what is discarded: {', '.join(FILTERS)} (default: rnn)"
+    mining.add_argument("--filter", default="rnn", metavar="NAME", help=text)
+    command.add_dataclass_flags(mining, NegativeParams, {"filter"})
+
+    similarity = parser.add_argument_group(
+        "similarity, of the filters rnn and joint (any setting of rnn is a flag too)"
+    )
+    text = "where it comes from: vectors, or the part neighbours of the index (default: vectors)"
+    similarity.add_argument(flag(SOURCE), dest=SOURCE, choices=get_args(Source), metavar="WHAT", help=text)
+    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
+    return parser
+
+
+def _print(tolls: list[Toll]) -> None:
+    """A line a filter, all at the share of pairs that the chosen one discards."""
+    table = [
+        [
+            one.filter,
+            f"{one.threshold:.4f}",
+            f"{one.discarded / one.pairs:.4f}",
+            f"{one.hidden_discarded}/{one.hidden}",
+            f"{one.hidden_discarded / max(one.hidden, 1):.4f}",
+            f"{one.negative_discarded}/{one.negative}",
+            f"{one.negative_discarded / max(one.negative, 1):.4f}",
+        ]
+        for one in tolls
+    ]
+    header = ["filter", "threshold", "discarded", "hidden positives", "share", "true negatives", "share"]
+    print_table(header, table)
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,225 @@
+"""`mine_negatives` and the command: a request is checked, its negatives mined, and filters compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.files import check_writable
+from rnnreranker.base.method import Inputs
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR, Pool, pools, scored, threshold_at, unfiltered
+from rnnreranker.labels.negatives.mining import SUFFIXES, Mined, Toll, mine, rows_of, toll, write_rows
+from rnnreranker.labels.negatives.params import DEFAULT_RATE
+from rnnreranker.labels.negatives.request import NegativesRequest
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.labels.judged import Judged
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+
+@dataclass(frozen=True, eq=False)
+class MinedNegatives:
+    """Negatives that were mined.
+
+    Attributes:
+        request: that they are of.
+        pools: the positives and candidates of every query.
+        threshold: of the filter: what is above it is no negative.
+        tolls: of all filters at the same share of discarded pairs, the chosen one first; empty without truth.
+        topics: query id to text, empty where none were given; index: that was opened, None without one.
+    """
+
+    request: NegativesRequest
+    pools: list[Pool]
+    threshold: float
+    tolls: list[Toll]
+    topics: dict[str, str]
+    index: Index | None
+
+    @cached_property
+    def mined(self) -> list[Mined]:
+        """A query, a positive and its negatives each."""
+        return mine(self.pools, self.threshold, self.request.chosen.mining)
+
+    def write(self, output: str | Path) -> int:
+        """The number of rows written: texts in .parquet and .jsonl, ids in .tsv.
+
+        Raises:
+            InputError: another suffix, a query or document without a text.
+        """
+        from rnnreranker.search.texts import texts_for
+
+        mining, request = self.request.chosen.mining, self.request
+        names, rows = rows_of(self.mined, mining.form, mining.negatives)
+        docids = {docid for row in rows for docid in row[1:]} if _holds_texts(output) else set()
+        fields = asked_fields(request.documents, request.fields)
+        texts = texts_for(docids, self.index, request.documents, fields) if docids else {}
+        write_rows(output, names, rows, self.topics, texts)
+        return len(rows)
+
+
+def mine_negatives(
+    run: str | Path | Run,
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    index: str | Path | Index | None = None,
+    filter: Form = "rnn",
+    *,
+    topics: str | Path | Mapping[str, str] | None = None,
+    output: str | Path | None = None,
+    **others: Any,
+) -> MinedNegatives:
+    """Hard negatives of a run without what is likely relevant, as `python -m rnnreranker.negatives`.
+
+    Args:
+        run, qrels, index, filter, topics, others: as of `NegativesRequest`.
+        output: a file to write, as `MinedNegatives.write` does.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; no such index, topics or run.
+        UnavailableError, MissingDependencyError: an index or an encoder that cannot be had here.
+    """
+    given = {"run": run, "qrels": qrels, "index": index, "filter": filter, "topics": topics, **others}
+    request = asked(NegativesRequest, given)
+    check(request, output)
+    mined = mined_negatives(request)
+    if output is not None:
+        mined.write(output)
+    return mined
+
+
+def check(request: NegativesRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Args:
+        request: what is asked for; output: the file to write, None = none.
+        others: more faults, told with those of the request, see `refuse`.
+
+    Raises:
+        InputError: everything that is wrong; a filter that there is not, settings that it does not have.
+    """
+    asked_fields(request.documents, request.fields)
+    chosen, needs = request.chosen, request.needs
+    by_graph, no_index = chosen.source == "neighbours", request.index is None
+    index, topics, documents = argument("index"), argument("topics"), argument("documents")
+    of_query = f"inner products with the query: not with {argument('from', 'neighbours')}"
+    shown = f"{argument('output', output)} needs"
+    untold = request.topics is None
+    refuse(
+        (
+            by_graph and chosen.name not in (*SIMILAR, "none"),
+            f"{argument('filter', chosen.name)} compares {of_query}",
+        ),
+        (by_graph and request.truth is not None, f"{argument('truth')} compares filters of {of_query}"),
+        ("neighbours" in needs and no_index, f"give {index} (its part neighbours)"),
+        *others,
+        (
+            output is not None and not str(output).endswith(SUFFIXES),
+            f"{argument('output', output)}: expected a name that ends in {', '.join(SUFFIXES)}",
+        ),
+        (
+            "vectors" in needs and "neighbours" not in needs and no_index,
+            f"give {index} (vectors of the documents), or {argument('filter', 'none')}, which needs none",
+        ),
+        (
+            "query vectors" in needs and untold and not request.encoded_queries,
+            f"give {topics} or {argument('encoded_queries')} (vectors of the queries)",
+        ),
+        (_holds_texts(output) and untold, f"{shown} {topics} (texts of the queries)"),
+        (
+            _holds_texts(output) and no_index and not request.documents,
+            f"{shown} {index} or {documents} (texts of the documents)",
+        ),
+    )
+    request.encoding  # noqa: B018  # read now: it says what is wrong with its written form
+    if output is not None:
+        check_writable(output)
+
+
+def mined_negatives(request: NegativesRequest) -> MinedNegatives:
+    """The negatives of a request that was checked.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `mine_negatives`.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.labels.judged import positives_of
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import open_index
+
+    judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
+    run = request.run if isinstance(request.run, Run) else Run.read(request.run)
+    topics = {} if request.topics is None else topics_of(request.topics)
+    wanted = [qid for qid in run if qid in judged]
+    if not wanted:
+        raise InputError(
+            f"{request.shown('qrels')}: no query of {request.shown('run')} has a positive; give the judgements of "
+            "these queries"
+        )
+    index = None if request.index is None else open_index(request.index)
+    mining = request.chosen.mining
+    found = _pools(request, run, judged, index, topics, wanted)
+    threshold = mining.threshold
+    if threshold is None:
+        threshold = threshold_at(found, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
+    return MinedNegatives(request, found, threshold, _tolls(request, found, threshold), topics, index)
+
+
+def _pools(
+    request: NegativesRequest,
+    run: Run,
+    judged: Judged,
+    index: Index | None,
+    topics: Mapping[str, str],
+    wanted: list[str],
+) -> list[Pool]:
+    """The pools of the queries, with what the filters that are wanted go by."""
+    from rnnreranker.search.queries import query_vectors
+
+    chosen, needs, context = request.chosen, request.needs, request.chosen.rnn.context
+    if not needs:
+        return unfiltered(run, judged, context)
+    assert index is not None
+    queries = None
+    if "query vectors" in needs:
+        queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
+    inputs = Inputs(
+        query_vectors=queries,
+        vectors=index.vectors if "vectors" in needs else None,
+        neighbours=index.graph if "neighbours" in needs else None,
+    )
+    compared = request.truth is not None
+    if chosen.name in SIMILAR or compared:
+        return pools(run, judged, inputs, chosen.similarities(compared), request.threads, chosen.source)
+    return scored(run, judged, inputs, context)
+
+
+def _tolls(request: NegativesRequest, found: list[Pool], threshold: float) -> list[Toll]:
+    """What every filter does by full judgements, at the share of pairs that the chosen one discards."""
+    from rnnreranker.data.qrels import qrels_of
+
+    if request.truth is None:
+        return []
+    qrels = qrels_of(request.truth)
+    pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
+    truth = dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
+    how = request.chosen.name
+    chosen = toll(found, how, threshold, truth, request.relevant)
+    rate = chosen.discarded / chosen.pairs
+    others = [other for other in FILTERS if other not in (how, "none")]
+    return [chosen, *(toll(found, one, threshold_at(found, one, rate), truth, request.relevant) for one in others)]
+
+
+def _holds_texts(output: str | Path | None) -> bool:
+    """Whether a file of negatives is one of texts, not of ids."""
+    return output is not None and not str(output).endswith(".tsv")

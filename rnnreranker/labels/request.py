@@ -1,0 +1,158 @@
+"""What labels are asked for: a request, and the method that it names with its settings, checked before any work."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import fields_of, find, make_params, names
+from rnnreranker.base.preset_files import is_file_name, sections_of
+from rnnreranker.base.settings import Params, hints_of, plain
+from rnnreranker.base.written import Written
+from rnnreranker.labels.methods.base import Source, needs_of, takes_device
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.shards import SHARD
+from rnnreranker.search.queries import QueryEncoding
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
+
+
+@dataclass(frozen=True)
+class ChosenLabeler:
+    """A method of labels with settings that were checked.
+
+    Attributes:
+        name: of the method; params: its settings.
+        label_params: from its scores to a distribution.
+        source: where similarities of documents come from, "vectors" or "neighbours".
+    """
+
+    name: str
+    params: Params
+    label_params: LabelParams
+    source: Source = "vectors"
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """What must be opened for it."""
+        return needs_of(self.name, self.params, self.source)
+
+    @property
+    def takes_device(self) -> bool:
+        """Whether it can compute elsewhere than on the processor."""
+        return takes_device(self.name, self.params)
+
+
+def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
+    """The method of labels of a written form, `evidence:k=21,from=neighbours,boost=1.2,label_preset=coder-tas-b`.
+
+    Settings are those of the method, `preset` and `from` among them, and those of `LabelParams`, with `label_preset`,
+    a published name or a file. A preset file with a section `labels` is the label preset too, unless one is given.
+
+    Args:
+        form: the method; of: the argument that it was given with, for messages; "" = none.
+
+    Raises:
+        InputError: no such method, settings that it does not have, values out of range, no such preset, a source that
+            is not for it.
+    """
+    try:
+        chosen = _chosen(Written.read(form))
+        chosen.needs  # noqa: B018  # worked out now: it says what is wrong with the source, or with a teacher
+    except InputError as error:
+        shown = str(form) if isinstance(form, Written) else form
+        raise InputError(f"{argument(of, shown)}: {error}" if of else str(error)) from None
+    return chosen
+
+
+def _chosen(written: Written) -> ChosenLabeler:
+    if written.name not in names("labeler"):
+        raise InputError(f"{written.name}: no such labeler; {nearest(written.name, names('labeler'))}")
+    own = [field.name for field in fields_of(find("labeler", written.name))]
+    hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
+    known = [*own, *hints, SOURCE, LABEL_PRESET]
+    if unknown := [name for name in written.params if name not in known]:
+        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
+    in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
+    preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
+    of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
+    return ChosenLabeler(
+        written.name,
+        make_params(
+            "labeler",
+            written.name,
+            {name: value for name, value in written.params.items() if name in own},
+            written.preset or None,
+        ),
+        dataclasses.replace(LabelParams.named(str(preset)) if preset else LabelParams(), **of_labels),
+        str(written.params.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
+    )
+
+
+@dataclass(frozen=True)
+class LabelsRequest:
+    """Labels to be made: the arguments of `make_labels`, and the flags of the command.
+
+    Attributes:
+        run: candidates, a Run or a file.
+        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
+        index: where vectors, texts, … come from: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
+        method: in its written form, see `choose_labeler`.
+        topics: a name, a file, or qid → text; None where the method reads no text of a query.
+        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        encoded_queries: a .npy file of query vectors.
+        relevant: grade from which on a document is positive.
+        depth: candidates kept of the run.
+        validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
+            None = `qrels`.
+        device: where a teacher such as a cross-encoder computes; None = on the processor.
+        documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
+        backend: threads, loky, dask or ray; cluster: address of the Dask scheduler or Ray head; jobs: shards at the
+            same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
+    """
+
+    run: str | Path | Run
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    index: str | Path | Index | None = None
+    method: Form = "evidence"
+    topics: str | Path | Mapping[str, str] | None = None
+    encoder: Form | None = None
+    encoded_queries: str | Path | None = None
+    relevant: int = 1
+    depth: int = 1000
+    validation_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    device: str | None = None
+    documents: str | None = None
+    fields: str | None = None
+    backend: Literal["threads", "loky", "dask", "ray"] = "threads"
+    cluster: str | None = None
+    jobs: int | None = None
+    shard_size: int = SHARD
+
+    @cached_property
+    def labeler(self) -> ChosenLabeler:
+        """The method, and how its scores become labels."""
+        return choose_labeler(self.method, "method")
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+
+    def shown(self, name: str) -> str:
+        """The file or name that an argument has, for messages; the argument itself where it is an object."""
+        value: Any = getattr(self, name)
+        return str(value) if isinstance(value, str | Path) else argument(name)

@@ -1,0 +1,170 @@
+"""How queries become vectors: of a file, or encoded by the encoder that made the index or by a named one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.written import Written
+from rnnreranker.encode.params import EncoderParams
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.parts.vectors.encoder import IndexEncoder
+    from rnnreranker.search.indexes import Index
+
+
+@dataclass(frozen=True)
+class QueryEncoding:
+    """How queries become vectors.
+
+    Attributes:
+        encoder: a name, a folder or a hub id; None = the encoder that made the index.
+        settings: those of it that were given.
+        encoded: a .npy file of query vectors, see `load_encoded_queries`.
+        topics: where the texts of queries come from, for messages.
+    """
+
+    encoder: str | None = None
+    settings: EncoderParams = field(default_factory=EncoderParams)
+    encoded: str | Path | None = None
+    topics: str = "topics"
+
+    @classmethod
+    def of(cls, encoder: Form | None, encoded: str | Path | None = None, topics: Any = None) -> QueryEncoding:
+        """That of an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is of that of the index.
+
+        Raises:
+            InputError: settings that encoders do not have, values out of range.
+        """
+        name, params = encoder_of(encoder)
+        shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
+        return cls(name or None, params, encoded, shown)
+
+
+def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderParams]:
+    """The name and the settings of an encoder in its written form.
+
+    Raises:
+        InputError: settings that encoders do not have, values out of range.
+    """
+    if form is None:
+        return "", EncoderParams()
+    written = Written.read(form)
+    return written.name, EncoderParams.of(written.params, argument(of, str(written)))
+
+
+@phase("query vectors")
+def query_vectors(
+    how: QueryEncoding,
+    index: Index,
+    topics: Mapping[str, str],
+    wanted: Iterable[str] | None = None,
+    *,
+    threads: int | None = None,
+) -> QueryVectors:
+    """The vectors of queries.
+
+    Args:
+        how: encoded by what, or the file that has them.
+        index: whose vectors the queries are compared with.
+        topics: query id to text, in the order of the rows of `how.encoded`; empty: the file has its ids beside it.
+        wanted: the queries whose vectors are needed; None = all topics.
+        threads: None = one per core; the vectors do not depend on it.
+
+    Raises:
+        InputError: queries without text or vector, an index that does not say what encoder made it where none is
+            given, vectors of another dimension than those of the index.
+        UnavailableError: an encoder that is neither here nor can be downloaded.
+    """
+    if how.encoded:
+        from rnnreranker.parts.vectors.queries import load_encoded_queries
+
+        vectors = load_encoded_queries(str(how.encoded), tuple(topics) or None)
+        vectors = vectors if wanted is None else vectors.of(list(wanted))
+    else:
+        qids = list(topics if wanted is None else wanted)
+        if lost := [qid for qid in qids if qid not in topics]:
+            raise InputError(
+                f"{how.topics}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
+                "give the topics that the run was made from"
+            )
+        vectors = _encoded(how, index, {qid: topics[qid] for qid in qids}, threads)
+    length, expected = vectors.vectors.shape[1], index.vectors.dimension
+    if length != expected:
+        source = how.encoded or how.encoder or index.encoder.get("name")
+        raise InputError(
+            f"{source}: query vectors have {length} dimensions, the index {index.name} has {expected}; "
+            "encode the queries with the encoder that made the index"
+        )
+    return vectors
+
+
+def check_query_vectors(how: QueryEncoding, index: Index) -> None:
+    """Look, without loading it, that the encoder of the queries is here, unless a file has their vectors.
+
+    Raises:
+        InputError: an index that does not say what encoder made it, where none is given.
+        UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
+    """
+    own = None if how.encoded is not None else _own_encoder(how, index)
+    if how.encoded is None and (own is None or own.graph is None):
+        from rnnreranker.encode.dense.encoder import digest_of
+
+        digest_of(_encoder_name(how, index))
+
+
+def trained_encoder(encoder: str | None, index: Index) -> tuple[str, dict[str, Any]]:
+    """The encoder that a training begins with, and what the index says of it.
+
+    Raises:
+        InputError: an index that does not say what encoder made it, where none is given.
+    """
+    described = {} if encoder else index.encoder
+    name = encoder or described.get("name")
+    if not name:
+        raise InputError(f"{index.name}: this index does not say which encoder made it; give {argument('encoder')}")
+    return name, described.get("settings", {})
+
+
+def _encoded(how: QueryEncoding, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
+    from rnnreranker.encode.kept_queries import encoded_queries
+    from rnnreranker.parts.vectors import QueryVectors
+
+    if (own := _own_encoder(how, index)) is not None:
+        return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads))
+    described = {} if how.encoder else index.encoder
+    settings = {**described.get("settings", {}), **how.settings.given()}
+    return QueryVectors(
+        tuple(topics), encoded_queries(_encoder_name(how, index), settings, list(topics.values()), threads)
+    )
+
+
+def _own_encoder(how: QueryEncoding, index: Index) -> IndexEncoder | None:
+    """What encodes queries as the documents were; None where the index does not say what made it, for other settings.
+
+    Raises:
+        InputError: a graph that is not that of the encoder that the index says.
+    """
+    if how.encoder or how.settings.given() or index.dense is None or not index.encoder:
+        return None
+    from rnnreranker.parts.vectors.encoder import index_encoder
+
+    return index_encoder(index.dense, index.settings["parts"]["dense"])
+
+
+def _encoder_name(how: QueryEncoding, index: Index) -> str:
+    """The encoder of the queries: the one given, else the one that made the index."""
+    name = how.encoder or index.encoder.get("name")
+    if not name:
+        raise InputError(
+            f"{index.name}: this index does not say which encoder made it; "
+            f"give {argument('encoder')} NAME|FOLDER, or {argument('encoded_queries')} FILE.npy"
+        )
+    return str(name)

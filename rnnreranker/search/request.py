@@ -1,0 +1,173 @@
+"""What a search is asked for: a request, and the methods that it names, checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Chosen, Form, as_list, choose
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import names
+from rnnreranker.base.written import Written, read_joined
+from rnnreranker.runs.fuse import FuseParams, fusion
+from rnnreranker.runs.passages import AGGREGATES, PassageParams
+from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.search.usual import RNN, Usual
+
+if TYPE_CHECKING:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
+AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
+NO_RERANKING = "none"
+PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search: the arguments of `Index.search`, and the flags of the command.
+
+    Attributes:
+        index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
+        topics: a name, a file, or qid → text; None with a run whose queries need no text.
+        query: one query's text, in place of topics.
+        run: candidates in place of retrieving, a Run or a file.
+        encoded_queries: a .npy file of query vectors.
+        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
+        fuse: how several are fused, `rrf:rrf_k=60`; None = rrf, of `auto` minmax.
+        prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
+        bm25_index: a Lucene index that is not inside `index`.
+        hits: candidates a query; of passages that become documents, documents.
+        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        missing: candidates without what is needed of them, "error" or "skip".
+        documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
+        device: where a reranker computes on tensors; None = compiled, on the processor.
+        aggregate: passages to documents, `maxp:passages=#,hits=5000`.
+        threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+    """
+
+    index: str | Path | Index
+    topics: str | Path | Mapping[str, str] | None = None
+    query: str | None = None
+    run: str | Path | Run | None = None
+    encoded_queries: str | Path | None = None
+    retrieve: Form | Sequence[Form] | None = None
+    fuse: Form | None = None
+    prf: Form | None = None
+    expand: Form | None = None
+    rerank: Form | Sequence[Form] | None = RNN
+    bm25_index: str | None = None
+    hits: int = 1000
+    encoder: Form | None = None
+    missing: str = "error"
+    documents: str | None = None
+    fields: str | None = None
+    device: str | None = None
+    aggregate: Form | None = None
+    threads: int | None = None
+    batch_size: int = 256
+
+    @cached_property
+    def auto(self) -> bool:
+        """Whether the index says which retrievers there are."""
+        return self.run is None and self.retrieve in (None, AUTO)
+
+    @cached_property
+    def retrievers(self) -> list[Chosen]:
+        """The retrievers; none with a run, and of `auto`.
+
+        Raises:
+            InputError: no such retriever, one twice, `hybrid` or `auto` beside others.
+        """
+        if self.run is not None or self.auto or self.retrieve is None:
+            return []
+        forms = list(map(Written, HYBRID)) if self.retrieve == "hybrid" else read_joined(self.retrieve)
+        shown = argument("retrieve", "+".join(map(str, forms)))
+        for one in forms:
+            if one.name in ("hybrid", AUTO):
+                meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is every part of the index"
+                raise InputError(f"{shown}: {meaning} and stands alone; name its parts")
+            if one.name not in names("retriever"):
+                known = nearest(one.name, [*names("retriever"), "hybrid", AUTO])
+                raise InputError(f"{shown}: {one.name}: no such retriever; {known}")
+        if len({one.name for one in forms}) < len(forms):
+            raise InputError(f"{shown}: expected different retrievers")
+        return [choose("retriever", one, "retrieve") for one in forms]
+
+    @cached_property
+    def retrieved_by(self) -> str:
+        """The retrievers as a run's tag names them; "" of `auto`."""
+        return "hybrid" if self.retrieve == "hybrid" else "+".join(one.name for one in self.retrievers)
+
+    @cached_property
+    def feedback(self) -> Chosen | None:
+        """What makes the query of a second search."""
+        return None if self.prf is None else choose("feedback", self.prf, "prf")
+
+    @cached_property
+    def expander(self) -> Chosen | None:
+        """What adds candidates before reranking."""
+        return None if self.expand is None else choose("expander", self.expand, "expand")
+
+    @cached_property
+    def rerankers(self) -> list[Chosen]:
+        """The rerankers in their order; empty for none."""
+        return [
+            choose("reranker", form, "rerank")
+            for form in as_list(self.rerank)
+            if Written.read(form).name != NO_RERANKING
+        ]
+
+    @property
+    def usual_reranking(self) -> bool:
+        """Whether nobody said how to rerank, so that it is left out where the index has nothing for it."""
+        return isinstance(self.rerank, Usual)
+
+    def fusion(self, count: int, usual: FuseParams | None = None) -> FuseParams:
+        """How a number of runs is fused; 0 = as many as may be; usual: where nothing is said."""
+        return (usual or FuseParams()) if self.fuse is None else fusion(self.fuse, count, "fuse")
+
+    @cached_property
+    def passages(self) -> PassageParams | None:
+        """How passages become documents; None where they stay passages.
+
+        Raises:
+            InputError: no such way, settings that it does not have.
+        """
+        return None if self.aggregate is None else passages(self.aggregate)
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates of a query are retrieved."""
+        if self.passages is None:
+            return self.hits
+        return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+
+    @property
+    def topics_name(self) -> str:
+        """Where the queries come from, for messages."""
+        return (
+            str(self.topics) if isinstance(self.topics, str | Path) else argument("topics" if self.topics else "query")
+        )
+
+
+def passages(form: Form, of: str = "aggregate") -> PassageParams:
+    """How passages become documents, of a written form `maxp:passages=#`.
+
+    Raises:
+        InputError: no such way, settings that it does not have.
+    """
+    written = Written.read(form)
+    if written.name not in AGGREGATES:
+        raise InputError(f"{argument(of, written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
+    return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)

@@ -1,0 +1,110 @@
+"""`train_model` and the command: a request is checked and its model trained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.locks import sole
+from rnnreranker.base.method import methods
+from rnnreranker.base.process.phases import phase
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.train.request import KIND, TrainRequest
+
+if TYPE_CHECKING:
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.search.indexes import Index
+    from rnnreranker.train.query.training import Trained
+
+DEVICES = ("cpu", "cuda", "auto")
+
+
+def train_model(
+    labels: str | Path | SoftLabels | None,
+    index: str | Path | Index | None,
+    topics: str | Path | Mapping[str, str] | None,
+    kind: Form = "query",
+    *,
+    output: str | Path,
+    **others: Any,
+) -> Trained:
+    """Train a model and write it to a folder, as `python -m rnnreranker.train`.
+
+    Args:
+        labels: `SoftLabels` or a file; None with `negatives`, and for models that read texts alone.
+        index: what the labels were made from: its vectors, or its texts.
+        topics: texts of the queries: a name, a file, or qid → text.
+        kind: query, dual, sparse, late, cross, term-scorer or masked, in its written form `late:epochs=3`.
+        output: the folder; a training that was killed goes on when it is asked for again.
+        others: as of `TrainRequest`: encoder, loss, negatives, documents, scorer, validation_run, device, …
+
+    Returns:
+        Its folder `path`, what `training.json` there says as `record`, and `measures` of its validation.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, and files that do not belong together.
+        UnavailableError, MissingDependencyError: an encoder, or packages of training, that cannot be had here.
+    """
+    given = {"output": output, "model": kind, "labels": labels, "index": index, "topics": topics}
+    return train(asked(TrainRequest, given | others))
+
+
+def train(request: TrainRequest) -> Trained:
+    """The model of a request, trained and written.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `train_model`.
+    """
+    check(request)
+    model, params, loss = request.training
+    with phase("training"), sole(Path(request.output), "training to it"):
+        return model.train(request, params, loss, _device(request.device))
+
+
+def check(request: TrainRequest) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Raises:
+        InputError: methods or settings that there are not, arguments that mean nothing to the model, an output that
+            cannot be written.
+    """
+    name = request.training.model.name
+    readers: dict[str, list[str]] = {}  # an argument → the models that it means something to
+    for one, model in methods(KIND).items():
+        for read in model.reads:
+            readers.setdefault(read, []).append(one)
+    for read, own in readers.items():
+        if name not in own and getattr(request, read) not in (None, False):
+            raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {name}")
+    for read in ("scoring", *(["start"] if request.encoder is not None else [])):
+        getattr(request, read)  # read now: each says what is wrong with its written form
+    if request.device not in DEVICES:
+        raise InputError(f"{argument('device', request.device)}: expected one of {', '.join(DEVICES)}")
+    asked_fields(request.documents, request.fields)
+    _check_output(Path(request.output))
+
+
+def _check_output(output: Path) -> None:
+    shown = argument("output")
+    if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
+        raise InputError(f"{output}: has files that this command did not write; give another {shown}")
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: is a file, expected a folder to write")
+    parent = output.absolute().parent
+    if parent.is_dir() and not os.access(parent, os.W_OK):
+        raise InputError(f"{parent}: cannot be written; choose another {shown}")
+
+
+def _device(name: str) -> str:
+    """The device to train on."""
+    import torch
+
+    if name == "cuda" and not torch.cuda.is_available():
+        shown = argument("device", "cuda")
+        raise InputError(f"{shown}: there is no GPU that torch can use here; leave {argument('device')} out")
+    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"

@@ -1,0 +1,71 @@
+"""What a vector store returned for one query: reranked as a run is, in whatever order it came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnnreranker import RnnParams, rerank_hits, rnn_similarity
+from rnnreranker.base.errors import InputError
+
+
+def made(count: int = 40, dimension: int = 16) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(count, dimension)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors[0] + 0.7 * vectors[1], vectors
+
+
+@pytest.mark.parametrize("params", [None, RnnParams.preset("mixture"), RnnParams(k=5, scale="none")])
+def test_as_the_similarity_of_its_hits(params: RnnParams | None) -> None:
+    query, vectors = made()
+    scores = vectors @ query
+    best = np.argsort(-scores, kind="stable")
+    order, similarities = rerank_hits(query, vectors, scores, params)
+    expected = rnn_similarity(query[None], vectors[best][None], params or RnnParams(), base=scores[best][None])[0]
+    np.testing.assert_array_equal(similarities, np.sort(expected)[::-1])
+    np.testing.assert_array_equal(order, best[np.argsort(-expected, kind="stable")])
+    assert (order.dtype, similarities.dtype) == (np.int64, np.float32)
+
+
+@pytest.mark.parametrize("with_query", [True, False])
+def test_the_order_in_which_hits_come_changes_nothing(with_query: bool) -> None:
+    query, vectors = made()
+    scores = vectors @ query
+    given = query if with_query else None
+    order, similarities = rerank_hits(given, vectors, scores)
+    turned = np.random.default_rng(1).permutation(len(vectors))
+    again, same = rerank_hits(given, vectors[turned], scores[turned])
+    np.testing.assert_array_equal(turned[again], order)
+    np.testing.assert_array_equal(same, similarities)
+
+
+def test_scores_stand_for_a_query_that_is_not_said() -> None:
+    query, vectors = made()
+    query /= np.linalg.norm(query)
+    with_query = rerank_hits(query, vectors, vectors @ query)
+    without = rerank_hits(None, vectors, vectors @ query)
+    np.testing.assert_allclose(without[1], with_query[1], atol=1e-5)
+    assert np.mean(without[0] == with_query[0]) > 0.9  # all but near ties
+
+
+def test_one_hit() -> None:
+    order, similarities = rerank_hits(np.ones(3), np.ones((1, 3)))
+    assert (order.tolist(), similarities.shape) == ([0], (1,))
+
+
+@pytest.mark.parametrize(
+    ("query", "vectors", "scores", "message"),
+    [
+        (np.ones(3), np.ones((2, 4)), None, r"query_vector has shape \(3,\): expected \(4,\), as the hits"),
+        (np.ones(4), np.ones((0, 4)), None, "vectors has no rows: expected those of at least one hit"),
+        (None, np.ones((2, 4)), None, "query_vector and scores are None: expected at least one of them"),
+        (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores has shape \(3,\): expected \(2,\) finite numbers"),
+        (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"expected \(2,\) finite numbers"),
+        (np.ones(4), np.full((2, 4), np.inf), None, "NaN or infinite"),
+        (np.ones(4), np.ones(4), None, r"vectors has shape \(4,\)"),
+    ],
+)
+def test_what_is_refused(query: object, vectors: object, scores: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rerank_hits(query, vectors, scores)  # type: ignore[arg-type]

@@ -1,0 +1,123 @@
+"""`make_labels` from files and from Python objects, against the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_negatives import small
+
+from rnnreranker import InputError, Run, SoftLabels, make_labels
+from rnnreranker.base.method_lists import described
+from rnnreranker.base.written import Written
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.labels.__main__ import main, make_parser
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.request import choose_labeler
+from rnnreranker.search.indexes import open_index
+
+FORM = "evidence:k=4,boost=1.5,include_level=0.1"
+
+
+def by_command(folder: Path, *more: str) -> SoftLabels:
+    named = {"run": "run.txt", "qrels": "qrels.txt", "index": "v.npy", "encoded-queries": "q.npy"}
+    files = [word for name, file in named.items() for word in (f"--{name}", str(folder / file))]
+    assert main([*files, *more, "--output", str(folder / "command.parquet")]) == 0
+    return SoftLabels.read(folder / "command.parquet")
+
+
+def test_files_and_objects_come_to_the_labels_of_the_command(tmp_path: Path) -> None:
+    small(tmp_path)
+    by_command(tmp_path, "--method", FORM)
+    own = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy"}
+    written = tmp_path / "python.parquet"
+    first = make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", method=FORM, output=written, **own)
+    assert written.read_bytes() == (tmp_path / "command.parquet").read_bytes()
+    judged = load_qrels(tmp_path / "qrels.txt")
+    as_dict = {qid: {docid: grade} for qid, docid, grade in judged.itertuples(index=False)}
+    own["index"] = open_index(tmp_path / "v.npy")  # type: ignore[assignment]
+    as_yaml = {"evidence": {"k": 4, "boost": 1.5, "include_level": 0.1}}
+    for qrels in (judged, as_dict):
+        found = make_labels(Run.read(tmp_path / "run.txt"), qrels, method=as_yaml, **own)
+        assert found.metadata == first.metadata
+        for one, other in zip(found, first, strict=True):
+            assert one.docids == other.docids
+            assert one.targets.tobytes() == other.targets.tobytes()
+    assert sorted(path.name for path in tmp_path.glob("*.parquet*")) == ["command.parquet", "python.parquet"]
+
+
+def test_flags_are_settings_of_the_written_form(tmp_path: Path) -> None:
+    small(tmp_path)
+    flags = by_command(tmp_path, "--k", "4", "--boost", "1.5", "--n-max", "none", "--method", "evidence:tau=0.2")
+    form = by_command(tmp_path, "--method", "evidence:k=4,tau=0.2,boost=1.5,n_max=none")
+    assert flags.metadata == form.metadata
+    assert flags.targets.tobytes() == form.targets.tobytes()
+
+
+def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
+    chosen = choose_labeler("uniform:preset=coder-tas-b,label_preset=coder-tas-b,context=300,n_max=7,from=vectors")
+    assert (chosen.name, chosen.params.to_dict()["context"], chosen.source) == ("uniform", 300, "vectors")
+    assert chosen.label_params == LabelParams(
+        boost=LabelParams.preset("coder-tas-b").boost, n_max=7, include_level=0.1, compat="coder"
+    )
+    (tmp_path / "both.yaml").write_text("rnn: {k: 7}\nlabels: {boost: 3}\n")
+    chosen = choose_labeler(f"evidence:preset={tmp_path / 'both.yaml'},n_max=none")
+    assert (chosen.params.to_dict()["k"], chosen.label_params) == (7, LabelParams(boost=3, n_max=None))
+    assert choose_labeler("joint:from=neighbours,queries=run").needs == {"neighbours"}
+    assert choose_labeler(Written("hard")).needs == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, r"^method=evidence needs index \(where vectors come from\); method=evidence needs topics or enc"),
+        ({"method": "evidense"}, "^method=evidense: evidense: no such labeler; did you mean evidence"),
+        ({"method": "evidence:boot=2"}, "^method=evidence:boot=2: no setting boot, did you mean boost"),
+        ({"method": {"evidence": {"boost": "2x"}}}, "boost='2x': expected a finite number >= 1"),
+        ({"method": "evidence:label_preset=coder"}, "preset coder: not known"),
+        ({"method": "hard:from=neighbours"}, "^method=hard:from=neighbours: method hard: not from neighbours"),
+        ({"method": "hard", "depth": 0}, "^depth=0: expected an integer >= 1$"),
+        ({"method": "hard", "device": "cpu"}, "^device says where a teacher such as cross-encoder computes"),
+        ({"method": "hard", "topic": "x"}, "^no argument topic, did you mean topics"),
+        ({"method": "hard", "backend": "rai"}, "^backend rai: not known"),
+        ({"method": "hard", "output": "x.tsv"}, r"^x\.tsv: .*give a name ending in \.parquet \(labels\.export\.write_"),
+    ],
+)
+def test_messages_name_arguments(given: dict[str, object], said: str, tmp_path: Path) -> None:
+    small(tmp_path)
+    with pytest.raises(InputError, match=said):
+        make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
+
+
+def test_labels_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    found = make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", method="hard")
+    np.testing.assert_array_equal(found.targets.reshape(5, 20)[:, 0], np.ones(5))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = make_parser().format_help()
+    assert shown.count("\n") <= 60
+    assert "--method evidence:k=21" in shown
+
+
+def test_settings_of_labels_are_listed_with_every_method() -> None:
+    for name in ("hard", "evidence"):
+        assert "  rho=0.2  with redistribute=fully, the share of the grades that goes to the others" in described(name)
+
+
+def test_python_is_quiet_unless_asked(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    small(tmp_path)
+    own = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy", "method": "joint:mass=share"}
+    make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **own)  # type: ignore[arg-type]
+    assert capfd.readouterr() == ("", "")
+    with caplog.at_level("INFO", logger="rnnreranker"):
+        make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **own)  # type: ignore[arg-type]
+    assert "mass learnt by loss of 5 queries" in caplog.text

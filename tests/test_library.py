@@ -1,0 +1,170 @@
+"""Python does what the commands do, to the last byte; quiet unless asked, and messages name arguments."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_encoder import make_encoder
+
+from rnnreranker import Run, build_index, evaluate_run, open_index
+from rnnreranker.base.errors import InputError
+from rnnreranker.evaluate.__main__ import main as evaluate
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.search.__main__ import main as search
+
+TEXTS = {f"d{number}": f"w{number % 7} w{number % 5} w{number % 3 + 10}" for number in range(60)}
+TOPICS = {"q1": "w1 w2", "q2": "w3 w11"}
+QRELS = {"q1": {"d1": 1, "d16": 2, "d7": 0}, "q2": {"d3": 1, "d10": 1}}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    make_encoder(folder / "encoder")
+    lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("".join(lines))
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    judged = [f"{qid} 0 {docid} {grade}\n" for qid, of in QRELS.items() for docid, grade in of.items()]
+    (folder / "qrels.txt").write_text("".join(judged))
+    made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", str(folder / "encoder"), "--pooling", "mean"]
+    assert index([*made, "--output", str(folder / "index")]) == 0
+    return folder
+
+
+def test_an_index_from_python_is_that_of_the_command(world: Path, tmp_path: Path) -> None:
+    encoder = f"{world / 'encoder'}:pooling=mean"
+    made = build_index(world / "corpus.jsonl", tmp_path / "made", parts=("dense",), encoder=encoder)
+    for name in ("index", "docid", "rnnreranker.json"):
+        assert (tmp_path / "made" / name).read_bytes() == (world / "index" / name).read_bytes()
+    given = build_index(
+        TEXTS.items(), tmp_path / "given", parts=("dense",), encoder={str(world / "encoder"): {"pooling": "mean"}}
+    )
+    np.testing.assert_array_equal(given.vectors.fetch(np.arange(60)), made.vectors.fetch(np.arange(60)))
+    again = build_index(TEXTS.items(), tmp_path / "given", parts=("dense",), encoder=encoder)
+    assert again.parts == ("dense",)
+    with pytest.raises(InputError, match="holds an index of documents that are no longer those of given in Python"):
+        build_index([("d1", "w1")], tmp_path / "given", parts=("dense",), encoder=encoder)
+
+
+@pytest.mark.parametrize(
+    ("flags", "arguments"),
+    [
+        ([], {}),
+        (["--rerank", "none", "--hits", "7"], {"rerank": None, "hits": 7}),
+        (["--k", "4", "--context", "20"], {"rerank": "rnn:k=4,context=20"}),
+        (["--rerank", "mmr:mmr_lambda=0.7", "--rerank", "rnn"], {"rerank": ["mmr:mmr_lambda=0.7", {"rnn": {}}]}),
+        (
+            ["--retriever", "dense", "--prf", "rocchio:fb_docs=2"],
+            {"retrieve": "dense", "prf": {"rocchio": {"fb_docs": 2}}},
+        ),
+    ],
+)
+def test_a_search_from_python_is_that_of_the_command(
+    world: Path, tmp_path: Path, flags: list[str], arguments: dict
+) -> None:
+    asked = [
+        "--index",
+        str(world / "index"),
+        "--topics",
+        str(world / "topics.tsv"),
+        "--output",
+        str(tmp_path / "out.txt"),
+    ]
+    assert search([*asked, *flags]) == 0
+    for topics in (world / "topics.tsv", TOPICS):
+        run = open_index(world / "index").search(topics, **arguments)
+        run.write(tmp_path / "python.txt", tag=(tmp_path / "out.txt").read_text().split()[5])
+        assert (tmp_path / "python.txt").read_bytes() == (tmp_path / "out.txt").read_bytes()
+
+
+def test_a_run_is_reranked_as_by_the_command(world: Path, tmp_path: Path) -> None:
+    opened = open_index(world / "index")
+    first = opened.search(TOPICS, rerank=None)
+    first.write(tmp_path / "first.txt", tag="first")
+    asked = [
+        "--index",
+        str(world / "index"),
+        "--topics",
+        str(world / "topics.tsv"),
+        "--run",
+        str(tmp_path / "first.txt"),
+    ]
+    assert search([*asked, "--output", str(tmp_path / "out.txt")]) == 0
+    opened.rerank(tmp_path / "first.txt", topics=TOPICS).write(tmp_path / "python.txt", tag="run.rnn")
+    assert (tmp_path / "python.txt").read_bytes() == (tmp_path / "out.txt").read_bytes()
+    run, expected = opened.rerank(first, topics=TOPICS), Run.read(tmp_path / "out.txt")  # first: with all its digits
+    for qid in TOPICS:
+        assert run.ranked(qid) == expected.ranked(qid)
+        assert [score for _, score in run[qid]] == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
+
+
+def test_one_text_is_one_query(world: Path) -> None:
+    assert open_index(world / "index").search("w1 w2", hits=3).qids == ("query",)
+
+
+def test_measures_are_those_of_the_command(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = open_index(world / "index").search(TOPICS)
+    run.write(tmp_path / "run.txt")
+    assert (
+        evaluate([str(tmp_path / "run.txt"), "--qrels", str(world / "qrels.txt"), "--measures", "nDCG@10 RR@10"]) == 0
+    )
+    printed = capsys.readouterr().out.splitlines()[1].split("\t")[1:]
+    for qrels in (QRELS, str(world / "qrels.txt")):
+        table = evaluate_run(tmp_path / "run.txt", qrels, measures=("nDCG@10", "RR@10"))
+        assert [f"{value:.4f}" for value in table.loc["run.txt"]] == printed
+    both = evaluate_run({"one": run, "other": tmp_path / "run.txt"}, QRELS, per_query=True)
+    assert both.shape == (4, 3)
+    assert evaluate_run(run, QRELS).index.tolist() == ["run"]
+
+
+def test_python_is_quiet_unless_asked(
+    world: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    program = (
+        "from rnnreranker import build_index\n"
+        f"texts, encoder = {list(TEXTS.items())!r}, '{world / 'encoder'}:pooling=mean'\n"
+        "index = build_index(texts, 'made', parts=('dense', 'terms'), encoder=encoder)\n"
+        "index.search('w1 w2')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=world, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    with caplog.at_level(logging.INFO, logger="rnnreranker"):
+        open_index(world / "made").search("w1 w2")
+    assert "retriever auto: bm25s+dense, fused by minmax" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"retrieve": "dens"}, "retrieve=dens: dens: no such retriever; did you mean dense"),
+        ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),
+        ({"hitz": 5}, "no argument hitz, did you mean hits?"),
+        ({"retrieve": "dense", "fuse": "rrf"}, "fuse=rrf: joins several retrievers, not retrieve=dense"),
+        ({"rerank": ["rnn", "rnn"]}, "rerank: the same reranker twice in a row"),
+    ],
+)
+def test_messages_name_arguments(world: Path, arguments: dict, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        open_index(world / "index").search(TOPICS, **arguments)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([("d1",)], r"documents: entry 1 is \('d1',\); expected \(docid, text\), both texts"),
+        ([("d1", "a"), ("d2", 5)], "documents: entry 2 is"),
+        ([("d1", "a"), ("d1", "b")], "d1"),
+        ([], "no documents"),
+    ],
+)
+def test_documents_that_are_refused(documents: list, message: str, world: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        build_index(documents, tmp_path / "index", parts=("dense",), encoder=f"{world / 'encoder'}:pooling=mean")
+    assert not (tmp_path / "index").exists()

@@ -1,0 +1,152 @@
+"""`train_model`: what the command does, from Python, with objects in place of files, and without a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_encoder import files_of, make_encoder, make_qrels, make_run, make_source, make_topics
+
+import rnnreranker
+from rnnreranker import InputError, SoftLabels, train_model
+from rnnreranker.base.arguments import of_command
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.written import Written
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.train import TrainRequest
+from rnnreranker.train.__main__ import main
+from rnnreranker.train.query.inputs import hard_labels
+from rnnreranker.train.request import training_of
+from rnnreranker.train.training import check
+
+FORM = "query:epochs=1,candidates=8,seed=3"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """An index, labels, topics, and a run with judgements, as files."""
+    (tmp_path / "index").mkdir()
+    source = make_source(tmp_path / "index")
+    make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels()).write(tmp_path / "labels.parquet")
+    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
+    return tmp_path
+
+
+def test_the_folder_is_that_of_the_command(
+    tiny: Path, world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, topics = str(world / "index"), make_topics()
+    labels = SoftLabels.read(world / "labels.parquet")
+    given: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "device": "cpu", "output": world / "python"}
+    trained = train_model(labels, rnnreranker.open_index(index), topics, FORM, **given)
+    assert capsys.readouterr() == ("", "")
+    assert (trained.path, trained.record["params"]["candidates"]) == (world / "python", 8)
+    assert trained.measures == json.loads((trained.path / "training.json").read_text())["measures"]
+    argv = ["--labels", str(world / "labels.parquet"), "--index", index, "--topics", str(world / "topics.tsv")]
+    argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--output", str(world / "command")]
+    assert main([*argv, "--model", "query:candidates=8", "--epochs", "1", "--seed", "3"]) == 0
+    assert files_of(world / "command") == files_of(world / "python")
+
+
+def test_validation_queries_and_neutrality_are_objects_too(tiny: Path, world: Path) -> None:
+    topics = make_topics()
+    few = {qid: text for qid, text in topics.items() if qid in ("q1", "q2", "q3")}
+    others = {qid: text for qid, text in topics.items() if qid not in few}
+    labelled = hard_labels(make_run(), others, make_qrels(), len(others))
+    qrels: dict[str, dict[str, int]] = {}
+    for qid, docid, grade in make_qrels().to_numpy().tolist():
+        qrels.setdefault(qid, {})[docid] = grade
+    trained = train_model(
+        labelled,
+        world / "index",
+        topics,
+        Written("query", {"max_steps": 1, "neutrality_weight": 1}),
+        output=world / "out",
+        encoder={str(tiny): {"pooling": "mean"}},
+        loss={"multi-tier": {"margin": 2.0}},
+        validation_run=make_run(),
+        validation_qrels=qrels,
+        validation_topics=few,
+        neutrality={"d1": 0.5},
+        device="cpu",
+    )
+    assert trained.record["validation_queries"] == 3
+    assert (trained.record["params"]["loss"], trained.record["params"]["margin"]) == ("multi-tier", 2.0)
+
+
+def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, world: Path) -> None:
+    described = {"parts": {"dense": {"encoder": {"name": str(tiny), "settings": {"pooling": "mean"}}}}}
+    index = rnnreranker.Index("mine", dense=world / "index", settings=described)
+    request = TrainRequest("out", index=index)
+    assert request.start == (str(tiny), "mean", None)
+    with pytest.raises(InputError, match=r"mine: this index does not say which encoder made its part tokens; give enc"):
+        TrainRequest("out", "late", index=index).start  # noqa: B018
+    with pytest.raises(InputError, match=r"^encoder is missing: what the training begins with$"):
+        TrainRequest("out").start  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "flagged"),
+    [
+        (
+            {"kind": "late:neutrality_weight=1"},
+            "model=late: no setting neutrality_weight, ",
+            "--model late: no setting",
+        ),
+        ({"scorer": "encoder:blocks=0"}, "scorer=encoder:blocks=0: blocks=0: expected", "--scorer encoder:blocks=0: "),
+        ({"kind": "sparse", "other_index": True}, "other_index: is for model query, not", "--other-index: is for --m"),
+        ({"device": "tpu"}, "device=tpu: expected one of cpu, cuda, auto", "--device tpu: expected one of"),
+        ({"kind": "cross", "fields": "text"}, "fields goes with documents", "--fields goes with --documents"),
+        ({"encoder": "minilm:pooling=max"}, "pooling=max: expected mean or cls", "--encoder minilm:pooling=max: "),
+    ],
+)
+def test_messages_name_arguments_and_flags(given: dict[str, Any], said: str, flagged: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        train_model(None, None, None, output=tmp_path / "out", **given)
+    assert said in str(caught.value)
+    kind = {"model": given.pop("kind")} if "kind" in given else {}
+    with of_command(), pytest.raises(InputError) as caught:
+        check(TrainRequest(tmp_path / "out", **kind, **given))
+    assert flagged in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_fits_a_screen_and_a_flag_that_is_gone_says_where_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert len(capsys.readouterr().out.splitlines()) <= 60
+    for words, said in (
+        ("--alpha 1", "--loss distance:alpha=VALUE"),
+        ("--group-size 2", "--model cross:group_size=VALUE"),
+        ("--new-size 16", "--model masked:hidden_size=VALUE"),
+        ("--pooling cls", "--encoder NAME:pooling=VALUE"),
+        ("--no-residual", "--scorer encoder:residual=VALUE"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(["--output", "x", *words.split()])
+        assert caught.value.code == 2
+        assert said in capsys.readouterr().err
+
+
+def test_arguments_that_there_are_not(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no argument encodr, did you mean encoder"):
+        train_model(None, None, None, output=tmp_path / "out", encodr="minilm")
+    with pytest.raises(InputError, match="topics missing: model=query needs labels, document vectors and queries"):
+        train_model("x.parquet", "pydoc", None, output=tmp_path / "out", encoder="minilm", device="cpu")
+
+
+def test_a_loss_in_its_written_form_stands_alone_or_inside() -> None:
+    inside = training_of("dual:preset=le-bs,loss=distance:alpha=0.3")
+    assert inside[1:] == training_of({"dual": {"preset": "le-bs"}}, "distance:alpha=0.3")[1:]
+    assert inside.loss.to_dict() == {"alpha": 0.3}
+    assert training_of("dual:preset=le-bs-nq").loss.to_dict() == {"alpha": 0.2}

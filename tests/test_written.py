@@ -1,0 +1,115 @@
+"""A method with its settings in one line: read, written, checked; and what messages call an argument."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rnnreranker.base.arguments import argument, of_command
+from rnnreranker.base.chosen import choose
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method_lists import described, listed, moved
+from rnnreranker.base.written import Written, read_joined
+from rnnreranker.rnn import RnnParams
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
+VALUES = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12)
+
+
+@given(
+    NAMES, st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True).filter(lambda key: key != "preset"), VALUES)
+)
+def test_what_is_written_is_read(name: str, params: dict[str, str]) -> None:
+    written = Written(name, dict(params))
+    assert Written.read(str(written)) == written
+    assert read_joined(f"{written}+bm25") == [written, Written("bm25")]
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        ("rnn", Written("rnn")),
+        ("rnn:k=5,preset=tas-b", Written("rnn", {"k": "5"}, "tas-b")),
+        ({"rnn": {"k": 5, "preset": "tas-b"}}, Written("rnn", {"k": 5}, "tas-b")),
+        ({"rnn": None}, Written("rnn")),
+        ("C:/models/mine", Written("C:/models/mine")),
+        ("./a:b:pooling=cls", Written("./a:b", {"pooling": "cls"})),
+        (":pooling=cls", Written("", {"pooling": "cls"})),
+        (r'x:prompt="say \"a, b\": "', Written("x", {"prompt": 'say "a, b": '})),
+    ],
+)
+def test_forms(form: object, read: Written) -> None:
+    assert Written.read(form) == read  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "form", ["rnn:k=5,", "rnn:k=5,k=6", 'rnn:k="5', "rnn:k=5,tau", "", {"a": 1}, {"a": {}, "b": {}}, 3]
+)
+def test_other_forms_are_refused(form: object) -> None:
+    with pytest.raises(InputError, match=r"expected|twice"):
+        Written.read(form)  # type: ignore[arg-type]
+
+
+def test_a_chosen_method_has_its_settings() -> None:
+    chosen = choose("reranker", "rnn:k=5,preset=tas-b,from=neighbours,normalize=none")
+    assert chosen.params == RnnParams.preset("tas-b").__class__(
+        **RnnParams.preset("tas-b").to_dict() | {"k": 5, "normalize": None}
+    )
+    assert (chosen.source, chosen.queries, chosen.needs) == (
+        "neighbours",
+        None,
+        frozenset({"run scores", "neighbours"}),
+    )
+    assert choose("reranker", {"rnn": {"k": 5}}).params == choose("reranker", "rnn:k=5").params
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "message"),
+    [
+        ("reranker", "rn", "rerank=rn: rn: no such reranker; did you mean rnn?"),
+        ("reranker", "rnn:k=five", "rerank=rnn:k=five: k='five': expected an integer >= 1"),
+        (
+            "reranker",
+            "rnn:from=graph",
+            "rerank=rnn:from=graph: from=graph: expected one of vectors, neighbours, tokens",
+        ),
+        ("reranker", "mmr:from=neighbours", "unknown parameters of mmr: from"),
+        ("reranker", "mmr:preset=tas-b", "preset tas-b: presets are for jaccard-plain and rnn, not for mmr"),
+    ],
+)
+def test_what_cannot_be_chosen(kind: str, form: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        choose(kind, form, "rerank")
+    assert message in str(refused.value)
+
+
+def test_messages_name_flags_in_a_command_and_arguments_in_python() -> None:
+    assert argument("hits", 5) == "hits=5"
+    with of_command():
+        assert (argument("hits", 5), argument("retrieve", "bm25")) == ("--hits 5", "--retriever bm25")
+    assert argument("retrieve") == "retrieve"
+
+
+def test_lists_of_methods() -> None:
+    lines = list(listed())
+    assert "reranker:" in lines
+    assert any(line.startswith("  rnn ") for line in lines)
+    assert any(line.startswith("  k=10  k: neighbours") for line in described("rnn"))
+    with pytest.raises(InputError, match=r"rn: no such method, did you mean .*rnn\?"):
+        list(described("rn"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "flags", "said"),
+    [
+        ("--k1", ["--retriever"], "--k1 is a setting of bm25: --retriever bm25:k1=VALUE"),
+        ("--k1", ["--output"], ""),
+        ("--zhong-k1", ["--rerank"], "--zhong-k1 is a setting of zhong: --rerank zhong:zhong_k1=VALUE"),
+        ("--passage-hits", ["--aggregate"], "--passage-hits is a setting of --aggregate: --aggregate maxp:hits=VALUE"),
+        ("--no-l2-norm", ["--encoder"], "--no-l2-norm is a setting of --encoder: --encoder NAME:normalize=VALUE"),
+        ("--nothing", ["--rerank", "--retriever"], ""),
+    ],
+)
+def test_flags_that_there_are_no_more(flag: str, flags: list[str], said: str) -> None:
+    assert moved(flag, flags) == said
