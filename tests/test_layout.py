@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from rnnreranker import plugins
 from rnnreranker.__main__ import COMMANDS, script
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.method import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "rnnreranker"
@@ -68,7 +70,7 @@ def imports_of(path: Path) -> set[str]:
 def test_every_folder_is_listed_and_the_top_has_commands_alone() -> None:
     there = {path.relative_to(PACKAGE).parts[0] for path in modules()}
     assert {name for name in there if not name.endswith(".py")} == set(FOLDERS)
-    assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= {*COMMANDS, "_version"}
+    assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= {*COMMANDS, "_version", "plugins"}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -84,6 +86,31 @@ def test_imports_point_one_way(path: Path) -> None:
         order, own = BELOW.get(folder, ()), rest[0].removesuffix(".py")
         if asked == folder and own in order and below[0] in order:
             assert order.index(below[0]) <= order.index(own), f"{path} imports {imported}"
+
+
+def test_entry_points_keep_their_names() -> None:
+    """Packages of others name them: a folder that moves does not change them."""
+    assert {kind: group for kind, (_, group) in KINDS.items()} == {
+        kind: f"rnnreranker.{group}"
+        for kind, group in {
+            "retriever": "retrievers",
+            "feedback": "feedback",
+            "reranker": "rerankers",
+            "expander": "expanders",
+            "labeler": "labelers",
+            "loss": "losses",
+            "trained-model": "trained_models",
+            "encoder": "encoders",
+            "sparse-encoder": "sparse_encoders",
+            "late-encoder": "late_encoders",
+            "cross-encoder": "cross_encoders",
+        }.items()
+    }
+
+
+def test_every_name_of_plugins_is_there() -> None:
+    assert [name for name in plugins.__all__ if getattr(plugins, name).__name__ != name] == []
+    assert "numpy" not in loaded_by("import rnnreranker.plugins")
 
 
 def test_no_import_goes_in_a_circle() -> None:

@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "retriever": Kind("methods/retrieve", "rnnreranker.retrievers"),
-    "feedback": Kind("methods/feedback", "rnnreranker.methods.feedback"),
+    "feedback": Kind("methods/feedback", "rnnreranker.feedback"),
     "reranker": Kind("methods/rerank", "rnnreranker.rerankers"),
     "expander": Kind("methods/expand", "rnnreranker.expanders"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
@@ -150,7 +150,7 @@ def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
     except Exception as error:  # whatever the other package raises while it is imported
         raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
     if not isinstance(getattr(found, "Params", None), type) or not issubclass(found.Params, Params):
-        raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.base.settings.Params")
+        raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.plugins.Params")
     if getattr(found, "name", None) != entry.name:
         raise InputError(f"{where}: its name is {getattr(found, 'name', None)!r}; the two must be the same")
     if strange := sorted(set(getattr(found, "needs", ())) - set(NEEDS)):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.settings import Params, setting
-from rnnreranker.train.losses.base import Loss, log_shares, mean_over
+from rnnreranker.plugins import Loss, Params, log_shares, mean_over, setting
 
 if TYPE_CHECKING:
     import torch

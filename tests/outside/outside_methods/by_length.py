@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.methods.rerank import Candidates, Query, Reranker
+from rnnreranker.plugins import Candidates, Params, Query, Reranker, context_setting, setting
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from rnnreranker.encode.named import TextModel
+from rnnreranker.plugins import TextModel
 
 
 class Hashed(TextModel):

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.labels.judged import JudgedContext
-from rnnreranker.labels.methods.base import ContextLabeler
+from rnnreranker.plugins import ContextLabeler, JudgedContext, Params, context_setting, setting
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rnnreranker.base.settings import Params, setting
-from rnnreranker.methods.retrieve import Retriever
-from rnnreranker.runs import Run
+from rnnreranker import Run
+from rnnreranker.plugins import Params, Retriever, setting
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""What methods of another package derive from, and declare their settings with: the one stable home of these names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.base.settings import Params, context_setting, setting
+    from rnnreranker.encode.named import TextModel
+    from rnnreranker.labels.judged import JudgedContext
+    from rnnreranker.labels.methods.base import ContextLabeler, Labeler
+    from rnnreranker.methods.expand import Expander
+    from rnnreranker.methods.feedback import Feedback
+    from rnnreranker.methods.rerank import Candidates, Query, Reranker
+    from rnnreranker.methods.retrieve import Retriever
+    from rnnreranker.train.losses.base import Loss, log_shares, mean_over
+    from rnnreranker.train.models.base import GroupModel, TrainedModel
+
+_HOMES = {
+    "Candidates": "methods.rerank",
+    "ContextLabeler": "labels.methods.base",
+    "Expander": "methods.expand",
+    "Feedback": "methods.feedback",
+    "GroupModel": "train.models.base",
+    "Inputs": "base.method",
+    "JudgedContext": "labels.judged",
+    "Labeler": "labels.methods.base",
+    "Loss": "train.losses.base",
+    "Params": "base.settings",
+    "Query": "methods.rerank",
+    "Reranker": "methods.rerank",
+    "Retriever": "methods.retrieve",
+    "TextModel": "encode.named",
+    "TrainedModel": "train.models.base",
+    "context_setting": "base.settings",
+    "log_shares": "train.losses.base",
+    "mean_over": "train.losses.base",
+    "setting": "base.settings",
+}
+
+__all__ = [
+    "Candidates",
+    "ContextLabeler",
+    "Expander",
+    "Feedback",
+    "GroupModel",
+    "Inputs",
+    "JudgedContext",
+    "Labeler",
+    "Loss",
+    "Params",
+    "Query",
+    "Reranker",
+    "Retriever",
+    "TextModel",
+    "TrainedModel",
+    "context_setting",
+    "log_shares",
+    "mean_over",
+    "setting",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"rnnreranker.{_HOMES[name]}"), name)
