@@ -104,8 +104,10 @@ def test_a_run_is_reranked_as_by_the_command(world: Path, tmp_path: Path) -> Non
         assert [score for _, score in run[qid]] == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
 
 
-def test_one_text_is_one_query(world: Path) -> None:
+def test_one_text_is_one_query_and_a_lost_file_is_none(world: Path) -> None:
     assert open_index(world / "index").search("w1 w2", hits=3).qids == ("query",)
+    with pytest.raises(InputError, match=r"my topics\.tsv"):
+        open_index(world / "index").search("my topics.tsv")
 
 
 def test_measures_are_those_of_the_command(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

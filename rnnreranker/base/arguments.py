@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rnnreranker.base.errors import InputError, nearest
@@ -66,3 +67,12 @@ def asked(kind: type[T], given: Mapping[str, Any]) -> T:
     if unknown := [name for name in given if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
     return kind(**given)
+
+
+class Request:
+    """What a command or a function of the library is asked for; a subclass is a frozen dataclass of its arguments."""
+
+    def shown(self, name: str) -> str:
+        """The file or name that an argument has, for messages; the argument itself where it is an object."""
+        value = getattr(self, name)
+        return str(value) if isinstance(value, str | Path) else argument(name)

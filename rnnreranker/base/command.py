@@ -24,6 +24,7 @@ from rnnreranker.base.errors import (
     shown,
 )
 from rnnreranker.base.method import names
+from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import interrupts, phases
 from rnnreranker.base.process.quiet import quiet_others
 from rnnreranker.base.settings import Params, hints_of, member, typed_name, words_of
@@ -135,7 +136,7 @@ class _Parser(argparse.ArgumentParser):
             from rnnreranker.base.method_lists import moved
 
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
-            known = [option for action in self._actions for option in action.option_strings]
+            known = flags_of_parser(self)
             if said := [now for one in flags if (now := moved(one, known))]:
                 self.error("; ".join(said))
             hints = (nearest(flag, known) for flag in flags)

@@ -6,14 +6,13 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import KINDS, defaults_of, fields_of, find, names
 from rnnreranker.base.settings import expected, hints_of, typed_name
 
-TAKEN_BY = {  # kind of method → flags that take its written form
-    **{"retriever": ("--retriever",), "feedback": ("--prf",), "expander": ("--expand",), "reranker": ("--rerank",)},
-    **{"labeler": ("--method",), "loss": ("--loss",), "trained-model": ("--model",)},
+TAKEN_BY = {  # kind of method → the flag that takes its written form
+    **{"retriever": "--retriever", "feedback": "--prf", "expander": "--expand", "reranker": "--rerank"},
+    **{"labeler": "--method", "loss": "--loss", "trained-model": "--model"},
 }
 MOVED = {  # settings of no method that were flags → flag and name that their written form begins with
     **dict.fromkeys(("rrf_k", "weights"), ("--fuse", "rrf")),
@@ -39,15 +38,14 @@ def moved(unknown: str, flags: Collection[str]) -> str:
     '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
     """
     name = unknown.removeprefix("--").removeprefix("no-").replace("-", "_")
-    for kind, takers in TAKEN_BY.items():
-        taker = next((one for one in takers if one in flags), "")
-        for method in names(kind) if taker else ():
+    for kind, taker in TAKEN_BY.items():
+        for method in names(kind) if taker in flags else ():
             for field in fields_of(find(kind, method)):
                 if name in (field.name, typed_name(field)):
                     return f"{unknown} is a setting of {method}: {taker} {method}:{field.name}=VALUE"
     if name in MOVED and MOVED[name][0] in flags:
         taker, first = MOVED[name]
-        return f"{unknown} is a setting of {flag(taker.strip('-'))}: {taker} {first}:{NAMES.get(name, name)}=VALUE"
+        return f"{unknown} is a setting of {taker}: {taker} {first}:{NAMES.get(name, name)}=VALUE"
     return ""
 
 
@@ -96,6 +94,3 @@ def first_line(method: Any) -> str:
 def shown(value: Any) -> str:
     """A value of a setting as its written form has it."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-__all__ = ["described", "listed", "moved"]

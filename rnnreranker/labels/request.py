@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from rnnreranker.base.arguments import argument
+from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
@@ -103,7 +103,7 @@ def _chosen(written: Written) -> ChosenLabeler:
 
 
 @dataclass(frozen=True)
-class LabelsRequest:
+class LabelsRequest(Request):
     """Labels to be made: the arguments of `make_labels`, and the flags of the command.
 
     Attributes:
@@ -151,8 +151,3 @@ class LabelsRequest:
     def encoding(self) -> QueryEncoding:
         """How queries become vectors."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
-
-    def shown(self, name: str) -> str:
-        """The file or name that an argument has, for messages; the argument itself where it is an object."""
-        value: Any = getattr(self, name)
-        return str(value) if isinstance(value, str | Path) else argument(name)

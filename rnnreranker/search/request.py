@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.arguments import argument
+from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen import Chosen, Form, as_list, choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
@@ -29,7 +29,7 @@ PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyse
 
 
 @dataclass(frozen=True)
-class SearchRequest:
+class SearchRequest(Request):
     """A search: the arguments of `Index.search`, and the flags of the command.
 
     Attributes:
@@ -156,9 +156,7 @@ class SearchRequest:
     @property
     def topics_name(self) -> str:
         """Where the queries come from, for messages."""
-        return (
-            str(self.topics) if isinstance(self.topics, str | Path) else argument("topics" if self.topics else "query")
-        )
+        return argument("query") if self.topics is None else self.shown("topics")
 
 
 def passages(form: Form, of: str = "aggregate") -> PassageParams:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rnnreranker.search.indexes import Index
     from rnnreranker.search.pipeline import Pipeline
 
+FILES = (".tsv", ".txt", ".json", ".jsonl", ".trec")  # endings of files of topics, plain or .gz
+
 
 @dataclass(frozen=True, eq=False)
 class Searched:
@@ -50,8 +52,9 @@ def request_of(index: Index, topics: Any, **others: Any) -> SearchRequest:
 
 
 def _is_text(topics: str) -> bool:
-    """Whether a text is a query, and no name or path of topics: it has white space, and is no file."""
-    return len(topics.split()) > 1 and not Path(topics).exists()
+    """Whether a text is a query, and no name or path of topics: it has white space, and is and looks like no file."""
+    path = Path(topics.removesuffix(".gz"))
+    return len(topics.split()) > 1 and path.suffix not in FILES and not Path(topics).exists()
 
 
 def search(request: SearchRequest) -> Run:

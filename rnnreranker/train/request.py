@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.arguments import argument
+from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, methods, names
@@ -46,7 +46,7 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrainRequest:
+class TrainRequest(Request):
     """A training: the arguments of `train_model`, and the flags of the command.
 
     Attributes:
@@ -152,11 +152,6 @@ class TrainRequest:
     def lacking(self, *names: str) -> list[str]:
         """Those of some arguments that were not given, as their user writes them."""
         return [argument(name) for name in names if getattr(self, name) is None]
-
-    def shown(self, name: str) -> str:
-        """A file, or a name, that an argument has; the argument itself where it is an object."""
-        value = getattr(self, name)
-        return str(value) if isinstance(value, str | Path) else argument(name)
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:

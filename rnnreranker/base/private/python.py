@@ -1,4 +1,4 @@
-"""Of CPython 3.11 to 3.13: what it does at its end, and how it imports."""
+"""Of CPython 3.11 to 3.13: what it does at its end, how it imports, and the flags that a parser has."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ USED = {
     "threading": ("_shutdown",),
     "atexit": ("_run_exitfuncs",),
     "importlib._bootstrap": ("_find_and_load",),
+    "argparse.ArgumentParser": ("_get_optional_actions",),
 }
 
 
@@ -25,3 +26,8 @@ def around_imports(wrapped: Callable[[Any], Any]) -> None:
     """Put a function around what finds and loads every module that is imported from now on."""
     system: Any = importlib._bootstrap
     system._find_and_load = wrapped(system._find_and_load)
+
+
+def flags_of_parser(parser: Any) -> list[str]:
+    """All flags of an argparse.ArgumentParser, in their order."""
+    return [flag for action in parser._get_optional_actions() for flag in action.option_strings]

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument
+from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import hints_of, plain
@@ -116,7 +116,7 @@ def _similarity(usual: Any, values: Mapping[str, Any], preset: str) -> Any:
 
 
 @dataclass(frozen=True)
-class NegativesRequest:
+class NegativesRequest(Request):
     """Negatives to be mined: the arguments of `mine_negatives`, and the flags of the command.
 
     Attributes:
@@ -160,8 +160,3 @@ class NegativesRequest:
     def encoding(self) -> QueryEncoding:
         """How queries become vectors."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
-
-    def shown(self, name: str) -> str:
-        """The file or name that an argument has, for messages; the argument itself where it is an object."""
-        value: Any = getattr(self, name)
-        return str(value) if isinstance(value, str | Path) else argument(name)

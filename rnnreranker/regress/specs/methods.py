@@ -11,6 +11,7 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
+from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written import Written
 from rnnreranker.methods.feedback.base import check_feedback
@@ -180,7 +181,7 @@ def check_training(use: Written) -> None:
 @functools.cache
 def flags_of(module: str) -> frozenset[str]:
     """The flags of `python -m rnnreranker.<module>`."""
-    return frozenset(importlib.import_module(module_of(module)).make_parser()._option_string_actions)
+    return frozenset(flags_of_parser(importlib.import_module(module_of(module)).make_parser()))
 
 
 def options_of(module: str) -> list[str]:
