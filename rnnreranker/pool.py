@@ -1,9 +1,9 @@
-"""`python -m rnnreranker.pool`: the command of `rnnreranker.evaluate`."""
+"""`python -m rnnreranker.pool`: the command of `rnnreranker.evaluate.pool`."""
 
 from __future__ import annotations
 
 from rnnreranker.base import command
-from rnnreranker.evaluate.pool_command import main, make_parser
+from rnnreranker.evaluate.pool.__main__ import main, make_parser
 
 __all__ = ["main", "make_parser"]
 

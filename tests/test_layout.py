@@ -28,7 +28,7 @@ FOLDERS = (
     *("base", "rnn", "runs", "encode", "data", "parts", "evaluate", "methods"),
     *("index", "search", "labels", "train", "adapters", "lab", "regress"),
 )
-COMMAND_FILES = ("__main__.py", "command.py", "pool_command.py")
+COMMAND_FILES = ("__main__.py", "command.py")
 BELOW = {  # folders of a folder that import one way too
     "base": (
         "errors",

@@ -8,8 +8,9 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.evaluate.pool_command import main
-from rnnreranker.evaluate.pooling import Row, agreement, pool
+from rnnreranker.evaluate.pool import make_sheets, read_judgements
+from rnnreranker.evaluate.pool.__main__ import main
+from rnnreranker.evaluate.pool.pooling import SheetRow, agreement, pool
 from rnnreranker.runs import Run
 
 ONE = Run.from_dict({"q2": {"a": 3.0, "b": 2.0, "c": 1.0}, "q1": {"d": 1.0}})
@@ -42,8 +43,8 @@ def test_what_cannot_be_pooled() -> None:
         pool([], 1, ["q1"])
 
 
-def rows(*grades: int | None) -> list[Row]:
-    return [Row("q", f"d{i}", grade, f"s:{i}") for i, grade in enumerate(grades)]
+def rows(*grades: int | None) -> list[SheetRow]:
+    return [SheetRow("q", f"d{i}", grade, f"s:{i}") for i, grade in enumerate(grades)]
 
 
 def test_agreement_by_hand() -> None:
@@ -101,6 +102,24 @@ def test_sheet_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (folder / "second.tsv").write_text("\n".join(second))
     assert main([*read, "--allow-missing", "--second", str(folder / "second.tsv")]) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[:3] == ["3", "0.6667", "1.0000"]
+
+
+def test_python_makes_and_reads_the_sheets_of_the_command(folder: Path) -> None:
+    assert make(folder, "--depth", "2", "--seed", "3") == 0
+    sources = [folder / "topics.tsv", str(folder / "docs.jsonl"), folder / "same.tsv"]
+    made = make_sheets([ONE, folder / "two.txt"], *sources, depth=2, seed=3)  # type: ignore[arg-type]
+    assert made.paths == [folder / "same.tsv"]
+    assert (folder / "same.tsv").read_bytes() == (folder / "sheet.tsv").read_bytes()
+    with pytest.raises(InputError, match=r"judge them, or leave them out with allow_missing$"):
+        read_judgements([folder / "same.tsv"])
+    header, *lines = (folder / "same.tsv").read_text().splitlines()
+    (folder / "same.tsv").write_text("\n".join([header, *(f"{line}2" for line in lines[:-1]), lines[-1]]))
+    judged = read_judgements([folder / "same.tsv"], [folder / "same.tsv"], allow_missing=True)
+    assert (judged.ungraded, judged.write(folder / "qrels.txt")) == (1, len(lines) - 1)
+    assert judged.agreement is not None
+    assert judged.agreement.equal == 1
+    with pytest.raises(InputError, match=r"^no runs.*; depth=0: expected at least 1$"):
+        make_sheets([], *sources, depth=0)  # type: ignore[arg-type]
 
 
 def test_sheets_by_topics(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.fuse import main
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
+from rnnreranker.search.fuse import fuse_runs
 
 A = {"q1": {"d1": 9.5, "d2": 7.25, "d3": 7.0, "d4": 1.5}, "q2": {"d5": 3.0, "d1": 2.0, "d7": 0.5}}
 B = {"q1": {"d3": 0.9, "d5": 0.8, "d1": 0.35}, "q2": {"d7": 0.7, "d2": 0.6, "d5": 0.55, "d9": 0.1}}
@@ -201,6 +202,20 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
         assert main([*words, *more]) == 0
         expected = fuse(runs(A, B), **params)  # type: ignore[arg-type]
         assert {qid: Run.read(out).ranked(qid) for qid in expected} == {qid: expected.ranked(qid) for qid in expected}
+
+
+def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run.from_dict(A).write("a.txt")
+    Run.from_dict(B).write("b.txt")
+    assert main(["a.txt", "b.txt", "--method", "rrf:rrf_k=5", "--hits", "2", "--output", "out.txt"]) == 0
+    fused = fuse_runs(["a.txt", Run.read("b.txt")], "rrf:rrf_k=5", hits=2)
+    fused.write("same.txt", tag="fused")
+    assert Path("same.txt").read_bytes() == Path("out.txt").read_bytes()
+    with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate for its doc"):
+        fuse_runs([fused])
+    with pytest.raises(InputError, match=r"^a.txt: stands there twice.*; hits=0: expected an integer >= 1$"):
+        fuse_runs(["a.txt", "a.txt"], hits=0)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import read as read_paragraphs
 from rnnreranker.data.topics import load_topics
-from rnnreranker.evaluate.pooling import read_sheets
+from rnnreranker.evaluate.pool.pooling import read_sheets
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.train.query.fairness import read_neutrality
 

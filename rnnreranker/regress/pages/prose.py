@@ -14,7 +14,7 @@ from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.records import Figures, Row
 
 if TYPE_CHECKING:
-    from rnnreranker.evaluate.pooling import Agreement
+    from rnnreranker.evaluate.pool.pooling import Agreement
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -103,14 +103,13 @@ def _names(figures: Figures) -> dict[str, Any]:
 
 def judged_twice() -> Agreement:
     """How far the second judge of the built-in collection agrees with the first, from the judgements themselves."""
-    from rnnreranker.evaluate.pooling import Row as Judged
-    from rnnreranker.evaluate.pooling import agreement
+    from rnnreranker.evaluate.pool.pooling import SheetRow, agreement
 
     sheets = []
     for name in ("qrels.txt", "qrels-second.txt"):
         shipped = resources.files("rnnreranker.data").joinpath("pydoc_files", name).read_text(encoding="utf-8")
         lines = [line.split() for line in shipped.splitlines()]
-        sheets.append([Judged(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
+        sheets.append([SheetRow(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
     return agreement(*sheets)
 
 

@@ -19,7 +19,7 @@ SHOWN = 5  # problems listed in one message
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """One line of a sheet, filled in or not: grade None = not judged yet."""
 
     qid: str
@@ -113,7 +113,7 @@ def write_sheet(
         stream.write(("\n".join(lines) + "\n").encode())
 
 
-def read_sheets(paths: Sequence[str | Path]) -> list[Row]:
+def read_sheets(paths: Sequence[str | Path]) -> list[SheetRow]:
     """The rows of one or more sheets, in their order.
 
     Columns go by the names in the first line, so a judge may add columns or move them; qid, docid and grade are needed.
@@ -122,7 +122,7 @@ def read_sheets(paths: Sequence[str | Path]) -> list[Row]:
         InputError: a missing column, a line with other columns than the first, a grade that is none of 0 to 3, a pair
             that stands twice: several at once, each with file:line.
     """
-    rows: list[Row] = []
+    rows: list[SheetRow] = []
     problems: list[str] = []
     seen: dict[tuple[str, str], str] = {}
     for path in paths:
@@ -138,7 +138,7 @@ def read_sheets(paths: Sequence[str | Path]) -> list[Row]:
     return rows
 
 
-def _rows(path: str, problems: list[str]) -> Iterable[Row]:
+def _rows(path: str, problems: list[str]) -> Iterable[SheetRow]:
     lines = read_text(path, "judgement sheet").split("\n")
     header = [name.strip() for name in lines[0].rstrip("\r").split("\t")]
     lost = [name for name in ("qid", "docid", "grade") if name not in header]
@@ -158,10 +158,10 @@ def _rows(path: str, problems: list[str]) -> Iterable[Row]:
         if cells["grade"] and cells["grade"] not in map(str, GRADES):
             problems.append(f"{where}: grade {cells['grade']!r}; expected 0, 1, 2 or 3, or nothing")
             continue
-        yield Row(cells["qid"], cells["docid"], int(cells["grade"]) if cells["grade"] else None, where)
+        yield SheetRow(cells["qid"], cells["docid"], int(cells["grade"]) if cells["grade"] else None, where)
 
 
-def write_qrels(path: str | Path, rows: Iterable[Row]) -> int:
+def write_qrels(path: str | Path, rows: Iterable[SheetRow]) -> int:
     """Write the judged rows as TREC qrels (`qid 0 docid grade`); the number of lines.
 
     Raises:
@@ -173,7 +173,7 @@ def write_qrels(path: str | Path, rows: Iterable[Row]) -> int:
     return len(lines)
 
 
-def agreement(first: Iterable[Row], second: Iterable[Row]) -> Agreement:
+def agreement(first: Iterable[SheetRow], second: Iterable[SheetRow]) -> Agreement:
     """How far two judges agree on the pairs that both judged.
 
     Raises:
