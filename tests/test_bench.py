@@ -17,9 +17,8 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.encode.dense.encoder import has_bfloat16
-from rnnreranker.lab.bench import collection_size, corpus, fresh_process, gpu, graph_size, tensors
-from rnnreranker.lab.bench import command as bench
-from rnnreranker.lab.bench.command import main
+from rnnreranker.lab.bench import bench, benchmark, collection_size, corpus, fresh_process, gpu, graph_size, tensors
+from rnnreranker.lab.bench.__main__ import main
 from rnnreranker.lab.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.lab.bench.file_to_file import file_to_file
 from rnnreranker.lab.bench.page_cache import drop
@@ -203,8 +202,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
     process_of_its_own = fresh_process.in_fresh_process
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench, "QUICK", TINY)
-        patch.setattr(bench, "QUICK_SECONDS", math.inf)  # however busy the machine
+        patch.setattr(benchmark, "QUICK", TINY)
+        patch.setattr(benchmark, "QUICK_SECONDS", math.inf)  # however busy the machine
         for room in (fresh_process, corpus, collection_size):
             patch.setattr(room, "in_fresh_process", without_compiling)
         assert main(["--quick", "--output", str(path)]) == 0
@@ -269,7 +268,7 @@ def test_the_whole_table_has_the_sizes_that_are_promised() -> None:
 
 
 def test_only_some_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
     path = tmp_path / "record.json"
     arguments = ["--quick", "--only", "slope", "--only", "dtype", "--pairs", "3", "--output", str(path)]
     assert main(arguments) == 0
@@ -289,7 +288,7 @@ def test_a_missed_bound(
 ) -> None:
     rows = [judged({"N": 60, "ratio": 1.95}, "ratio", 1.9, 1.6), judged({"N": 200, "ratio": 1.0}, "ratio", 1.7)]
     part = {"title": "made up", "note": "made up.", "rows": rows}
-    monkeypatch.setattr(bench, "measure", lambda names, sizes, seconds: {"kernel": part})
+    monkeypatch.setattr(benchmark, "measure", lambda names, sizes, seconds: {"kernel": part})
     assert main(["--quick", *flags]) == code
     shown = capsys.readouterr()
     assert shown.err == "over its bound: kernel: N 60, ratio 1.95, bound 1.90, aim 1.60\n"
@@ -437,6 +436,17 @@ def test_what_no_part_reads_is_refused(argv: list[str], said: str, capsys: pytes
     assert capsys.readouterr().out == ""
 
 
+def test_python_measures_what_the_command_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
+    found = bench("slope", quick=True, pairs=2)
+    assert list(found["parts"]) == ["slope"]
+    assert found["sizes"]["pairs"] == 2
+    with pytest.raises(
+        InputError, match=r"^only=kernal: no such part; did you mean kernel\?; documents: is for the pa"
+    ):
+        bench(["kernal"], documents=[9])
+
+
 def test_a_corpus_repeats_its_block_with_shifted_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rnnreranker.lab.bench.corpus.BLOCK", 40)
     path = write_corpus(tmp_path, 100, 8)
@@ -459,7 +469,7 @@ def test_made_up_documents_stand_in_topics() -> None:
 
 def test_a_graph_is_measured_at_the_sizes_that_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "record.json"
-    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
     monkeypatch.setattr(graph_size, "APPROXIMATE", 300)
     assert main(["--quick", "--only", "graph-size", "--documents", "300", "--output", str(path)]) == 0
     (made,) = read_records(path)
@@ -497,8 +507,8 @@ def test_a_process_that_fails() -> None:
 def test_a_quick_look_ends_in_time_and_names_what_it_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench, "QUICK", TINY)
-    monkeypatch.setattr(bench, "QUICK_SECONDS", -1)
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
+    monkeypatch.setattr(benchmark, "QUICK_SECONDS", -1)
     assert main(["--quick", "--output", str(tmp_path / "quick.json")]) == 0
     assert read_records(tmp_path / "quick.json")[0].outcome["parts"] == {}
     assert re.search(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.bench import command as bench
-from rnnreranker.lab.bench.command import main
+from rnnreranker.lab.bench import benchmark
+from rnnreranker.lab.bench.__main__ import main
 from rnnreranker.lab.bench.peers import measure as peers
 from rnnreranker.lab.bench.peers import tasks as peer_tasks
 from rnnreranker.lab.bench.peers.runs import Measuring, Reading
@@ -74,7 +74,7 @@ def test_a_peer_that_is_not_installed_is_a_row_that_says_so(tmp_path: Path, monk
 
 
 def test_the_part_is_measured_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
     monkeypatch.setattr(peers, "tasks", lambda: [Reading])
     monkeypatch.setattr(Reading, "peers", ("pandas",))
     path = tmp_path / "record.json"

@@ -1,1 +1,5 @@
-"""Benchmarks: what the kernel costs beside the Gram product it cannot do without, and a run from file to file."""
+"""What reranking, training and indexing cost on this machine, beside what cannot be done without and beside peers."""
+
+from rnnreranker.lab.bench.benchmark import bench
+
+__all__ = ["bench"]

@@ -1,0 +1,120 @@
+"""`bench` and the command: the parts that are asked for, measured on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.errors import nearest, refuse, require
+from rnnreranker.lab.bench.parts import ASKED, GPU, MADE, PARTS, measure
+from rnnreranker.lab.bench.sizes import FULL, QUICK, QUICK_SECONDS
+
+
+@dataclass(frozen=True)
+class BenchRequest(Request):
+    """What is to be measured: the arguments of `bench`, and flags of the command.
+
+    Attributes:
+        only: parts, see `PARTS`; empty = all but those that are measured only where they are named.
+        quick: small sizes; what would begin after `QUICK_SECONDS` is left out, unless parts are named.
+        pairs: of measurements; None = as the sizes say.
+        documents: sizes of the graphs of the part graph-size; empty = as the sizes say.
+        device: where the part gpu computes; None = cuda.
+    """
+
+    only: Sequence[str] = ()
+    quick: bool = False
+    pairs: int | None = None
+    documents: Sequence[int] = ()
+    device: str | None = None
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the parts that are measured."""
+        return list(self.only) or [name for name in PARTS if name not in ASKED]
+
+    @property
+    def name(self) -> str:
+        """Of the record: a part or a quick look does not take the place of the whole."""
+        return "-".join(["performance", *(["quick"] if self.quick else []), *self.only])
+
+
+def bench(only: Sequence[str] = (), **others: Any) -> dict[str, Any]:
+    """What is measured on this machine, as `python -m rnnreranker.bench`.
+
+    Args:
+        only, others: as of `BenchRequest`.
+
+    Returns:
+        processor, load, quick, sizes, and parts: name → title, note and rows, see docs/performance.md.
+
+    Raises:
+        InputError: parts that there are not, numbers below 1, arguments that no part that is measured reads, a device
+            that is not here.
+        MissingDependencyError, UnavailableError: what a part that was named needs.
+    """
+    request = asked(BenchRequest, {"only": [only] if isinstance(only, str) else only, **others})
+    check(request)
+    return measured(request)
+
+
+def check(request: BenchRequest) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Raises:
+        InputError: see `bench`.
+    """
+    unknown = [name for name in request.only if name not in PARTS]
+    refuse(
+        *((True, f"{argument('only', name)}: no such part; {nearest(name, PARTS)}") for name in unknown),
+        *(
+            (
+                getattr(request, name) and of not in request.parts,
+                f"{argument(name)}: is for the part {of}, which is not measured; expected {argument('only', of)}",
+            )
+            for name, of in (("device", GPU), ("documents", MADE))
+        ),
+        (
+            request.pairs is not None and request.pairs < 1,
+            f"{argument('pairs', request.pairs)}: expected an integer >= 1",
+        ),
+        *((number < 1, f"{argument('documents', number)}: expected an integer >= 1") for number in request.documents),
+    )
+
+
+def measured(request: BenchRequest) -> dict[str, Any]:
+    """What a request that was checked asks for; see `bench`."""
+    sizes = QUICK if request.quick else FULL
+    if request.pairs:
+        sizes = dataclasses.replace(sizes, pairs=request.pairs)
+    if GPU in request.parts:
+        require("torch", f"{argument('only', GPU)}", "torch")
+        from rnnreranker.rnn.engines.torch import usable_device
+
+        device = request.device or "cuda"
+        usable_device(device)  # before anything is measured
+        sizes = dataclasses.replace(sizes, device=device)
+    if request.documents:
+        sizes = dataclasses.replace(sizes, graphs=tuple(request.documents))
+    about = {
+        "processor": _processor(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # before our own work
+        "quick": request.quick,
+        "sizes": dataclasses.asdict(sizes),
+    }
+    seconds = QUICK_SECONDS if request.quick and not request.only else None
+    return about | {"parts": measure(request.parts, sizes, seconds)}
+
+
+def _processor() -> str:
+    """The model of the processor, as Linux tells it; empty elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
