@@ -253,7 +253,7 @@ def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: 
     inputs = Inputs(tokens=source, query_tokens=asked)
     exact = LateRetriever(inputs, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
     write_neighbours(source.vectors, source.folder)
-    wide = LateSearchParams(nprobe=10_000, token_depth=len(source.vectors))
+    wide = LateSearchParams(nprobe=10_000, depth=len(source.vectors))
     found = LateRetriever(inputs, wide, threads=2, feedback=ColbertFeedback(PARAMS)).retrieve(30)
     alone = Inputs(tokens=source, query_tokens=asked.of(["q2"]))
     again = LateRetriever(alone, wide, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
@@ -261,7 +261,7 @@ def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: 
     shared = [len(set(exact.ranked(qid)) & set(found.ranked(qid))) for qid in ("q0", "q2", "q3")]
     assert np.mean(shared) > 20  # quantised products may take other tokens for the nearest ten
     by_hand = LateRetriever(
-        inputs, LateSearchParams(late_search="exact"), threads=1, feedback=ColbertFeedback(PARAMS)
+        inputs, LateSearchParams(search="exact"), threads=1, feedback=ColbertFeedback(PARAMS)
     ).retrieve(30)
     assert {qid: by_hand[qid] for qid in by_hand} == {qid: exact[qid] for qid in exact}
 

@@ -33,7 +33,7 @@ def expander(name: str, inputs: Inputs, missing: str = "error", **values: object
 
 
 def by_hand(**values: object):  # type: ignore[no-untyped-def]
-    return expander("neighbours", Inputs(neighbours=HandGraph()), expand_k=2, **values)
+    return expander("neighbours", Inputs(neighbours=HandGraph()), k=2, **values)
 
 
 def test_a_worked_example() -> None:
@@ -43,7 +43,7 @@ def test_a_worked_example() -> None:
     had further down, moves up; d6 follows.
     """
     run = Run.from_dict({"q": {"d0": 3.0, "d3": 2.0, "d6": 1.5, "d5": 0.5}, "none": {}})
-    expanded = by_hand(expand_below=2, expand_depth=2).expand(run)
+    expanded = by_hand(below=2, depth=2).expand(run)
     assert expanded.ranked("q") == ["d0", "d3", "d1", "d4", "d5", "d2", "d6"]
     np.testing.assert_allclose([score for _, score in expanded["q"]][:6], [3, 2, 1.75, 1.5, 1.25, 1])
     assert expanded["q"][6][1] < 1
@@ -53,8 +53,8 @@ def test_a_worked_example() -> None:
 def test_two_candidates_that_bring_the_same_document_count_together() -> None:
     """d2: .5 / 11 of d0 and .8 / 12 of d1 are more than what any other has."""
     run = Run.from_dict({"q": {"d0": 3.0, "d1": 2.0, "d3": 1.0}})
-    assert by_hand(expand_below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2", "d4", "d5"]
-    assert by_hand(expand_depth=2, expand_below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2"]
+    assert by_hand(below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2", "d4", "d5"]
+    assert by_hand(depth=2, below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2"]
 
 
 def test_documents_that_do_not_answer_stay_out() -> None:
@@ -111,7 +111,7 @@ def test_the_first_candidates_stay_and_are_reranked_as_before(factor: float, mad
 def test_what_joins_has_one_of_the_first_candidates_as_a_neighbour(made: tuple[Inputs, Run]) -> None:
     inputs, run = made
     graph = inputs.neighbours
-    expanded = expander("neighbours", inputs, expand_k=8).expand(run)
+    expanded = expander("neighbours", inputs, k=8).expand(run)
     for qid in run:
         first = set(graph.rows(run.ranked(qid)[:20]).tolist())
         for row in graph.rows(sorted(set(expanded.ranked(qid)) - set(run.ranked(qid)))):
@@ -121,7 +121,7 @@ def test_what_joins_has_one_of_the_first_candidates_as_a_neighbour(made: tuple[I
 
 def test_scores_too_high_for_small_steps() -> None:
     run = Run.from_dict({"q": {"d0": 1e17, "d3": 1e17}})
-    expanded = by_hand(expand_depth=1).expand(run)
+    expanded = by_hand(depth=1).expand(run)
     assert expanded.ranked("q") == ["d0", "d3", "d1", "d2"]
     assert (np.diff(expanded.scores)[1:] < 0).all()
 
@@ -137,7 +137,7 @@ def test_ladr_takes_candidates_and_their_neighbours_by_inner_product(made: tuple
     inputs, run = made
     small = run.head(3)
     for hops, k in ((1, 16), (2, 4)):
-        expanded = expander("ladr", inputs, expand_k=k, ladr_hops=hops).expand(small)
+        expanded = expander("ladr", inputs, k=k, hops=hops).expand(small)
         for number, qid in enumerate(small):
             rows = set(inputs.neighbours.rows(small.ranked(qid)).tolist())
             for _ in range(hops):
@@ -146,24 +146,24 @@ def test_ladr_takes_candidates_and_their_neighbours_by_inner_product(made: tuple
             np.testing.assert_allclose(
                 [score for _, score in expanded[qid]], inner(inputs, number, expanded.ranked(qid)), rtol=1e-6
             )
-    assert len(expander("ladr", inputs, expand_hits=10).expand(small).ranked("q0")) == 10
+    assert len(expander("ladr", inputs, hits=10).expand(small).ranked("q0")) == 10
 
 
 def test_adaptive_ladr_ends_where_the_best_have_no_new_neighbour(made: tuple[Inputs, Run]) -> None:
     """Section 3, adaptive: the neighbours of the best c documents, until these no longer change."""
     inputs, run = made
-    expanded = expander("ladr", inputs, ladr="adaptive", ladr_depth=5).expand(run.head(3))
+    expanded = expander("ladr", inputs, variant="adaptive", depth=5).expand(run.head(3))
     for qid in run:
         found = inputs.neighbours.rows(expanded.ranked(qid))
         assert set(inputs.neighbours.edges[found[:5]].ravel().tolist()) <= set(found.tolist())
-    fewer = expander("ladr", inputs, ladr="adaptive", ladr_depth=5).expand(run.head(3))
+    fewer = expander("ladr", inputs, variant="adaptive", depth=5).expand(run.head(3))
     assert fewer.to_dict() == expanded.to_dict()
 
 
 def test_gar_takes_the_run_and_the_frontier_in_turn(made: tuple[Inputs, Run]) -> None:
     """MacAvaney et al. 2022, algorithm 1, with batches of 2 and a budget of 6, step by step."""
     inputs, run = made
-    expanded = expander("gar", inputs, expand_hits=6, gar_batch=333).expand(run)
+    expanded = expander("gar", inputs, budget=6, batch=333).expand(run)
     graph = inputs.neighbours
     for number, qid in enumerate(run):
         pool = graph.rows(run.ranked(qid)).tolist()
@@ -180,7 +180,7 @@ def test_gar_takes_the_run_and_the_frontier_in_turn(made: tuple[Inputs, Run]) ->
 
 def test_gar_goes_on_with_the_frontier_when_the_run_is_spent(made: tuple[Inputs, Run]) -> None:
     inputs, run = made
-    expanded = expander("gar", inputs, expand_hits=150).expand(run.head(1))
+    expanded = expander("gar", inputs, budget=150).expand(run.head(1))
     assert all(len(expanded.ranked(qid)) == 150 for qid in run)
 
 
@@ -193,10 +193,10 @@ def test_bad_input(name: str, made: tuple[Inputs, Run]) -> None:
     kept = expander(name, inputs, missing="skip").expand(strange)
     assert "elsewhere" in kept.ranked("q0")
     assert len(kept.ranked("q0")) > 2
-    with pytest.raises(InputError, match="expand_k=17: expected at most 16, the neighbours that"):
-        expander(name, inputs, expand_k=17).expand(run)
-    with pytest.raises(InputError, match="expand_k=0: expected an integer >= 1"):
-        expander(name, inputs, expand_k=0)
+    with pytest.raises(InputError, match="k=17: expected at most 16, the neighbours that"):
+        expander(name, inputs, k=17).expand(run)
+    with pytest.raises(InputError, match="k=0: expected an integer >= 1"):
+        expander(name, inputs, k=0)
     with pytest.raises(InputError, match="missing='no': expected 'error' or 'skip'"):
         find("expander", name)(inputs, missing="no")
     with pytest.raises(InputError, match=f"expand {name}: got RnnParams"):
@@ -207,5 +207,5 @@ def test_bad_input(name: str, made: tuple[Inputs, Run]) -> None:
 def test_published_parameters() -> None:
     """Those of pyterrier_dr: k 16, GAR's batch 128 of a budget of 1000, LADR's 1 hop and depth 100."""
     gar, ladr = (find("expander", name).Params() for name in ("gar", "ladr"))
-    assert (gar.expand_k, gar.gar_batch, gar.expand_hits) == (16, 128, 1000)
-    assert (ladr.expand_k, ladr.ladr, ladr.ladr_hops, ladr.ladr_depth) == (16, "proactive", 1, 100)
+    assert (gar.k, gar.batch, gar.budget) == (16, 128, 1000)
+    assert (ladr.k, ladr.variant, ladr.hops, ladr.depth) == (16, "proactive", 1, 100)

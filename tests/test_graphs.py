@@ -197,7 +197,7 @@ def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str
     index, asked = str(tmp_path / "index"), str(tmp_path / "topics.tsv")
     parts = ("--parts", "impact,tokens", "--impact-encoder", masked, "--token-encoder", late)
     assert in_process("index", "--documents", str(tmp_path / "documents.jsonl"), *parts, "--output", index) == ""
-    chain = ("--rerank", f"cross-encoder:cross_encoder={cross}", "--output", str(tmp_path / "run.txt"))
+    chain = ("--rerank", f"cross-encoder:model={cross}", "--output", str(tmp_path / "run.txt"))
     for retriever in ("impact", "late"):
         assert in_process("search", "--index", index, "--topics", asked, "--retriever", retriever, *chain) == ""
         assert (tmp_path / "run.txt").read_text().startswith("q1 Q0 d")

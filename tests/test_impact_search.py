@@ -75,7 +75,7 @@ def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> No
         runs = []
         for way in ("exact", "lucene"):
             run = tmp_path / f"{way}.txt"
-            how = f"impact_search={way},query_weights={weights}"
+            how = f"search={way},query_weights={weights}"
             assert run_search(*of_search(world, index, run, "--hits", hits, how=how)) == 0
             runs.append(run.read_bytes())
         assert runs[0] == runs[1]
@@ -91,7 +91,7 @@ def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
     except UnavailableError as error:
         pytest.skip(str(error))
     index = copied(world, tmp_path)
-    run = of_search(world, index, tmp_path / "run.txt", how="impact_search=lucene")
+    run = of_search(world, index, tmp_path / "run.txt", how="search=lucene")
     with pytest.raises(InputError, match=r"no impact index of Lucene in this index; make it with index --parts impact"):
         run_search(*run)
     assert run_index(*of_index(world, index, "--lucene")) == 0
@@ -117,7 +117,7 @@ def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(anserini, "open_anserini", lambda source: [str(term) for term in range(2000)])
     with pytest.raises(InputError, match="a query has 2000 words; Lucene takes 1024"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.ones((1, 2000)))), 5, 1)
-    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use impact_search=exact"):
+    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use search=exact"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.full((1, 2000), 0.5))), 5, 1)
     with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller --impact-factor"):
         anserini._of_query(source, [("a", 2.0**25)], 1.0)
@@ -134,7 +134,7 @@ def test_seismic_says_what_it_misses(world: Path, tmp_path: Path, capsys: pytest
     index = copied(world, tmp_path)
 
     def search(how: str = "") -> list[object]:
-        how = f"impact_search=seismic{how}"
+        how = f"search=seismic{how}"
         return of_search(world, index, tmp_path / "run.txt", "--hits", 5, how=how)
 
     with pytest.raises(InputError, match="no index of Seismic in this index; make it with index --parts impact"):
@@ -173,10 +173,10 @@ def test_seismic_of_a_large_vocabulary_and_empty_queries(tmp_path: Path) -> None
 
 
 def test_settings_of_one_way_are_not_for_another(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="heap_factor: of impact_search seismic, not of exact"):
+    with pytest.raises(InputError, match="heap_factor: of search=seismic, not of exact"):
         ImpactSearchParams(heap_factor=0.5)
-    search = of_search(world, world / "index", tmp_path / "run.txt", how="impact_search=lucene")
-    with pytest.raises(InputError, match="prf rm3 searches exactly; leave impact_search=lucene out"):
+    search = of_search(world, world / "index", tmp_path / "run.txt", how="search=lucene")
+    with pytest.raises(InputError, match="prf rm3 searches exactly; leave search=lucene out"):
         run_search(*search, "--prf", "rm3")
 
 

@@ -88,7 +88,7 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
     both = f"{world}/one,{world}/two"
     assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", model=both))) == 0
-    (tmp_path / "teacher.yaml").write_text(f"cross_encoders: {both}\n")
+    (tmp_path / "teacher.yaml").write_text(f"models: {both}\n")
     named = taught("ensemble", params=tmp_path / "teacher.yaml")
     assert main(flags(world, tmp_path / "b.parquet", named)) == 0
     first, second = SoftLabels.read(tmp_path / "a.parquet"), SoftLabels.read(tmp_path / "b.parquet")

@@ -58,7 +58,7 @@ def expected(run: Run, graph: NeighbourGraph, qid: str, k: int, weight: float, c
 
 @pytest.mark.parametrize(("k", "weight", "context"), [(16, 0.7, 1000), (4, 0.2, 1000), (16, 0.5, 9), (1, 0.0, 1000)])
 def test_scores_are_those_of_the_equation(graph: NeighbourGraph, run: Run, k: int, weight: float, context: int) -> None:
-    params = LexboostParams(lexboost_k=k, lexboost_lambda=weight, context=context)
+    params = LexboostParams(k=k, lam=weight, context=context)
     found = make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run)
     for qid in run:
         wanted = expected(run, graph, qid, k, weight, context)
@@ -69,7 +69,7 @@ def test_scores_are_those_of_the_equation(graph: NeighbourGraph, run: Run, k: in
 
 
 def test_lambda_1_leaves_the_run_as_it_is(graph: NeighbourGraph, run: Run) -> None:
-    params = LexboostParams(lexboost_lambda=1.0)
+    params = LexboostParams(lam=1.0)
     assert make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run).to_dict() == run.to_dict()
 
 
@@ -83,12 +83,12 @@ def test_what_the_graph_does_not_have(graph: NeighbourGraph, run: Run) -> None:
         make_reranker("lexboost", Inputs(neighbours=graph)).check(strange)
     kept = make_reranker("lexboost", Inputs(neighbours=graph), missing="skip").rerank(strange)
     assert kept.ranked("q0") == ["d0", "d1", "elsewhere"]
-    with pytest.raises(InputError, match=r"lexboost_k=17: expected at most 16, the neighbours that .* has of a docum"):
-        make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lexboost_k=17))
+    with pytest.raises(InputError, match=r"k=17: expected at most 16, the neighbours that .* has of a docum"):
+        make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(k=17))
     with pytest.raises(InputError, match="neighbours are needed and were not given"):
         make_reranker("lexboost", Inputs())
-    with pytest.raises(InputError, match="lexboost_lambda=2: expected a number in"):
-        make_params("reranker", "lexboost", {"lexboost_lambda": 2})
+    with pytest.raises(InputError, match="lam=2: expected a number in"):
+        make_params("reranker", "lexboost", {"lam": 2})
     assert len(make_reranker("lexboost", Inputs(neighbours=graph)).rerank(Run.from_dict({"q0": {}})).ranked("q0")) == 0
 
 
@@ -97,9 +97,9 @@ def test_the_command(folder: Path, graph: NeighbourGraph, run: Run, tmp_path: Pa
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in run))
     run.write(tmp_path / "run.txt")
     argv = ["--index", str(folder), "--topics", str(tmp_path / "topics.tsv"), "--run", str(tmp_path / "run.txt")]
-    argv += ["--rerank", "lexboost:lexboost_lambda=0.4", "--output", str(tmp_path / "out.txt")]
+    argv += ["--rerank", "lexboost:lam=0.4", "--output", str(tmp_path / "out.txt")]
     assert search(argv) == 0
     given = Run.read(tmp_path / "run.txt")
-    wanted = make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lexboost_lambda=0.4)).rerank(given)
+    wanted = make_reranker("lexboost", Inputs(neighbours=graph), LexboostParams(lam=0.4)).rerank(given)
     found = Run.read(tmp_path / "out.txt")
     assert {qid: found.ranked(qid) for qid in found} == {qid: wanted.ranked(qid) for qid in wanted}

@@ -58,7 +58,7 @@ def test_an_index_from_python_is_that_of_the_command(world: Path, tmp_path: Path
         ([], {}),
         (["--rerank", "none", "--hits", "7"], {"rerank": None, "hits": 7}),
         (["--k", "4", "--context", "20"], {"rerank": "rnn:k=4,context=20"}),
-        (["--rerank", "mmr:mmr_lambda=0.7", "--rerank", "rnn"], {"rerank": ["mmr:mmr_lambda=0.7", {"rnn": {}}]}),
+        (["--rerank", "mmr:lam=0.7", "--rerank", "rnn"], {"rerank": ["mmr:lam=0.7", {"rnn": {}}]}),
         (
             ["--retriever", "dense", "--prf", "rocchio:fb_docs=2"],
             {"retrieve": "dense", "prf": {"rocchio": {"fb_docs": 2}}},

@@ -72,7 +72,7 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
     for name, reranker in (
         ("late", "late"),
         ("collective", f"colbert-prf:{HOW_WRITTEN}"),
-        ("cross-encoder", f"cross-encoder:cross_encoder={world / 'cross'}"),
+        ("cross-encoder", f"cross-encoder:model={world / 'cross'}"),
     ):
         out = tmp_path / f"{name}.txt"
         assert run_search(*named, "--rerank", reranker, "--context", 25, "--output", out) == 0

@@ -53,8 +53,8 @@ models:
   large: {<<: *cross, start: {model: small}}
 conditions:
   first: {title: First, retrieve: {impact: {}}, index: splade}
-  one: {title: One, rerank: {cross-encoder: {cross_encoder: {model: small}}}, of: first, index: splade, query_sets: [none]}
-  both: {title: Both, rerank: {ensemble: {cross_encoders: [a/b, {model: small}, {model: large}], context: 50}}, of: first, index: splade, needs: {passages: {gpu_hours: 1}}}
+  one: {title: One, rerank: {cross-encoder: {model: {model: small}}}, of: first, index: splade, query_sets: [none]}
+  both: {title: Both, rerank: {ensemble: {models: [a/b, {model: small}, {model: large}], context: 50}}, of: first, index: splade, needs: {passages: {gpu_hours: 1}}}
   of-documents: {title: Documents, aggregate: {maxp: {passages: "#"}}, of: one, query_sets: [documents]}
 """  # noqa: E501
 
@@ -101,7 +101,7 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
     assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.impact.txt"
     assert large.value("--encoder") == "runs/models/cranfield/small"
     both = "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
-    assert rerank.value("--rerank") == f'ensemble:cross_encoders="{both}",context=50'
+    assert rerank.value("--rerank") == f'ensemble:models="{both}",context=50'
     assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
@@ -149,7 +149,7 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
     [
         ("{model: max}", "{model: mox}", r"ml:11: parts mox: not in models; did you mean max"),
         ("{model: max}", "{model: small}", r"ml:11: parts small: is trained as cross; expected a model of `sparse`"),
-        ("{cross_encoder: {model: small}}", "{cross_encoder: {model: max}}", r"ml:35: rerank max: is trained as spa"),
+        ("{model: {model: small}}", "{model: {model: max}}", r"ml:35: rerank max: is trained as spa"),
         ("first: {title: First,", "first: {title: First, model: max,", r"ml:34: model max: is trained as sparse"),
         ("{maxp: {", "{maxq: {", r"ml:37: aggregate=maxq: no such way; did you mean maxp"),
         ("{maxp: {passages:", "{maxp: {passage:", r"ml:37: aggregate=maxp:passage=#: no setting passage, did you mean"),
@@ -367,7 +367,7 @@ models:
   small: {<<: *max, candidates: splade, labels: {hard: {}}, start: ./cross, train: {cross: {max_steps: 3, group_size: 4}}}
 conditions:
   first: {title: First, retrieve: {impact: {}}, index: splade, query_sets: [none]}
-  both: {title: Both, rerank: {ensemble: {cross_encoders: [./cross, {model: small}], context: 20}}, of: first, index: splade, query_sets: [none]}
+  both: {title: Both, rerank: {ensemble: {models: [./cross, {model: small}], context: 20}}, of: first, index: splade, query_sets: [none]}
   fused: {title: Fused, fuse: {mean-zero: {}}, of: [first, both], query_sets: [none]}
   documents: {title: Documents, aggregate: {maxp: {passages: mapping.tsv}}, of: fused}
 """  # noqa: E501

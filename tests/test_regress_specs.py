@@ -34,7 +34,7 @@ measures: [RR@10, nDCG@10]
 needs: {download_gb: 0.1}
 conditions:
   dense-rnn: {title: dense + rNN, rerank: {rnn: {k: 5, k_exp: 2}}, of: dense, index: vectors}
-  hybrid: {title: hybrid, fuse: {rrf: {rrf_k: 40}}, of: [bm25, dense], query_sets: [dl]}
+  hybrid: {title: hybrid, fuse: {rrf: {k: 40}}, of: [bm25, dense], query_sets: [dl]}
 expected: {dl: {dense: {strict: {nDCG@10: 0.5}}}}
 """
 COMMON = """\
@@ -151,8 +151,8 @@ class TestSchema:
             ("of: dense,", "of: dense, retrieve: {dense: {}},", r"own\.yaml:12: dense-rnn: give one of"),
             ("of: [bm25, dense]", "of: bm25", r"own\.yaml:13: hybrid: `of` has 1 entries; expected the conditions"),
             ("of: dense,", "of: [dense, bm25],", r"own\.yaml:12: dense-rnn: `of` has 2 entries; expected"),
-            ("rrf_k: 40", "rrf_k: -1", r"own\.yaml:13: fuse=rrf:rrf_k=-1: rrf_k=-1: expected a finite number >= 0"),
-            ("rrf: {", "rrff: {", r"own\.yaml:13: fuse=rrff:rrf_k=40: no such fusion; did you mean rrf"),
+            ("k: 40", "k: -1", r"own\.yaml:13: fuse=rrf:k=-1: k=-1: expected a finite number >= 0"),
+            ("rrf: {", "rrff: {", r"own\.yaml:13: fuse=rrff:k=40: no such fusion; did you mean rrf"),
             ("query_sets: [dl]", "query_sets: [d]", r"own\.yaml:13: query_sets d: not in query_sets; .*dl"),
             ("index: vectors}", "index: vectors, contexts: [10, no]}", r"own\.yaml:12: context False; expected an"),
             ("k: 5,", "k: 5, k: 6,", r"own\.yaml:12: key k stands here a second time"),
@@ -229,7 +229,7 @@ class TestPlan:
         [
             ("k: 5", "k: 6", ["runs/own/dense-rnn.dl.txt", "runs/own/dense-rnn.dev.txt"]),
             ("k1: 0.8", "k1: 0.9", ["runs/own/bm25.dl.txt", "runs/own/bm25.dev.txt"]),
-            ("rrf_k: 40", "rrf_k: 60", ["runs/own/hybrid.dl.txt"]),
+            ("k: 40", "k: 60", ["runs/own/hybrid.dl.txt"]),
             ("k: 7", "k: 8", ["runs/models/msmarco-passage-train/first.parquet"]),
             ("epochs: 2", "epochs: 3", ["runs/models/msmarco-passage-train/first"]),
             ("RR@10, nDCG", "RR@5, nDCG", []),
@@ -263,7 +263,7 @@ class TestPlan:
         assert train.value("--validation-run") == str(plan.steps[5].output)
         assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
         assert plan.steps[7].value("--encoder") == "runs/models/msmarco-passage-train/first"
-        hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:rrf_k=40 --hits 1000 --tag hybrid"
+        hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
     def test_steps_of_several_query_sets_share_indexes_and_models(self, tmp_path: Path) -> None:
@@ -410,16 +410,14 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     """The graph is a step of its own, after the vectors, for rerankers too; a run is compared with what it expands."""
     parts = "parts: {dense: {encoder: tas-b}, neighbours: {neighbours: 32}}"
     common = COMMON.replace("parts: {dense: {encoder: tas-b}}", parts)
-    more = (
-        "  more: {title: more, expand: {neighbours: {expand_depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
-    )
+    more = "  more: {title: more, expand: {neighbours: {depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
     spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common))
     assert spec.condition("more").base == "bm25"
     steps = make_plan(spec, conditions=[spec.condition("more")], query_sets=[spec.query_set("dl")]).steps
     assert [step.module for step in steps] == ["search", "index", "index", "search"]
     graph, search = steps[2:]
     assert graph.argv[-4:] == ("--parts", "neighbours", "--neighbours", "32")
-    assert shlex.join(search.argv).count("--expand neighbours:expand_depth=10 --rerank none") == 1
+    assert shlex.join(search.argv).count("--expand neighbours:depth=10 --rerank none") == 1
     assert graph.output in search.inputs
     boost = "  boost: {title: boost, rerank: {lexboost: {}}, of: bm25, index: vectors, query_sets: [dl]}\n"
     spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{boost}  hybrid:"), common))

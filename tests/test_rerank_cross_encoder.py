@@ -76,7 +76,7 @@ def flags(world: Path, output: Path, *more: str) -> list[str]:
         *words,
         "--output",
         str(output),
-        *(more or ("--rerank", f"cross-encoder:cross_encoder={world}/one")),
+        *(more or ("--rerank", f"cross-encoder:model={world}/one")),
     ]
 
 
@@ -119,7 +119,7 @@ def test_an_ensemble_is_the_mean_and_shares_kept_scores(world: Path, tmp_path: P
     assert main(flags(world, tmp_path / "one.txt")) == 0
     calls.clear()
     both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "both.txt", "--rerank", f'ensemble:cross_encoders="{both}"')) == 0
+    assert main(flags(world, tmp_path / "both.txt", "--rerank", f'ensemble:models="{both}"')) == 0
     assert len(calls) == 24  # of the second alone
     one, two = expected(world, "one"), expected(world, "two")
     found = Run.read(tmp_path / "both.txt")
@@ -150,7 +150,7 @@ def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
 
 def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: list[int], home: Path) -> None:
     inputs = Inputs(topics=make_topics(), texts=make_texts())
-    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one", "cross_max_length": 32})
+    params = make_params("reranker", "cross-encoder", {"model": f"{world}/one", "max_length": 32})
     run = make_run()
     found = make_reranker("cross-encoder", inputs, params, threads=1).rerank(run)
     backwards = Run.from_dict({qid: {docid: -score for docid, score in run[qid]} for qid in reversed(run.qids)})
@@ -179,7 +179,7 @@ def test_requests_of_rank_llm_bring_their_texts(world: Path) -> None:
         }
         for qid in run
     ]
-    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one"})
+    params = make_params("reranker", "cross-encoder", {"model": f"{world}/one"})
     found = rerank_requests(requests, make_reranker("cross-encoder", inputs_of(requests), params))
     scores = expected(world, "one")
     for request in found:
@@ -219,12 +219,12 @@ def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.txt"
     for more, match in (
         (["--rerank", "cross-encoder"], "cross-encoder: which"),
-        (["--rerank", f"ensemble:cross_encoders={world}/one"], "expected two or more different models"),
-        (["--rerank", f'ensemble:cross_encoders="{world}/one,{world}/one"'], "two or more different"),
-        (["--rerank", f"cross-encoder:cross_encoder={world}/index"], "no model in this folder"),
-        (["--rerank", f"cross-encoder:cross_encoder={world}/one", "--device", "cuda:99"], "received device"),
+        (["--rerank", f"ensemble:models={world}/one"], "expected two or more different models"),
+        (["--rerank", f'ensemble:models="{world}/one,{world}/one"'], "two or more different"),
+        (["--rerank", f"cross-encoder:model={world}/index"], "no model in this folder"),
+        (["--rerank", f"cross-encoder:model={world}/one", "--device", "cuda:99"], "received device"),
         (
-            ["--rerank", f"cross-encoder:cross_encoder={world}/one,cross_max_length=65"],
+            ["--rerank", f"cross-encoder:model={world}/one,max_length=65"],
             "max_length=65: .* takes at most 64 tokens",
         ),
     ):
@@ -236,6 +236,6 @@ def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
         make_reranker(
             "cross-encoder",
             Inputs(topics=make_topics(), texts=texts),
-            make_params("reranker", "cross-encoder", {"cross_encoder": f"{world}/one"}),
+            make_params("reranker", "cross-encoder", {"model": f"{world}/one"}),
         ).rerank(make_run())
     assert not output.exists()

@@ -119,7 +119,7 @@ def test_vectors_of_other_documents_beside_a_graph_are_refused(
         work = RnnReranker(graph, PARAMS, vectors=vectors).rerank
     else:
         inputs = Inputs(neighbours=graph, vectors=vectors, query_vectors=QUERIES)
-        work = find("expander", method)(inputs, make_params("expander", method, {"expand_k": K})).expand
+        work = find("expander", method)(inputs, make_params("expander", method, {"k": K})).expand
     with pytest.raises(InputError, match=r"docids in the run have other rows in the graph than in the vectors \(first"):
         work(run, QUERIES)
 

@@ -49,20 +49,20 @@ def test_the_next_one_is_relevant_and_unlike_those_taken() -> None:
     # relevance 1, .9, .5, 0; similarities lie in [0, 1] already. lambda .5, times two:
     # a 1; then b .9 - 1, c .5 - .6, d 0 - 0: d 0; then b -.1, c .5 - max(.6, .8) = -.3: b, and c -.3
     run = {"a": 10.0, "b": 9.0, "c": 5.0, "d": 0.0}
-    found = rerank(run, FOUR, mmr_lambda=0.5)
+    found = rerank(run, FOUR, lam=0.5)
     assert order(found) == ["a", "d", "b", "c"]
     assert [score for _, score in found] == pytest.approx([0.5, 0.0, -0.05, -0.15])
     # lambda .7: a .7; then b .63 - .3, c .35 - .18, d 0: b .33; then c .35 - .18 = .17, d 0: c; d 0 - .3 * .8
-    found = rerank(run, FOUR, mmr_lambda=0.7)
+    found = rerank(run, FOUR, lam=0.7)
     assert order(found) == ["a", "b", "c", "d"]
     assert [score for _, score in found] == pytest.approx([0.7, 0.33, 0.17, -0.24])
 
 
 def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_unlikeness() -> None:
     run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # a before d: ties by docid
-    assert order(rerank(run, FOUR, mmr_lambda=1.0)) == ["a", "d", "c", "b"]
+    assert order(rerank(run, FOUR, lam=1.0)) == ["a", "d", "c", "b"]
     # all 0 at first: the run's first, a. Then b 1, c .6, d 0: d; then b 1, c .8: c
-    found = rerank({"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, FOUR, mmr_lambda=0.0)
+    found = rerank({"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, FOUR, lam=0.0)
     assert order(found) == ["a", "d", "c", "b"]
     assert [score for _, score in found] == pytest.approx([0.0, 0.0, -0.8, -1.0])
 
@@ -71,8 +71,8 @@ def test_a_copy_of_the_best_falls_below_whatever_is_unlike_it() -> None:
     vectors = {"a": [1.0, 0.0], "copy": [1.0, 0.0], "other": [0.0, 1.0]}
     run = {"a": 1.0, "copy": 1.0, "other": 0.5}
     assert order(rerank(run, vectors)) == ["a", "copy", "other"]  # 0 - 1/2 * 0 and 1/2 - 1/2 * 1: equal, the earlier
-    assert order(rerank(run, vectors, mmr_lambda=0.4)) == ["a", "other", "copy"]
-    assert order(rerank(run, vectors, mmr_lambda=0.6)) == ["a", "copy", "other"]
+    assert order(rerank(run, vectors, lam=0.4)) == ["a", "other", "copy"]
+    assert order(rerank(run, vectors, lam=0.6)) == ["a", "copy", "other"]
 
 
 def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_taking(tmp_path: Any) -> None:
@@ -80,7 +80,7 @@ def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_t
     vectors = {"z": [1.0, 0.0, 0.0], "m": [0.0, 1.0, 0.0], "a": [0.0, 0.0, 1.0], "b": [0.0, 0.0, 1.0]}
     source = ArrayVectors(np.array(list(vectors.values())), list(vectors))
     run = Run.from_dict({"q": {"z": 4.0, "m": 3.0, "b": 2.0, "a": 1.0}})
-    found = make_reranker("mmr", source, MmrParams(mmr_lambda=0.0)).rerank(run)
+    found = make_reranker("mmr", source, MmrParams(lam=0.0)).rerank(run)
     assert found.ranked("q") == ["z", "m", "b", "a"]  # 0, 0, 0, -1
     scores = [score for _, score in found["q"]]
     assert (np.diff(scores) < 0).all()
@@ -106,11 +106,11 @@ def test_one_candidate_none_and_all_alike() -> None:
 @pytest.mark.parametrize("weight", [0.3, 0.5, 0.7])
 def test_no_scale_counts(weight: float, collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
     source, _, run = collection
-    expected = make_reranker("mmr", source, MmrParams(mmr_lambda=weight)).rerank(run)
+    expected = make_reranker("mmr", source, MmrParams(lam=weight)).rerank(run)
     larger = ArrayVectors(source.vectors * 37.5, source.docids)
     moved = Run.from_dict({qid: {docid: 250.0 * score - 9000.0 for docid, score in run[qid]} for qid in run})
     for vectors, other in ((larger, run), (source, moved), (larger, moved)):
-        found = make_reranker("mmr", vectors, MmrParams(mmr_lambda=weight)).rerank(other)
+        found = make_reranker("mmr", vectors, MmrParams(lam=weight)).rerank(other)
         for qid in run:
             assert found.ranked(qid) == expected.ranked(qid)
             assert [score for _, score in found[qid]][:60] == pytest.approx(
@@ -163,17 +163,17 @@ def test_results_do_not_depend_on_batch_threads_and_order(collection: tuple[Arra
 def test_after_rnn_it_takes_the_scores_of_rnn(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
     source, queries, run = collection
     first = RnnReranker(source).rerank(run, queries)
-    found = make_reranker("mmr", source, MmrParams(mmr_lambda=1.0)).rerank(first)
+    found = make_reranker("mmr", source, MmrParams(lam=1.0)).rerank(first)
     assert {qid: found.ranked(qid) for qid in run} == {qid: first.ranked(qid) for qid in run}
-    found = make_reranker("mmr", source, MmrParams(mmr_lambda=0.3)).rerank(first)
+    found = make_reranker("mmr", source, MmrParams(lam=0.3)).rerank(first)
     assert all(found.ranked(qid)[0] == first.ranked(qid)[0] for qid in run)
     assert found.ranked("q3") != first.ranked("q3")
 
 
 def test_bad_values_and_missing_vectors(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
     source, _, _ = collection
-    with pytest.raises(InputError, match=r"mmr_lambda=1.5: expected a number in \[0, 1\]; context=0: expected an in"):
-        MmrParams(mmr_lambda=1.5, context=0)
+    with pytest.raises(InputError, match=r"lam=1.5: expected a number in \[0, 1\]; context=0: expected an in"):
+        MmrParams(lam=1.5, context=0)
     with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: gone"):
         make_reranker("mmr", source).rerank(Run.from_dict({"q": {"gone": 1.0, "d001": 0.5}}))
     assert find("reranker", "mmr").needs == {"run scores", "vectors"}
@@ -188,7 +188,7 @@ def test_the_specs_have_it_over_four_first_stages_and_after_rnn(spec: str) -> No
         if [use.name for use in entry.rerank] == ["mmr"]
     }
     assert found == {
-        **{f"{stage}-mmr-7": ((stage,), stage, {"mmr_lambda": 0.7}) for stage in ("bm25", "dense", "hybrid", "auto")},
-        **{f"{stage}-mmr-5": ((stage,), stage, {"mmr_lambda": 0.5}) for stage in ("dense", "auto")},
-        **{f"{stage}-rnn-mmr-7": ((f"{stage}-rnn",), stage, {"mmr_lambda": 0.7}) for stage in ("dense", "auto")},
+        **{f"{stage}-mmr-7": ((stage,), stage, {"lam": 0.7}) for stage in ("bm25", "dense", "hybrid", "auto")},
+        **{f"{stage}-mmr-5": ((stage,), stage, {"lam": 0.5}) for stage in ("dense", "auto")},
+        **{f"{stage}-rnn-mmr-7": ((f"{stage}-rnn",), stage, {"lam": 0.7}) for stage in ("dense", "auto")},
     }

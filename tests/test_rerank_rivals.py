@@ -97,8 +97,8 @@ def test_regularised_scores_solve_the_system() -> None:
 def test_a_document_like_the_best_one_rises() -> None:
     # y: a 3.0, b 2.2, c 2.0; c lies beside a, b at a right angle to both: linked by a cosine of 0, it keeps its y
     candidates = {"a": [3.0, 0.0, 1.0], "b": [2.2, 0.0, -6.6], "c": [2.0, 0.0, 2 / 3]}
-    assert [docid for docid, _ in rerank("regularise", [1, 0, 0], candidates, regularise_k=1)] == ["a", "c", "b"]
-    plain = rerank("regularise", [1, 0, 0], candidates, regularise_k=1, regularise_alpha=0.0)
+    assert [docid for docid, _ in rerank("regularise", [1, 0, 0], candidates, k=1)] == ["a", "c", "b"]
+    plain = rerank("regularise", [1, 0, 0], candidates, k=1, alpha=0.0)
     assert [docid for docid, _ in plain] == ["a", "b", "c"]
 
 
@@ -148,14 +148,14 @@ def test_zhong_by_hand() -> None:
     expected = 1 - least / (2 - least)
     assert jaccard[0] == pytest.approx([expected, 1.0])
     assert final[0] == pytest.approx([0.75 * expected + 0.25 / 9, 1.0])
-    found = rerank("zhong", [0.0], {"a": [1.0], "b": [3.0]}, zhong_k1=1, zhong_k2=1, zhong_lambda=0.25)
+    found = rerank("zhong", [0.0], {"a": [1.0], "b": [3.0]}, k1=1, k2=1, lam=0.25)
     assert [docid for docid, _ in found] == ["a", "b"]
     assert [score for _, score in found] == pytest.approx([-final[0, 0], -1.0])
 
 
 def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
     golden = np.load(shared / "golden" / "reid1_q3_g40.npz")
-    params = ZhongParams(zhong_k1=8, zhong_k2=3, zhong_lambda=0.3)  # those in golden["params"]
+    params = ZhongParams(k1=8, k2=3, lam=0.3)  # those in golden["params"]
     final, jaccard = zhong_distances(golden["q_g_dist"], golden["q_q_dist"], golden["g_g_dist"], params)
     np.testing.assert_allclose(jaccard, golden["jaccard_dist"], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(final, golden["final_dist"], rtol=1e-4)
@@ -234,19 +234,17 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
 
 
 def test_bad_parameters_are_named_all_at_once() -> None:
-    with pytest.raises(InputError, match="zhong_k1=0: expected an integer >= 1; zhong_lambda=2: expected a number in"):
-        ZhongParams(zhong_k1=0, zhong_lambda=2)
-    with pytest.raises(InputError, match="regularise_alpha=nan: expected a finite number >= 0; context=True: expected"):
-        RegulariseParams(regularise_alpha=math.nan, context=True)
+    with pytest.raises(InputError, match="k1=0: expected an integer >= 1; lam=2: expected a number in"):
+        ZhongParams(k1=0, lam=2)
+    with pytest.raises(InputError, match="alpha=nan: expected a finite number >= 0; context=True: expected"):
+        RegulariseParams(alpha=math.nan, context=True)
     with pytest.raises(InputError, match="prf_depth=0: expected"):
         PrfAverageParams(prf_depth=0)
     with pytest.raises(
         InputError, match="rocchio_beta='x': expected a finite number >= 0; rocchio_bottomk=-1: expected"
     ):
         PrfRocchioParams(rocchio_bottomk=-1, rocchio_beta="x")  # type: ignore[arg-type]
-    with pytest.raises(
-        InputError, match="unknown parameters of zhong: k; known: zhong_k1, zhong_k2, zhong_lambda, con"
-    ):
+    with pytest.raises(InputError, match="unknown parameters of zhong: k; known: k1, k2, lam, con"):
         make_params("reranker", "zhong", {"k": 3})
     with pytest.raises(InputError, match="preset tas-b: presets are for jaccard-plain and rnn, not for zhong"):
         make_params("reranker", "zhong", {}, "tas-b")
@@ -283,7 +281,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     with pytest.raises(SystemExit) as exited:
         search([*start, "--zhong-k1", "2"])
     assert exited.value.code == 2
-    assert "--zhong-k1 is a setting of zhong: --rerank zhong:zhong_k1=VALUE" in capsys.readouterr().err
+    assert "--zhong-k1 is a setting of zhong: --rerank zhong:k1=VALUE" in capsys.readouterr().err
     for flags, message in (
         (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
         (["--rerank", "rnn:prf_depth=2"], "unknown parameters of rnn: prf_depth; known: k, k_exp"),
@@ -291,7 +289,7 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
         (["--rerank", "none", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank none"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
         (["--rerank", "regularise:preset=tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
-        (["--rerank", "regularise:regularise_alpha=-1"], "regularise_alpha=-1.0: expected a finite number >= 0"),
+        (["--rerank", "regularise:alpha=-1"], "alpha=-1.0: expected a finite number >= 0"),
     ):
         with pytest.raises(InputError, match=message):
             search([*start, *flags])
@@ -310,8 +308,8 @@ def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: P
     (tmp_path / "index" / "docid").write_text("".join(f"{docid}\n" for docid in source.docids))
     run = Run.from_dict(entries)
     run.write(tmp_path / "run.txt")
-    settings = {"zhong": ":zhong_k1=4", "prf-rocchio": ":rocchio_beta=2", "jaccard-plain": ":k=3"}
-    values = {"zhong": {"zhong_k1": 4}, "prf-rocchio": {"rocchio_beta": 2.0}, "jaccard-plain": {"k": 3}}
+    settings = {"zhong": ":k1=4", "prf-rocchio": ":rocchio_beta=2", "jaccard-plain": ":k=3"}
+    values = {"zhong": {"k1": 4}, "prf-rocchio": {"rocchio_beta": 2.0}, "jaccard-plain": {"k": 3}}
     argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
     argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
     argv += ["--rerank", name + settings.get(name, ""), "--context", "30", "--output", str(tmp_path / "out.txt")]

@@ -196,7 +196,7 @@ def test_the_flags_of_the_command(tmp_path: Path) -> None:
     words = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--output", str(out), "--output-format", "msmarco"]
     for more, params in (
         ([], {}),
-        (["--method", 'rrf:rrf_k=0,weights="3,1"'], {"k": 0, "weights": (3, 1)}),
+        (["--method", 'rrf:k=0,weights="3,1"'], {"k": 0, "weights": (3, 1)}),
         (["--method", 'zscore:weights="1,0"'], {"method": "zscore", "weights": (1, 0)}),
     ):
         assert main([*words, *more]) == 0
@@ -208,8 +208,8 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     Run.from_dict(A).write("a.txt")
     Run.from_dict(B).write("b.txt")
-    assert main(["a.txt", "b.txt", "--method", "rrf:rrf_k=5", "--hits", "2", "--output", "out.txt"]) == 0
-    fused = fuse_runs(["a.txt", Run.read("b.txt")], "rrf:rrf_k=5", hits=2)
+    assert main(["a.txt", "b.txt", "--method", "rrf:k=5", "--hits", "2", "--output", "out.txt"]) == 0
+    fused = fuse_runs(["a.txt", Run.read("b.txt")], "rrf:k=5", hits=2)
     fused.write("same.txt", tag="fused")
     assert Path("same.txt").read_bytes() == Path("out.txt").read_bytes()
     with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate for its doc"):
@@ -225,8 +225,9 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
         (["a.txt", "c.txt", "--method", "rrf:weights=1"], "1 weights for 2 runs; expected one for each"),
         (["a.txt", "c.txt", "--method", 'rrf:weights="1,x"'], "expected numbers >= 0, not all 0, joined by commas"),
         (["a.txt", "c.txt", "--method", 'rrf:weights="0,0"'], "expected numbers >= 0, not all 0, joined by commas"),
-        (["a.txt", "c.txt", "--method", "rrf:rrf_k=-1"], "rrf_k=-1.0: expected a finite number >= 0"),
-        (["a.txt", "c.txt", "--method", "mean:rrf_k=5"], "--method mean:rrf_k=5: rrf_k is of rrf, not of mean"),
+        (["a.txt", "c.txt", "--method", "rrf:k=-1"], "k=-1.0: expected a finite number >= 0"),
+        (["a.txt", "c.txt", "--method", "rrf:rrf_k=5"], "--method rrf:rrf_k=5: rrf_k is k now"),
+        (["a.txt", "c.txt", "--method", "mean:k=5"], "--method mean:k=5: k is of rrf, not of mean"),
         (["a.txt", "c.txt", "a.txt"], "a.txt: stands there twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
         (["a.txt", "c.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),

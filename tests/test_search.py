@@ -458,7 +458,7 @@ def test_bm25_and_hybrid_candidates_are_reranked(
     if retriever != "bm25":
         words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
         assert ranking(base) == ranking(fuse([words, collection.brute_force()]))
-        joined = search([*flags, "--rerank", "none", "--fuse", 'rrf:rrf_k=2,weights="3,1"'])
+        joined = search([*flags, "--rerank", "none", "--fuse", 'rrf:k=2,weights="3,1"'])
         weights = (3, 1) if retriever == "hybrid" else (1, 3)  # hybrid is bm25+dense
         assert ranking(joined) == ranking(fuse([words, collection.brute_force()], k=2, weights=weights))
 
@@ -530,8 +530,8 @@ def test_every_part_of_an_index_is_searched_by_default(
     found = search([*words_too, "--rerank", "none", "--fuse", 'rrf:weights="3,1"'])
     assert "retriever auto: bm25+dense, fused by rrf\n" in capsys.readouterr().err
     assert ranking(found) == ranking(fuse([words, collection.brute_force()], weights=(3, 1)))
-    with pytest.raises(InputError, match="--fuse minmax:rrf_k=3: rrf_k is of rrf, not of minmax"):
-        main([*words_too, "--output", "x", "--fuse", "minmax:rrf_k=3"])
+    with pytest.raises(InputError, match="--fuse minmax:k=3: k is of rrf, not of minmax"):
+        main([*words_too, "--output", "x", "--fuse", "minmax:k=3"])
     dense = search([*words_too, "--rerank", "none", "--retriever", "dense"])
     assert ranking(dense) == ranking(collection.brute_force())
 
@@ -675,7 +675,7 @@ def test_candidates_join_before_reranking(
     write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
     flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
     flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "3"]
-    expand = ["--expand", "neighbours:expand_k=4,expand_below=2"]
+    expand = ["--expand", "neighbours:k=4,below=2"]
     assert main([*flags, "--rerank", "none", "--output", str(tmp_path / "plain.txt")]) == 0
     assert main([*flags, *expand, "--rerank", "none", "--output", str(tmp_path / "more.txt")]) == 0
     said = capsys.readouterr().err

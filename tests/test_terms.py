@@ -129,26 +129,26 @@ def test_the_papers_weights_are_eq_1_summed(tmp_path: Path) -> None:
     topics = TOPICS | {"q6": "all"}  # a word that every document has
     expected = {qid: in_order(by_eq_1(texts, query)) for qid, query in topics.items()}
     assert expected["q6"] == []
-    check_same(retrieved(indexed(tmp_path, texts), topics, tf_idf="paper"), expected)
+    check_same(retrieved(indexed(tmp_path, texts), topics, variant="paper"), expected)
 
 
 def test_eq_1_by_hand(tmp_path: Path) -> None:
     path = indexed(tmp_path, {"a": "rain rain sun", "b": "sun", "c": "wind", "d": "wind fog"})
-    run = retrieved(path, {"q": "rain rain sun", "r": "wind"}, tf_idf="paper")
+    run = retrieved(path, {"q": "rain rain sun", "r": "wind"}, variant="paper")
     rain, sun = math.log(4 / 2), math.log(4 / 3)
     assert run["q"] == [("a", pytest.approx(2 * 2 / 3 * rain + 1 / 3 * sun)), ("b", pytest.approx(sun))]
     assert run["r"] == [("c", pytest.approx(sun)), ("d", pytest.approx(sun / 2))]
 
 
-@pytest.mark.parametrize("tf_idf", ["cosine", "paper"])
-def test_runs_depend_on_the_texts_alone(tmp_path: Path, tf_idf: str) -> None:
+@pytest.mark.parametrize("variant", ["cosine", "paper"])
+def test_runs_depend_on_the_texts_alone(tmp_path: Path, variant: str) -> None:
     texts = made_up()
-    run = retrieved(indexed(tmp_path / "a", texts), TOPICS, tf_idf=tf_idf)
+    run = retrieved(indexed(tmp_path / "a", texts), TOPICS, variant=variant)
     turned = indexed(tmp_path / "b", dict(reversed(texts.items())))
     for threads, path in ((3, tmp_path / "a" / "index"), (1, turned)):
         for qid, query in TOPICS.items():
-            assert retrieved(path, {qid: query}, threads=threads, tf_idf=tf_idf)[qid] == run[qid]
-    cut = retrieved(turned, TOPICS, hits=5, tf_idf=tf_idf)
+            assert retrieved(path, {qid: query}, threads=threads, variant=variant)[qid] == run[qid]
+    cut = retrieved(turned, TOPICS, hits=5, variant=variant)
     assert {qid: cut[qid] for qid in cut} == {qid: run[qid][:5] for qid in run}
 
 
@@ -303,7 +303,7 @@ def test_packages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingDependencyError, match=r"sklearn is needed for TF-IDF: pip install '\.\[terms\]'"):
         retrieved(path, TOPICS)
-    assert len(retrieved(path, TOPICS, tf_idf="paper")) == len(TOPICS)
+    assert len(retrieved(path, TOPICS, variant="paper")) == len(TOPICS)
     monkeypatch.setitem(sys.modules, "bm25s", None)
     assert len(by_bm25s(path, TOPICS)) == len(TOPICS)
 
@@ -349,16 +349,18 @@ def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     topics, output = tmp_path / "topics.tsv", tmp_path / "run.txt"
     topics.write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
     flags = ["--index", str(path), "--topics", str(topics), "--rerank", "none", "--output", str(output)]
-    assert search([*flags, "--retriever", "tf-idf:tf_idf=paper"]) == 0
+    assert search([*flags, "--retriever", "tf-idf:variant=paper"]) == 0
     found = Run.read(output)
-    expected = retrieved(path, TOPICS, tf_idf="paper")
+    expected = retrieved(path, TOPICS, variant="paper")
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {
         qid: [docid for docid, _ in expected[qid]] for qid in expected if expected[qid]
     }
     with pytest.raises(InputError, match=r"no vectors in this index|no BM25 index in it"):
         search([*flags, "--retriever", "bm25"])
-    with pytest.raises(InputError, match=r"--retriever tf-idf:tf_idf=papers: tf_idf='papers': expected one of cosine"):
-        search([*flags, "--retriever", "tf-idf:tf_idf=papers"])
+    with pytest.raises(
+        InputError, match=r"--retriever tf-idf:variant=papers: variant='papers': expected one of cosine"
+    ):
+        search([*flags, "--retriever", "tf-idf:variant=papers"])
     with pytest.raises(InputError, match=r"no counted words in this index; add them with index --parts terms"):
         Inputs(terms=lambda: open_index(str(bare(tmp_path))).term_source).terms  # noqa: B018
     capsys.readouterr()

@@ -270,7 +270,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert 0.2 < rows[2]["recall"] <= rows[-1]["recall"]
     assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept
     assert rows[-1]["candidates"] <= 1
-    assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:late_search=exact")) == 0
+    assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:search=exact")) == 0
     assert "ivf-pq" not in capsys.readouterr().err
     with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--token-search", "ivf-pq"))

@@ -36,11 +36,11 @@ PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key
 
 
 def small(kind: str, **others: object) -> ScorerParams:
-    return ScorerParams(kind, heads=2, width=16, scorer_rate=1e-2, **others)  # type: ignore[arg-type]
+    return ScorerParams(kind, heads=2, width=16, learning_rate=1e-2, **others)  # type: ignore[arg-type]
 
 
 def reranker(model: Path, source: VectorSource, topics: dict[str, str], **values: object) -> Reranker:
-    params = make_params("reranker", "scorer", {"scorer_model": str(model), **values})
+    params = make_params("reranker", "scorer", {"model": str(model), **values})
     return make_reranker("scorer", Inputs(topics=topics, vectors=source), params)
 
 
@@ -65,7 +65,7 @@ def made(source: VectorSource) -> SoftLabels:
 @pytest.mark.parametrize("kind", KINDS)
 def test_shuffled_candidates_get_shuffled_scores_and_padding_changes_nothing(kind: str, training: bool) -> None:
     torch.manual_seed(0)
-    scorer = ScorerNetwork(6, 5, small(kind, residual=False, scorer_dropout=0.0)).train(training)
+    scorer = ScorerNetwork(6, 5, small(kind, residual=False, dropout=0.0)).train(training)
     queries, states, documents = torch.randn(2, 6), torch.randn(2, 4, 5), torch.randn(2, 7, 6)
     attention = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     valid = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
@@ -238,7 +238,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
     for name, how in (
         ("dense", ["encoder", "--encoder", str(tmp_path / "dense")]),
-        ("scorer", [f"scorer:scorer_model={tmp_path / 'scorer'}"]),
+        ("scorer", [f"scorer:model={tmp_path / 'scorer'}"]),
     ):
         out = tmp_path / f"{name}.txt"
         assert search([*inputs, *first_stage, "--rerank", *how, "--output", str(out)]) == 0
@@ -263,17 +263,21 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         made(source), source, make_topics(), str(tiny), tmp_path / "out", TrainParams(max_steps=1), pooling="mean",
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer:scorer_model=.*out$"):
+    with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer:model=.*out$"):
         load_encoder(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).check(make_run())
     (tmp_path / "narrow").mkdir()
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
         reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())
-    with pytest.raises(InputError, match=r"rerank scorer: which\? give scorer_model"):
+    with pytest.raises(InputError, match=r"rerank scorer: which\? give model"):
         make_reranker("scorer", source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
+    old = {**config, "scorer": {**config["scorer"], "scorer_rate": 1e-4}}
+    (tmp_path / "out" / "config.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match=r"config.json: scorer_rate is learning_rate now"):
+        TrainedScorer(tmp_path / "out")
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"does not fit config.json"):
         TrainedScorer(tmp_path / "out")

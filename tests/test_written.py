@@ -75,6 +75,12 @@ def test_a_chosen_method_has_its_settings() -> None:
             "rerank=rnn:from=graph: from=graph: expected one of vectors, neighbours, tokens",
         ),
         ("reranker", "mmr:from=neighbours", "unknown parameters of mmr: from"),
+        (
+            "reranker",
+            "zhong:zhong_k1=3",
+            "rerank=zhong:zhong_k1=3: unknown parameters of zhong: zhong_k1 is k1 now; known",
+        ),
+        ("expander", "ladr:ladr=adaptive", "unknown parameters of ladr: ladr is variant now; known: k, hits, variant"),
         ("reranker", "mmr:preset=tas-b", "preset tas-b: presets are for jaccard-plain and rnn, not for mmr"),
     ],
 )
@@ -105,7 +111,11 @@ def test_lists_of_methods() -> None:
     [
         ("--k1", ["--retriever"], "--k1 is a setting of bm25: --retriever bm25:k1=VALUE"),
         ("--k1", ["--output"], ""),
-        ("--zhong-k1", ["--rerank"], "--zhong-k1 is a setting of zhong: --rerank zhong:zhong_k1=VALUE"),
+        ("--zhong-k1", ["--rerank"], "--zhong-k1 is a setting of zhong: --rerank zhong:k1=VALUE"),
+        ("--mmr-lambda", ["--rerank"], "--mmr-lambda is a setting of mmr: --rerank mmr:lam=VALUE"),
+        ("--gar-batch", ["--expand"], "--gar-batch is a setting of gar: --expand gar:batch=VALUE"),
+        ("--rrf-k", ["--fuse"], "--rrf-k is a setting of --fuse: --fuse rrf:k=VALUE"),
+        ("--scorer-rate", ["--scorer"], "--scorer-rate is a setting of --scorer: --scorer encoder:learning_rate=VALUE"),
         ("--passage-hits", ["--aggregate"], "--passage-hits is a setting of --aggregate: --aggregate maxp:hits=VALUE"),
         ("--no-l2-norm", ["--encoder"], "--no-l2-norm is a setting of --encoder: --encoder NAME:normalize=VALUE"),
         ("--nothing", ["--rerank", "--retriever"], ""),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Params, hints_of, plain
+from rnnreranker.base.settings import Params, former_names, hints_of, plain
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NEEDS = (  # what a method may ask for, and how an error says where it comes from
@@ -99,7 +99,9 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     of: type[Params] = method.Params
     hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
     if unknown := [str(key) for key in values if key not in hints]:
-        raise InputError(f"unknown parameters of {name}: {', '.join(unknown)}; known: {', '.join(hints) or 'none'}")
+        now = former_names(of)
+        shown = ", ".join(f"{key} is {now[key]} now" if key in now else key for key in unknown)
+        raise InputError(f"unknown parameters of {name}: {shown}; known: {', '.join(hints) or 'none'}")
     if preset is not None and not of.presets:
         raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
     typed = {key: plain(value, hints[key]) for key, value in values.items()}

@@ -26,7 +26,8 @@ MOVED = {  # settings of no method that were flags → flag and name that their 
     "learn_from": ("--model", "term-scorer"),
 }
 NAMES = {
-    **{"passage_hits": "hits", "l2_norm": "normalize", "new_layers": "layers", "new_size": "hidden_size"},
+    **{"passage_hits": "hits", "l2_norm": "normalize", "rrf_k": "k", "new_layers": "layers", "new_size": "hidden_size"},
+    **{"scorer_dropout": "dropout", "scorer_rate": "learning_rate"},
     **{"new_heads": "heads", "new_vocabulary": "vocabulary", "learn_from": "texts"},
 }  # of these, what they are called in the written form
 
@@ -41,7 +42,7 @@ def moved(unknown: str, flags: Collection[str]) -> str:
     for kind, taker in TAKEN_BY.items():
         for method in names(kind) if taker in flags else ():
             for field in fields_of(find(kind, method)):
-                if name in (field.name, typed_name(field)):
+                if name in (field.name, typed_name(field), field.metadata.get("was")):
                     return f"{unknown} is a setting of {method}: {taker} {method}:{field.name}=VALUE"
     if name in MOVED and MOVED[name][0] in flags:
         taker, first = MOVED[name]

@@ -59,7 +59,7 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
         if is_scorer(folder):
             raise InputError(
                 f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
-                f"python -m rnnreranker.search --run RUN --rerank scorer:scorer_model={name}"
+                f"python -m rnnreranker.search --run RUN --rerank scorer:model={name}"
             )
         if model_type(folder) == TERM_SCORER_TYPE:
             raise InputError(

@@ -14,7 +14,7 @@ from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.settings import Params, hints_of, plain
+from rnnreranker.base.settings import Params, hints_of, no_setting, plain
 from rnnreranker.base.written import Written
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams
@@ -85,7 +85,8 @@ def _chosen(written: Written) -> ChosenLabeler:
     hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
     known = [*own, *hints, SOURCE, LABEL_PRESET]
     if unknown := [name for name in written.params if name not in known]:
-        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
+        of = find("labeler", written.name).Params
+        raise InputError("; ".join(no_setting(of, name, known) for name in unknown))
     in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
     preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
     of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 METHODS_HELP = (
-    "rrf: sum of 1 / (rrf-k + rank); mean of scores, over the runs that have the document or (mean-zero) over all; "
+    "rrf: sum of 1 / (k + rank); mean of scores, over the runs that have the document or (mean-zero) over all; "
     "minmax, zscore: sum of scores brought to [0, 1], or to mean 0 and deviation 1, query by query, equal ones to 1"
 )
 
@@ -32,7 +32,7 @@ class FuseParams(Params):
     """How runs are fused: the flags of commands and the keys of a spec."""
 
     fuse: Literal["rrf", "mean", "mean-zero", "minmax", "zscore"] = setting("rrf", METHODS_HELP)
-    rrf_k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0)
+    k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0, was="rrf_k")
     weights: str | None = setting(None, "a number for each run, joined by commas; none: 1 each")
 
     def __post_init__(self) -> None:
@@ -54,13 +54,13 @@ METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
 
 
 def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> FuseParams:
-    """How a written form, `rrf:rrf_k=60` or `minmax:weights="1,2"`, says to fuse a number of runs.
+    """How a written form, `rrf:k=60` or `minmax:weights="1,2"`, says to fuse a number of runs.
 
     Args:
         form: a method with its settings; count: of runs, 0 = as many as may be; of: the argument, for messages.
 
     Raises:
-        InputError: no such method, values out of range, another number of weights, rrf_k with another method.
+        InputError: no such method, values out of range, another number of weights, k with another method.
     """
     written = Written.read(form)
     shown = argument(of, str(written))
@@ -70,8 +70,8 @@ def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> Fuse
     weights = params.weight_of_runs
     if weights is not None and count and len(weights) != count:
         raise InputError(f"{shown}: {len(weights)} weights for {count} runs; expected one for each")
-    if "rrf_k" in written.params and params.fuse != "rrf":
-        raise InputError(f"{shown}: rrf_k is of rrf, not of {params.fuse}")
+    if "k" in written.params and params.fuse != "rrf":
+        raise InputError(f"{shown}: k is of rrf, not of {params.fuse}")
     return params
 
 

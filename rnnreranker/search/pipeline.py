@@ -86,7 +86,7 @@ class Pipeline:
         from rnnreranker.runs.fuse import fuse
 
         how = self.fusion
-        return fuse(runs, how.fuse, k=how.rrf_k, weights=how.weight_of_runs, hits=self.depth)
+        return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
 @phase("opening the index")

@@ -39,7 +39,7 @@ class SearchRequest(Request):
         run: candidates in place of retrieving, a Run or a file.
         encoded_queries: a .npy file of query vectors.
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
-        fuse: how several are fused, `rrf:rrf_k=60`; None = rrf, of `auto` minmax.
+        fuse: how several are fused, `rrf:k=60`; None = rrf, of `auto` minmax.
         prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
         bm25_index: a Lucene index that is not inside `index`.
         hits: candidates a query; of passages that become documents, documents.

@@ -111,7 +111,7 @@ def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
         raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
     config = read_json(folder / "config.json")
     try:
-        params, dimension = ScorerParams(**config["scorer"]), int(config["dimension"])
+        params, dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
         encoder, tokens, _ = load_query_encoder(
             str(folder / ENCODER), dimension, pooling=config["pooling"], normalize=config["normalize"]
         )

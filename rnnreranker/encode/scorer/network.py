@@ -24,7 +24,7 @@ class ScorerNetwork(nn.Module):
         self.kind, width = params.scorer, params.width
         options: dict[str, Any] = {
             "dim_feedforward": 4 * width,
-            "dropout": params.scorer_dropout,
+            "dropout": params.dropout,
             "activation": "gelu",
             "batch_first": True,
             "norm_first": True,
@@ -37,7 +37,7 @@ class ScorerNetwork(nn.Module):
             layers: list[nn.Module] = []
             for block in range(params.blocks):
                 size = 3 * width if block == 0 else width
-                layers += [nn.Linear(size, width), nn.GELU(), nn.Dropout(params.scorer_dropout)]
+                layers += [nn.Linear(size, width), nn.GELU(), nn.Dropout(params.dropout)]
             self.layers = nn.ModuleList([nn.Sequential(*layers)])
         else:
             kind = nn.TransformerEncoderLayer if self.kind == "encoder" else nn.TransformerDecoderLayer

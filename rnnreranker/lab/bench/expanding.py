@@ -25,7 +25,7 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {  # as shown → kind, na
     "neighbours": ("expander", "neighbours", {}),
     "gar": ("expander", "gar", {}),
     "ladr, proactive": ("expander", "ladr", {}),
-    "ladr, adaptive": ("expander", "ladr", {"ladr": "adaptive"}),
+    "ladr, adaptive": ("expander", "ladr", {"variant": "adaptive"}),
     "lexboost": ("reranker", "lexboost", {}),
 }
 

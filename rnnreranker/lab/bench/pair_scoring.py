@@ -54,7 +54,7 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
 
     torch.set_num_threads(1)
     write_model(Path(folder) / "model", layers, width)
-    params = make_params("reranker", "cross-encoder", {"cross_encoder": f"{folder}/model"})
+    params = make_params("reranker", "cross-encoder", {"model": f"{folder}/model"})
     rng = np.random.default_rng(0)
     texts = {f"d{row}": made_up_words(rng, int(rng.integers(*LENGTHS))) for row in range(candidates)}
     topics: dict[str, str] = {}

@@ -113,8 +113,8 @@ class Expander(ABC):
         from rnnreranker.runs import Run
 
         graph = self.graph
-        if (wanted := getattr(self.params, "expand_k", None)) is not None:
-            graph.check_k("expand_k", wanted)
+        if (wanted := getattr(self.params, "k", None)) is not None:
+            graph.check_k("k", wanted)
         queries = None
         if "query vectors" in self.needs:
             given = self.inputs.query_vectors if query_vectors is None else query_vectors

@@ -13,16 +13,22 @@ from rnnreranker.methods.expand.base import Candidates, Expander
 from rnnreranker.methods.expand.neighbours import K_HELP
 
 FULL_BUDGET = 1000  # that of the published batch size
-BUDGET_HELP = "gar: documents of a query that are scored, what is not follows below them; ladr: the best that are kept"
 
 
 @dataclass(frozen=True)
 class GarParams(settings.Params):
     """Settings of adaptive reranking; the defaults are those of pyterrier_dr."""
 
-    expand_k: int = setting(16, K_HELP, at_least=1)
-    expand_hits: int = setting(FULL_BUDGET, BUDGET_HELP, at_least=1)
-    gar_batch: int = setting(128, "documents scored in turn, of --expand-hits 1000; scaled to others", at_least=1)
+    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
+    budget: int = setting(
+        FULL_BUDGET,
+        "documents of a query that are scored; candidates that are not follow below them",
+        at_least=1,
+        was="expand_hits",
+    )
+    batch: int = setting(
+        128, "documents scored in turn, of a budget of 1000; scaled to others", at_least=1, was="gar_batch"
+    )
 
 
 class GarExpander(Expander):
@@ -41,8 +47,8 @@ class GarExpander(Expander):
 
     def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows and inner products of everything that was scored."""
-        budget = self.params.expand_hits
-        batch = max(1, round(self.params.gar_batch * budget / FULL_BUDGET))
+        budget = self.params.budget
+        batch = max(1, round(self.params.batch * budget / FULL_BUDGET))
         pool, from_run = candidates.known, True
         rows, scores = np.empty(0, dtype=np.int64), np.empty(0)
         while len(rows) < budget:
@@ -62,7 +68,7 @@ class GarExpander(Expander):
         best = rows[np.lexsort((rows, -scores))]
         found = np.empty(0, dtype=np.int64)
         for first in range(0, len(best), size):
-            near = self.graph.neighbours(best[first : first + size], self.params.expand_k).ravel()
+            near = self.graph.neighbours(best[first : first + size], self.params.k).ravel()
             found = np.concatenate([found, near[~np.isin(near, rows)]])
             found = found[np.sort(np.unique(found, return_index=True)[1])]  # each where it comes first
             if len(found) >= size:

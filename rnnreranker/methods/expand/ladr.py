@@ -10,7 +10,6 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.settings import setting
 from rnnreranker.methods.expand.base import Candidates, Expander
-from rnnreranker.methods.expand.gar import BUDGET_HELP
 from rnnreranker.methods.expand.neighbours import K_HELP
 from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
 
@@ -19,13 +18,19 @@ from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
 class LadrParams(settings.Params):
     """Settings of LADR; the defaults are those of pyterrier_dr."""
 
-    expand_k: int = setting(16, K_HELP, at_least=1)
-    expand_hits: int = setting(1000, BUDGET_HELP, at_least=1)
-    ladr: Literal["proactive", "adaptive"] = setting(
-        "proactive", "proactive: all neighbours of all candidates; adaptive: those of the best, until no new one comes"
+    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
+    hits: int = setting(1000, "documents of a query that are kept, the best", at_least=1, was="expand_hits")
+    variant: Literal["proactive", "adaptive"] = setting(
+        "proactive",
+        "proactive: all neighbours of all candidates; adaptive: those of the best, until no new one comes",
+        was="ladr",
     )
-    ladr_hops: int = setting(1, "of proactive: how often neighbours of what was found are added", at_least=1)
-    ladr_depth: int = setting(100, "of adaptive: the best documents, whose neighbours are added", at_least=1)
+    hops: int = setting(
+        1, "of proactive: how often the neighbours of what was added are added", at_least=1, was="ladr_hops"
+    )
+    depth: int = setting(
+        100, "of adaptive: the best documents, whose neighbours are added", at_least=1, was="ladr_depth"
+    )
 
 
 class LadrExpander(Expander):
@@ -43,21 +48,21 @@ class LadrExpander(Expander):
     @property
     def hits(self) -> int:
         """The best of them are kept."""
-        return self.params.expand_hits
+        return self.params.hits
 
     def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows and inner products of what was looked at: of proactive, the best of it."""
         seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
         seen[rows] = True
-        if self.params.ladr == "proactive":
+        if self.params.variant == "proactive":
             last = rows
-            for _ in range(self.params.ladr_hops):
+            for _ in range(self.params.hops):
                 last = self._new(last, seen)
             return self._best(candidates.query, np.flatnonzero(seen))
         scores = self.products(candidates.query, rows)
         while True:
-            best = rows[np.argsort(-scores, kind="stable")[: self.params.ladr_depth]]
+            best = rows[np.argsort(-scores, kind="stable")[: self.params.depth]]
             new = self._new(best, seen)
             if not len(new):
                 return rows, scores
@@ -66,7 +71,7 @@ class LadrExpander(Expander):
 
     def _new(self, rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """The neighbours of some rows that were not seen, ascending; `seen`, (N,) bool, has them afterwards."""
-        around = self.graph.neighbours(rows, self.params.expand_k).ravel()
+        around = self.graph.neighbours(rows, self.params.k).ravel()
         new = np.unique(around[~seen[around]])
         seen[new] = True
         return new

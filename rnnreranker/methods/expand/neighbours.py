@@ -20,9 +20,9 @@ RANK_CONSTANT = 10.0
 class NeighboursParams(settings.Params):
     """Settings of expansion by reciprocal neighbours."""
 
-    expand_k: int = setting(16, K_HELP, at_least=1)
-    expand_depth: int = setting(20, "first candidates, whose reciprocal neighbours join", at_least=1)
-    expand_below: int = setting(60, "candidates of the run that stay above those that join", at_least=1)
+    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
+    depth: int = setting(20, "first candidates, whose reciprocal neighbours join", at_least=1, was="expand_depth")
+    below: int = setting(60, "candidates of the run that stay above those that join", at_least=1, was="expand_below")
 
 
 class NeighboursExpander(Expander):
@@ -40,14 +40,14 @@ class NeighboursExpander(Expander):
     @property
     def above(self) -> int:
         """Those that a reranker of the default context looks at stay as they are."""
-        return self.params.expand_below
+        return self.params.below
 
     def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows, best first, and scores that fall in equal steps."""
-        first = candidates.rows[: self.params.expand_depth]
+        first = candidates.rows[: self.params.depth]
         ranks = np.flatnonzero(first >= 0) + 1
         first = first[ranks - 1]
-        k = self.params.expand_k
+        k = self.params.k
         reciprocal = self.graph.reciprocal(first, k)
         weights = self.graph.similarities(first, k).astype(np.float64) / (RANK_CONSTANT + ranks)[:, None]
         rows, places = np.unique(self.graph.neighbours(first, k)[reciprocal], return_inverse=True)

@@ -23,9 +23,15 @@ MODELS = 16  # kept in memory
 class CrossEncoderRerankerParams(Params):
     """Settings of reranking by a cross-encoder: a score costs a pass through the model."""
 
-    cross_encoder: str | None = setting(None, "name, folder or Hugging Face id of a cross-encoder", tunable=False)
-    cross_max_length: int | None = setting(
-        None, "tokens at which query and text together are cut; none: as the model says", at_least=1, tunable=False
+    model: str | None = setting(
+        None, "cross-encoder: name, folder or Hugging Face id", tunable=False, was="cross_encoder"
+    )
+    max_length: int | None = setting(
+        None,
+        "tokens at which query and text together are cut; none: as the model says",
+        at_least=1,
+        tunable=False,
+        was="cross_max_length",
     )
     context: int = context_setting(100)
 
@@ -37,7 +43,7 @@ class CrossEncoderReranker(Reranker):
     taken from there by whoever asks for the same ones: a rerank that was killed goes on, with the same result. Neither
     other queries nor the order of the run change a score.
 
-    Args and Raises: as `Reranker`; also InputError where `cross_encoder` is none or no cross-encoder of one label,
+    Args and Raises: as `Reranker`; also InputError where `model` is none or no cross-encoder of one label,
     UnavailableError where it cannot be had.
     """
 
@@ -46,7 +52,7 @@ class CrossEncoderReranker(Reranker):
     Params: ClassVar[type[Params]] = CrossEncoderRerankerParams
     params: Any  # a subclass has others
     takes_device = True
-    model_setting: ClassVar[str] = "cross_encoder"
+    model_setting: ClassVar[str] = "model"
 
     def prepare(self) -> None:
         """Load the models."""
@@ -57,18 +63,18 @@ class CrossEncoderReranker(Reranker):
             from rnnreranker.rnn.engines.torch import usable_device
 
             usable_device(device)
-        length = self.params.cross_max_length
+        length = self.params.max_length
         self.scorers = [_loaded(name, pair_digest_of(name), device, length) for name in self._models()]
         self._scored = self._cut = 0
 
     def _models(self) -> list[str]:
         """The names of the models whose scores count."""
-        if self.params.cross_encoder is None:
+        if self.params.model is None:
             raise InputError(
-                "rerank cross-encoder: which? give cross_encoder (search --rerank cross-encoder:cross_encoder=NAME), a "
+                "rerank cross-encoder: which? give model (search --rerank cross-encoder:model=NAME), a "
                 "folder or a hub id such as cross-encoder/ms-marco-MiniLM-L-6-v2"
             )
-        return [self.params.cross_encoder]
+        return [self.params.model]
 
     def describe(self) -> dict[str, Any]:
         """What the scores depend on besides the inputs."""

@@ -13,9 +13,15 @@ from rnnreranker.methods.rerank.cross_encoder import CrossEncoderReranker
 class EnsembleParams(Params):
     """Settings of reranking by several cross-encoders."""
 
-    cross_encoders: str | None = setting(None, "two or more cross-encoders, joined by commas", tunable=False)
-    cross_max_length: int | None = setting(
-        None, "tokens at which query and text together are cut; none: as each model says", at_least=1, tunable=False
+    models: str | None = setting(
+        None, "cross-encoders: two or more, joined by commas", tunable=False, was="cross_encoders"
+    )
+    max_length: int | None = setting(
+        None,
+        "tokens at which query and text together are cut; none: as each model says",
+        at_least=1,
+        tunable=False,
+        was="cross_max_length",
     )
     context: int = context_setting(100)
 
@@ -26,20 +32,20 @@ class EnsembleReranker(CrossEncoderReranker):
     Every model scores every candidate, so that none is missing from a mean. What a model gave a query's candidates is
     shared with the reranker `cross-encoder` of that model.
 
-    Args and Raises: as `CrossEncoderReranker`; `cross_encoders` are two different ones at least.
+    Args and Raises: as `CrossEncoderReranker`; `models` are two different ones at least.
     """
 
     name = "ensemble"
     Params = EnsembleParams
-    model_setting = "cross_encoders"
+    model_setting = "models"
 
     def _models(self) -> list[str]:
         """The names of the models whose scores count."""
-        given = self.params.cross_encoders
+        given = self.params.models
         found = [name.strip() for name in (given or "").split(",")]
         if len(found) < 2 or not all(found) or len(set(found)) < len(found):
             raise InputError(
-                f"rerank ensemble: cross_encoders={given}: expected two or more different models, joined by commas "
-                "(search --rerank 'ensemble:cross_encoders=\"A,B,C\"')"
+                f"rerank ensemble: models={given}: expected two or more different models, joined by commas "
+                "(search --rerank 'ensemble:models=\"A,B,C\"')"
             )
         return found

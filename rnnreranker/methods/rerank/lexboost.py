@@ -21,8 +21,10 @@ class LexboostParams(Params):
     n = 16 is the paper's. It shows lambda from .1 to .95 and goes on with .5 to .9, of which .7 is the middle.
     """
 
-    lexboost_k: int = setting(16, "n of LexBoost: neighbours of a document, at most those of the graph", at_least=1)
-    lexboost_lambda: float = setting(0.7, "lambda of LexBoost: weight of a document's own score", at_least=0, at_most=1)
+    k: int = setting(
+        16, "n of the paper: neighbours of a document, at most those of the graph", at_least=1, was="lexboost_k"
+    )
+    lam: float = setting(0.7, "lambda: weight of a document's own score", at_least=0, at_most=1, was="lexboost_lambda")
     context: int = context_setting(1000)
 
 
@@ -41,7 +43,7 @@ class LexboostReranker(Reranker):
 
     def prepare(self) -> None:
         """Look that the graph has so many neighbours."""
-        self.graph.check_k("lexboost_k", self.params.lexboost_k)
+        self.graph.check_k("k", self.params.k)
 
     @property
     def graph(self) -> NeighbourGraph:
@@ -51,8 +53,8 @@ class LexboostReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the mixed scores."""
-        near = self.graph.neighbours(candidates.rows, self.params.lexboost_k)
-        return boosted(candidates.scores, candidates.rows, near, self.params.lexboost_lambda)
+        near = self.graph.neighbours(candidates.rows, self.params.k)
+        return boosted(candidates.scores, candidates.rows, near, self.params.lam)
 
 
 def boosted(scores: np.ndarray, rows: np.ndarray, near: np.ndarray, weight: float) -> np.ndarray:

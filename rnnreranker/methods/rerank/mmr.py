@@ -18,12 +18,16 @@ ROUNDING = 1e-12  # products that differ by no more of their size are equal
 class MmrParams(Params):
     """Settings of maximal marginal relevance: lambda. Its paper leaves it to the user; .5 weighs both alike.
 
-    >>> MmrParams().mmr_lambda
+    >>> MmrParams().lam
     0.5
     """
 
-    mmr_lambda: float = setting(
-        0.5, "lambda of MMR: weight of relevance, 1 - lambda of unlikeness to what stands above", at_least=0, at_most=1
+    lam: float = setting(
+        0.5,
+        "lambda: weight of relevance, 1 - lambda of unlikeness to what stands above",
+        at_least=0,
+        at_most=1,
+        was="mmr_lambda",
     )
     context: int = context_setting()
 
@@ -45,7 +49,7 @@ class MmrReranker(Reranker):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: strictly falling in the order in which candidates are taken."""
         relevance = unit(candidates.scores[None], None)[0]
-        taken, values = marginal(relevance, likeness(candidates.vectors), self.params.mmr_lambda)
+        taken, values = marginal(relevance, likeness(candidates.vectors), self.params.lam)
         found = np.empty(len(values))
         found[taken] = falling(values)
         return found

@@ -18,10 +18,13 @@ class RegulariseParams(Params):
     the k of `RnnParams`, so that both methods see neighbourhoods of one size.
     """
 
-    regularise_alpha: float = setting(
-        1.0, "alpha: weight of smoothness against closeness to the run's scores", at_least=0
+    alpha: float = setting(
+        1.0,
+        "alpha: weight of smoothness against closeness to the run's scores",
+        at_least=0,
+        was="regularise_alpha",
     )
-    regularise_k: int = setting(10, "k: nearest neighbours that a candidate is linked with in the graph", at_least=1)
+    k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1, was="regularise_k")
     context: int = context_setting()
 
 
@@ -38,8 +41,8 @@ class RegulariseReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the regularised scores."""
-        links = affinities(candidates.vectors, self.params.regularise_k)
-        return regularised(candidates.scores, links, self.params.regularise_alpha)
+        links = affinities(candidates.vectors, self.params.k)
+        return regularised(candidates.scores, links, self.params.alpha)
 
 
 def affinities(vectors: np.ndarray, k: int) -> np.ndarray:

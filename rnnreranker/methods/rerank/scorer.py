@@ -17,7 +17,7 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 class ScorerRerankerParams(Params):
     """Settings of reranking by a trained scorer."""
 
-    scorer_model: str | None = setting(None, "folder of train --scorer", tunable=False)
+    model: str | None = setting(None, "folder of train --scorer", tunable=False, was="scorer_model")
     context: int = context_setting(1000)
 
 
@@ -26,7 +26,7 @@ class ScorerReranker(Reranker):
 
     So neither other queries nor the order of the run change a score.
 
-    Args and Raises: as `Reranker`; also InputError where `scorer_model` is none, no such folder, or was trained on
+    Args and Raises: as `Reranker`; also InputError where `model` is none, no such folder, or was trained on
     vectors of another dimension.
     """
 
@@ -35,24 +35,23 @@ class ScorerReranker(Reranker):
     Params = ScorerRerankerParams
     params: ScorerRerankerParams
     takes_device = True
-    model_setting = "scorer_model"
+    model_setting = "model"
 
     def prepare(self) -> None:
         """Load the model."""
-        if self.params.scorer_model is None:
+        if self.params.model is None:
             raise InputError(
-                "rerank scorer: which? give scorer_model (search --rerank scorer:scorer_model=FOLDER), a "
-                "folder of train --scorer"
+                "rerank scorer: which? give model (search --rerank scorer:model=FOLDER), a folder of train --scorer"
             )
         from rnnreranker.encode.scorer.folder import TrainedScorer
         from rnnreranker.rnn.engines.torch import usable_device
 
         device = self.device or "cpu"
         usable_device(device)
-        self.model = TrainedScorer(self.params.scorer_model, device)
+        self.model = TrainedScorer(self.params.model, device)
         if self.vectors.dimension != self.model.dimension:
             raise InputError(
-                f"{self.params.scorer_model} scores vectors of {self.model.dimension} dimensions, the index has "
+                f"{self.params.model} scores vectors of {self.model.dimension} dimensions, the index has "
                 f"{self.vectors.dimension}; give the index that it was trained on"
             )
 
@@ -60,7 +59,7 @@ class ScorerReranker(Reranker):
         """What the scores depend on besides the inputs."""
         from rnnreranker.encode.model_folder import content_of
 
-        return super().describe() | {"models": [content_of(Path(str(self.params.scorer_model)).expanduser())]}
+        return super().describe() | {"models": [content_of(Path(str(self.params.model)).expanduser())]}
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the scores of the candidates beside each other."""

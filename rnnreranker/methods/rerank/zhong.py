@@ -14,15 +14,15 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 class ZhongParams(Params):
     """Settings of Zhong et al.: k1, k2 and lambda; the defaults are those of their program and paper.
 
-    >>> ZhongParams().zhong_k1
+    >>> ZhongParams().k1
     20
     """
 
-    zhong_k1: int = setting(20, "k1 of Zhong et al.: neighbours of an element, itself not counted", at_least=1)
-    zhong_k2: int = setting(
-        6, "k2 of Zhong et al.: neighbours whose weights are averaged (1 = no averaging)", at_least=1
+    k1: int = setting(20, "k1: neighbours of an element, itself not counted", at_least=1, was="zhong_k1")
+    k2: int = setting(6, "k2: neighbours whose weights are averaged (1 = none)", at_least=1, was="zhong_k2")
+    lam: float = setting(
+        0.3, "lambda: weight of the original distance, 1 - lambda of Jaccard", at_least=0, at_most=1, was="zhong_lambda"
     )
-    zhong_lambda: float = setting(0.3, "lambda of Zhong et al.: weight of the original distance", at_least=0, at_most=1)
     context: int = context_setting()
 
 
@@ -62,7 +62,7 @@ def zhong_distances(
     query_gallery: (Q, G), query_query: (Q, Q), gallery_gallery: (G, G) Euclidean distances, not squared.
 
     >>> final, jaccard = zhong_distances(np.array([[1.0, 2.0]]), np.zeros((1, 1)), np.array([[0.0, 1.0], [1.0, 0.0]]),
-    ...                                  ZhongParams(zhong_k1=1, zhong_k2=1, zhong_lambda=1.0))
+    ...                                  ZhongParams(k1=1, k2=1, lam=1.0))
     >>> final.tolist()
     [[0.25, 1.0]]
     """
@@ -71,7 +71,7 @@ def zhong_distances(
     largest = squared.max(axis=0)
     distances = (squared / np.where(largest > 0, largest, 1.0)).T
     ranking = np.argsort(distances, axis=1, kind="stable")
-    k1 = min(params.zhong_k1, len(ranking) - 1)
+    k1 = min(params.k1, len(ranking) - 1)
     members = _reciprocal(ranking[:, : k1 + 1])
     short = _reciprocal(ranking[:, : round(k1 / 2) + 1]).astype(np.float64)
     shared = members.astype(np.float64) @ short.T  # (i, j): |T_j & R(i)|, small integers, exact
@@ -80,14 +80,14 @@ def zhong_distances(
     weights = np.where(members, np.exp(-distances), 0.0)
     sums = weights.sum(axis=1, keepdims=True)
     weights /= np.where(sums > 0, sums, 1.0)
-    if params.zhong_k2 > 1:
-        weights = weights[ranking[:, : params.zhong_k2]].mean(axis=1)
+    if params.k2 > 1:
+        weights = weights[ranking[:, : params.k2]].mean(axis=1)
     jaccard = np.empty((queries, len(gallery_gallery)))
     for probe in range(queries):
         least = np.minimum(weights[probe], weights[queries:]).sum(axis=1)
         most = np.maximum(weights[probe], weights[queries:]).sum(axis=1)
         jaccard[probe] = 1.0 - least / np.where(most > 0, most, 1.0)
-    return (1.0 - params.zhong_lambda) * jaccard + params.zhong_lambda * distances[:queries, queries:], jaccard
+    return (1.0 - params.lam) * jaccard + params.lam * distances[:queries, queries:], jaccard
 
 
 def _reciprocal(order: np.ndarray) -> np.ndarray:

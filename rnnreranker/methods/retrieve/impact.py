@@ -36,14 +36,15 @@ class ImpactSearchParams(settings.Params):
         "words of queries: weighted by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
         "often they stand there (counts)",
     )
-    impact_encoder: str | None = setting(
-        None, "sparse encoder of queries; none: the one that made the index", tunable=False
+    encoder: str | None = setting(
+        None, "sparse encoder of queries; none: the one that made the index", tunable=False, was="impact_encoder"
     )
-    impact_search: Literal["exact", "lucene", "seismic"] = setting(
+    search: Literal["exact", "lucene", "seismic"] = setting(
         "exact",
         "exact: without Java; lucene: Pyserini's impact index, the same run; seismic: approximate, for large "
         "collections (the index needs --lucene or --seismic)",
         tunable=False,
+        was="impact_search",
     )
     query_cut: int = setting(20, "of seismic: words of a query that are looked up, the heaviest", at_least=1)
     heap_factor: float = setting(0.8, "of seismic: higher skips more", above=0, at_most=1)
@@ -55,8 +56,8 @@ class ImpactSearchParams(settings.Params):
         super().__post_init__()
         usual = {field.name: field.default for field in dataclasses.fields(self)}
         changed = [name for name in OF_SEISMIC if getattr(self, name) != usual[name]]
-        if changed and self.impact_search != "seismic":
-            raise InputError(f"{' and '.join(changed)}: of impact_search seismic, not of {self.impact_search}")
+        if changed and self.search != "seismic":
+            raise InputError(f"{' and '.join(changed)}: of search=seismic, not of {self.search}")
 
 
 class ImpactRetriever(Retriever):
@@ -75,9 +76,9 @@ class ImpactRetriever(Retriever):
             UnavailableError: an encoder that is not here, no Java for Lucene.
             MissingDependencyError: Seismic is not installed.
         """
-        source, search = self.inputs.impacts, self.params.impact_search
+        source, search = self.inputs.impacts, self.params.search
         if self.feedback is not None and search != "exact":
-            raise InputError(f"prf {self.feedback.name} searches exactly; leave impact_search={search} out")
+            raise InputError(f"prf {self.feedback.name} searches exactly; leave search={search} out")
         if search == "lucene":
             from rnnreranker.parts.impacts.anserini import open_anserini
 
@@ -111,10 +112,10 @@ class ImpactRetriever(Retriever):
         self, source: ImpactSource, queries: QueryImpacts, hits: int, qids: list[str]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores and rows of every query, in the way that the parameters say."""
-        if self.params.impact_search == "exact":
+        if self.params.search == "exact":
             return source.search(queries, hits, self.threads)
         threads = self.threads or cores()
-        if self.params.impact_search == "lucene":
+        if self.params.search == "lucene":
             from rnnreranker.parts.impacts.anserini import search_anserini
 
             found = search_anserini(source, queries, hits, threads)
@@ -155,6 +156,6 @@ class ImpactRetriever(Retriever):
 
     def _encoder(self, source: ImpactSource) -> tuple[str, dict[str, Any]]:
         """Name and settings of the queries' encoder."""
-        if self.params.impact_encoder is not None:
-            return self.params.impact_encoder, {}
+        if self.params.encoder is not None:
+            return self.params.encoder, {}
         return source.encoder["name"], dict(source.encoder.get("settings", {}))

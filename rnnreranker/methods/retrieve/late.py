@@ -21,20 +21,28 @@ if TYPE_CHECKING:
     from rnnreranker.parts.tokens.queries import QueryTokens
     from rnnreranker.runs import Run
 
-OF_NEIGHBOURS = ("nprobe", "token_depth")
+OF_NEIGHBOURS = ("nprobe", "depth")
 
 
 @dataclass(frozen=True)
 class LateSearchParams(settings.Params):
     """How documents are found by their tokens."""
 
-    late_search: Literal["index", "exact"] = setting(
-        "index", "index: as the index was made for (index --token-search); exact: MaxSim with all documents"
+    search: Literal["index", "exact"] = setting(
+        "index",
+        "index: as the index was made for (index --token-search); exact: MaxSim with all documents",
+        was="late_search",
     )
     nprobe: int = setting(NPROBE, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
-    token_depth: int = setting(1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1)
-    token_recall: int = setting(
-        20, "of ivf-pq: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
+    depth: int = setting(
+        1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1, was="token_depth"
+    )
+    recall_sample: int = setting(
+        20,
+        "of ivf-pq: queries searched exactly too, to say how much it misses",
+        at_least=0,
+        tunable=False,
+        was="token_recall",
     )
 
 
@@ -69,7 +77,7 @@ class LateRetriever(Retriever):
         def search(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
             if neighbours is None:
                 return source.search(asked.vectors, asked.places, count, self.threads, weights)
-            how = {"depth": self.params.token_depth, "nprobe": self.params.nprobe}
+            how = {"depth": self.params.depth, "nprobe": self.params.nprobe}
             return neighbours.search(asked.vectors, asked.places, count, self.threads, weights, **how)
 
         if self.feedback is not None:
@@ -82,7 +90,7 @@ class LateRetriever(Retriever):
 
     def _neighbours(self) -> TokenNeighbours | None:
         """What proposes candidates; None where all documents are compared."""
-        found = neighbours_in(self.inputs.tokens) if self.params.late_search == "index" else None
+        found = neighbours_in(self.inputs.tokens) if self.params.search == "index" else None
         if found is not None:
             return found
         usual = {field.name: field.default for field in dataclasses.fields(LateSearchParams)}
@@ -93,7 +101,7 @@ class LateRetriever(Retriever):
     def _tell(self, asked: QueryTokens, weights: np.ndarray | None, rows: list[Any], hits: int) -> None:
         """Say how much of the exact run is found, of a sample of the queries."""
         source, count = self.inputs.tokens, len(rows)
-        sample = np.unique(np.linspace(0, count - 1, min(count, self.params.token_recall)).astype(np.int64))
+        sample = np.unique(np.linspace(0, count - 1, min(count, self.params.recall_sample)).astype(np.int64))
         shares = []
         for number in sample.tolist():
             part = slice(asked.places[number], asked.places[number + 1])

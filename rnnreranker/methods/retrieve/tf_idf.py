@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class TfIdfParams(settings.Params):
     """How words are weighted."""
 
-    tf_idf: Literal["cosine", "paper"] = setting(
+    variant: Literal["cosine", "paper"] = setting(
         "cosine",
         "cosine: of the vectors of scikit-learn's TfidfVectorizer; paper: the sum of eq. 1 of paper 004 over the "
         "query's words",
+        was="tf_idf",
     )
 
 
@@ -45,7 +46,7 @@ class TfIdfRetriever(Retriever):
             InputError: no such part, one of another version.
             MissingDependencyError: scikit-learn, jieba or PyStemmer is needed and not installed.
         """
-        if self.params.tf_idf == "cosine":
+        if self.params.variant == "cosine":
             require("sklearn", "TF-IDF", "'rnnreranker[terms]'")
         _ = self.inputs.terms.analyser
 
@@ -53,7 +54,7 @@ class TfIdfRetriever(Retriever):
         """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
-        if self.params.tf_idf == "cosine":
+        if self.params.variant == "cosine":
             documents, queries = cosine_weights(source.counts, queries)
             postings = documents.T.tocsr()
         else:

@@ -115,9 +115,9 @@ def search_anserini(source: ImpactSource, queries: QueryImpacts, hits: int, thre
     """
     tokens, numbers = open_anserini(source), queries.numbers
     if (numbers.data != np.rint(numbers.data)).any():
-        raise InputError(f"queries have weights that are no whole numbers, and {WHOLE}; use impact_search=exact")
+        raise InputError(f"queries have weights that are no whole numbers, and {WHOLE}; use search=exact")
     if (most := int(np.diff(numbers.indptr).max(initial=0))) > CLAUSES:
-        raise InputError(f"a query has {most} words; Lucene takes {CLAUSES}: use impact_search=exact")
+        raise InputError(f"a query has {most} words; Lucene takes {CLAUSES}: use search=exact")
     start_java()
     asked = {str(number): _words(numbers[number], tokens) for number in range(numbers.shape[0])}
     try:
@@ -141,7 +141,7 @@ def _of_query(source: ImpactSource, ranked: Ranked, unit: float) -> Hits:
     if scores.max(initial=0) > EXACT:
         raise InputError(
             f"a score of {scores.max():.0f} is beyond {EXACT}, up to which Lucene's 32-bit floats are exact; "
-            "use impact_search=exact, or make the index with a smaller --impact-factor"
+            "use search=exact, or make the index with a smaller --impact-factor"
         )
     rows = source.rows([docid for docid, _ in ranked])
     if (rows < 0).any():

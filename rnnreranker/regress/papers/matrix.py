@@ -164,7 +164,9 @@ class Matrix:
             commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
             parameters: dict[str, Any] = {"spec": spec.name, "query set": query_set.id, "condition": condition.id}
             for use in map(use_with_folders, condition.rerank):
-                parameters |= asdict(make_params("reranker", use.name, use.params, use.preset or None))
+                own = asdict(make_params("reranker", use.name, use.params, use.preset or None))
+                several = len(condition.rerank) > 1
+                parameters |= {f"{use.name} {name}" if several else name: value for name, value in own.items()}
             for one in (condition.retrieve, condition.prf, condition.fuse, condition.aggregate):
                 parameters |= use_with_folders(one).params if one else {}
             if condition.model:

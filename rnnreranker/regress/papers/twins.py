@@ -188,7 +188,7 @@ def _models(table: Table, spec: Spec) -> list[str]:
             parts = spec.index(condition.index).parts
             for part in {PARTS.get(need, "") for need in find(kind, use.name).needs} & set(parts):
                 add((parts[part] or {}).get("encoder"))
-            for name in models_in(use.params):
+            for name in models_in(use):
                 add({KEY: name})
 
     for row in table.rows:

@@ -47,7 +47,7 @@ class IndexSteps(ABC):
 
     def resolved(self, use: Written) -> tuple[Written, list[Path]]:
         """A method with folders in place of the models that its settings name, and these folders."""
-        return use_with_folders(use, self.model), [self.model(name) for name in models_in(use.params)]
+        return use_with_folders(use, self.model), [self.model(name) for name in models_in(use)]
 
     def index(self, index: Index, part: str = "") -> tuple[str, list[Path]]:
         """What `--index` is given, and the files that must be made before.

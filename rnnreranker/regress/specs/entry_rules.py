@@ -152,14 +152,14 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
     elif isinstance(entry, Model):
         yield from (("start", name, "") for name in start_models(entry))
         for key, use in (("first", entry.first), ("labels", entry.labels), ("negatives", entry.negatives)):
-            yield from ((key, name, "") for name in models_in(use.params if use else {}))
+            yield from ((key, name, "") for name in models_in(use))
     elif isinstance(entry, Condition):
         if entry.model:
             yield "model", entry.model, "query"
-        for name in models_in(entry.retrieve.params if entry.retrieve else {}):
+        for name in models_in(entry.retrieve):
             yield "retrieve", name, "sparse"
         for use in entry.rerank:
-            yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use.params))
+            yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use))
     elif isinstance(entry, Work):
         kinds = (OF_MODEL[name] for name in entry.options.get("beside", ()) if name in OF_MODEL)
         kind = next(kinds, "")

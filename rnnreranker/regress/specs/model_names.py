@@ -17,12 +17,14 @@ APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag w
 
 
 def models_in(value: Any) -> Iterator[str]:
-    """The ids of the models that a setting, or settings in lists and mappings, name.
+    """The ids of the models that a setting, a method, or settings in lists and mappings name.
 
     >>> list(models_in({"encoders": ["minilm", {"model": "mine"}], "context": 100}))
     ['mine']
     """
-    if isinstance(value, dict):
+    if isinstance(value, Written):
+        yield from models_in(list(value.params.values()))
+    elif isinstance(value, dict):
         if set(value) == {KEY}:
             yield str(value[KEY])
         else:
@@ -53,7 +55,7 @@ def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = 
 
 def use_with_folders(use: Written, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
     """A method with its settings as its command takes them."""
-    return dataclasses.replace(use, params=with_folders(use.params, folder))
+    return dataclasses.replace(use, params={key: with_folders(value, folder) for key, value in use.params.items()})
 
 
 def reads_texts_alone(model: Model) -> bool:

@@ -30,7 +30,7 @@ def fuse_runs(
 
     Args:
         runs: files or runs, two or more; one alone where its passages become documents.
-        method: how they are fused, `rrf:rrf_k=60` or `minmax:weights="0.3,0.7"`; None = rrf.
+        method: how they are fused, `rrf:k=60` or `minmax:weights="0.3,0.7"`; None = rrf.
         aggregate: passages to documents, `maxp:passages=mapping.tsv`; None = they stay what they are.
         hits: documents kept of every query.
 
@@ -45,7 +45,7 @@ def fuse_runs(
     fused = read[0]
     if len(read) > 1:
         kept = hits if to is None else None
-        fused = fuse(read, params.fuse, k=params.rrf_k, weights=params.weight_of_runs, hits=kept)
+        fused = fuse(read, params.fuse, k=params.k, weights=params.weight_of_runs, hits=kept)
     return fused if to is None else documents_of(fused, to, hits=hits)
 
 

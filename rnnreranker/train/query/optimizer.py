@@ -18,7 +18,7 @@ def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.O
     """
     parts: list[tuple[torch.nn.Module, float]] = [(model, params.learning_rate)]
     if isinstance(model, CandidateScorer):
-        parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.scorer_rate)]
+        parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
     groups = []
     for part, rate in parts:
         trained = [parameter for parameter in part.parameters() if parameter.requires_grad]

@@ -181,7 +181,7 @@ class Expanding(OfRun):
     depth = 1000
     peers = ("pyterrier_dr",)
     method: ClassVar[str] = "ladr"
-    settings: ClassVar[dict[str, str]] = {"ladr": "proactive"}
+    settings: ClassVar[dict[str, str]] = {"variant": "proactive"}
 
     @property
     def size(self) -> str:
@@ -209,7 +209,7 @@ class Expanding(OfRun):
         index, frame = self.flex(), self.frame(vectors=False)
         index.corpus_graph(K)
         made = {"gar": index.gar, "proactive": index.ladr_proactive, "adaptive": index.ladr_adaptive}
-        transformer = made[str(self.settings.get("ladr", self.method))](K)
+        transformer = made[str(self.settings.get("variant", self.method))](K)
         return lambda: transformer.transform(frame)
 
 
@@ -223,7 +223,7 @@ class Adaptive(Expanding):
     """Those of the best, until no new one comes."""
 
     name = "LADR, adaptive"
-    settings: ClassVar[dict[str, str]] = {"ladr": "adaptive"}
+    settings: ClassVar[dict[str, str]] = {"variant": "adaptive"}
 
 
 class AdaptiveOfFew(Adaptive):
