@@ -13,8 +13,8 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.diagnose import diagnose, rank_biased_overlap, verdict
-from rnnreranker.lab.diagnose.command import main
+from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
+from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.diagnosis import sampled
 from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
@@ -61,7 +61,7 @@ def looked_at(folder: Path, clustered: bool, params: RnnParams | None = None) ->
     run, queries = collection(folder, clustered)
     (folder / "queries.npy").rename(folder.parent / f"{folder.name}.npy")  # one matrix in the folder of vectors
     (folder / "queries.ids").rename(folder.parent / f"{folder.name}.ids")
-    return diagnose(run, queries, RnnReranker(open_vectors(folder), params, threads=1))
+    return measure_run(run, queries, RnnReranker(open_vectors(folder), params, threads=1))
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.99])
@@ -159,7 +159,7 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     run, queries = collection(tmp_path, True, queries=1)
     (tmp_path / "queries.npy").rename(tmp_path.parent / f"one-{params.k}.npy")
     source = open_vectors(tmp_path)
-    found = diagnose(run, queries, RnnReranker(source, params, threads=1))
+    found = measure_run(run, queries, RnnReranker(source, params, threads=1))
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
     made = reference_scores.parts(done, params, [score for _, score in run["q0"]])
@@ -184,7 +184,7 @@ def test_anisotropy_is_that_of_all_pairs(tmp_path: Path) -> None:
     run, queries = collection(tmp_path, True, queries=3)
     (tmp_path / "queries.npy").rename(tmp_path.parent / "anisotropy.npy")
     source = open_vectors(tmp_path)
-    found = diagnose(run, queries, RnnReranker(source, threads=1))
+    found = measure_run(run, queries, RnnReranker(source, threads=1))
     ranked = {qid: run.ranked(qid) for qid in run}
     rows = {docid: source.fetch(source.rows([docid]))[0].astype(np.float64) for qid in run for docid in ranked[qid]}
     cosines = [rows[a] @ rows[b] for p in run for q in run if p != q for a in ranked[p] for b in ranked[q] if a != b]
@@ -301,7 +301,7 @@ def test_a_run_that_tells_only_its_order_is_said_to(tmp_path: Path, capsys: pyte
     run, queries = collection(tmp_path, True)
     ranks = Run.from_dict({qid: {docid: -float(rank) for rank, docid in enumerate(run.ranked(qid))} for qid in run})
     (tmp_path / "queries.npy").rename(tmp_path.parent / "only.npy")
-    found = diagnose(ranks, queries, RnnReranker(open_vectors(tmp_path)))
+    found = measure_run(ranks, queries, RnnReranker(open_vectors(tmp_path)))
     said = "its scores follow from the rank, they are the same for all queries"
     assert found["order"]["only_order"] == said
     assert found["terms"]["run"] == {"weight": 0.15, "spread": 0.0, "top_10": 0.0, "agreement": None}
@@ -348,11 +348,11 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path,
         reciprocal = {(a, b) for a, b in listed if a in of[b]}
         shares = ((known, set(pairs)), (known, listed), (both, reciprocal), (reciprocal, both))
         means.append([len(some & among) / len(among) for some, among in shares])
-    found = diagnose(run, queries, RnnReranker(source, params), graph=graph)["graph"]
+    found = measure_run(run, queries, RnnReranker(source, params), graph=graph)["graph"]
     expected = np.mean(means, axis=0)
     assert [found[name] for name in ("pairs", "nearest", "kept", "found")] == pytest.approx(expected, abs=1e-4)
     assert 0 < expected[0] < expected[1] < 1
-    assert diagnose(run, queries, RnnReranker(source, params))["graph"] is None
+    assert measure_run(run, queries, RnnReranker(source, params))["graph"] is None
 
 
 def test_a_candidate_that_the_graph_lacks_has_no_known_pair(graph: NeighbourGraph) -> None:
@@ -434,6 +434,22 @@ def test_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Use <b>--scale minmax</b>." in page
     assert page.count("<svg") == 5
     assert not re.search(r"https?:|<script|src=|@import", page)
+
+
+def test_python_measures_what_the_command_writes(tmp_path: Path) -> None:
+    _, run, _, index, _, queries = flags = prepared(tmp_path)
+    assert main([*flags, "--rerank", "rnn:k=5", "--lam", "0.3", "--output", str(tmp_path / "d.json")]) == 0
+    (record,) = read_records(tmp_path / "d.json")
+    found = diagnose(run, index, encoded_queries=queries, rerank={"rnn": {"k": 5, "lam": 0.3}})
+    assert found == record.outcome
+    kept = Run.read(run)
+    assert diagnose(kept, index, encoded_queries=queries, rerank="rnn:k=5,lam=0.3") == {**found, "run": "run"}
+    with pytest.raises(InputError, match=r"^give topics .* or encoded_queries FILE.npy .*; sample=0: expected an int"):
+        diagnose(kept, index, sample=0)
+    with pytest.raises(InputError, match=r"^rerank=zhong: expected rnn, from vectors"):
+        diagnose(kept, index, encoded_queries=queries, rerank="zhong")
+    with pytest.raises(InputError, match=r"^--rerank rnn:k=5 and --k: k twice; give it once"):
+        main([*flags, "--rerank", "rnn:k=5", "--k", "7"])
 
 
 def test_page_escapes_names(tmp_path: Path) -> None:

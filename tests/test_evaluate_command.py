@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.evaluate import evaluate_runs
 from rnnreranker.evaluate.__main__ import main
+from rnnreranker.runs import Run
 
 
 @pytest.fixture
@@ -55,6 +57,23 @@ def test_comparison_and_json(files: Path, capsys: pytest.CaptureFixture[str]) ->
     assert written["runs"][1]["missing_topics"] == 1
     assert written["comparisons"][0]["difference"] == -0.25
     assert written["bootstrap"] == {"resamples": 100, "seed": 0}
+
+
+def test_python_measures_what_the_command_writes(files: Path, tmp_path: Path) -> None:
+    paths, qrels, output = [str(files / name) for name in ("one.txt", "two.txt")], str(files / "qrels.txt"), tmp_path
+    asked = ["--measures", "RR@10 P@1", "--compare", "--resamples", "100", "--json", str(output / "found.json")]
+    assert main([*paths, "--qrels", qrels, *asked]) == 0
+    written = json.loads((output / "found.json").read_text())
+    found = evaluate_runs(paths, qrels, "RR@10 P@1", compare=True, resamples=100)
+    assert found.to_dict() == written
+    own = {"first": Run.read(paths[0]), "second": Run.read(paths[1])}
+    named = evaluate_runs(own, qrels, "RR@10 P@1", compare=True, resamples=100).to_dict()
+    assert [run["name"] for run in named["runs"]] == ["first", "second"]
+    assert [run["mean"] for run in named["runs"]] == [run["mean"] for run in written["runs"]]
+    with pytest.raises(InputError, match=r"^compare needs a baseline .*; seed=-1: expected 0 or more$"):
+        evaluate_runs(paths[:1], qrels, compare=True, seed=-1)
+    with pytest.raises(InputError, match=r"^against takes one run of ours; 2 were given; baseline and against_ba"):
+        evaluate_runs(own, qrels, against=paths[0], baseline=paths[0])
 
 
 def test_runs_of_one_name_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

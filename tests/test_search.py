@@ -21,7 +21,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.make import PARTS, Recipe
-from rnnreranker.lab.diagnose.command import main as diagnose
+from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph

@@ -7,19 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison, compare
+    from rnnreranker.evaluate.evaluating import Evaluation, evaluate_runs
     from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
     from rnnreranker.evaluate.scores import Scores, evaluate
 
 _HOMES = {
     "Comparison": "comparison",
+    "Evaluation": "evaluating",
     "PROTOCOLS": "measures",
     "Scores": "scores",
     "compare": "comparison",
     "evaluate": "scores",
+    "evaluate_runs": "evaluating",
     "parse_measures": "measures",
 }
 
-__all__ = ["PROTOCOLS", "Comparison", "Scores", "compare", "evaluate", "parse_measures"]
+__all__ = [
+    "PROTOCOLS",
+    "Comparison",
+    "Evaluation",
+    "Scores",
+    "compare",
+    "evaluate",
+    "evaluate_runs",
+    "parse_measures",
+]
 
 
 def __getattr__(name: str) -> Any:

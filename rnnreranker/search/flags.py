@@ -10,7 +10,7 @@ from rnnreranker.base.chosen import SOURCES, Form
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import Written
+from rnnreranker.base.written import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search.queries import QueryEncoding
@@ -99,6 +99,18 @@ def rerankers(args: Any) -> list[Form]:
             takers = " or ".join(one for one in names("reranker") if _takes(one, name))
             raise InputError(f"{flag(name)}: of {takers}, not with {shown}")
     return [_with(form, typed) if form in known else form for form in forms]
+
+
+def with_rnn(args: Any, form: Form, of: str, settings: type[RnnParams] = RnnParams) -> Written:
+    """A written form with what the flags of rNN and --preset say too; of: the flag that the form was given with.
+
+    Raises:
+        InputError: values out of range, by their flags; a setting that both say.
+    """
+    typed = command.given(args, settings)
+    with command.naming_flags(typed):
+        settings(**typed)  # each says by its flag what is wrong with it
+    return Written.read(form).beside(typed | ({} if args.preset is None else {PRESET: args.preset}), of)
 
 
 def _with_context(forms: list[Written], context: int) -> list[Written]:

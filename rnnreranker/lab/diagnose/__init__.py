@@ -1,7 +1,8 @@
 """What a run and the vectors of its candidates say, without judgements, about whether reranking is likely to help."""
 
-from rnnreranker.lab.diagnose.diagnosis import diagnose
+from rnnreranker.lab.diagnose.diagnosing import diagnose
+from rnnreranker.lab.diagnose.diagnosis import measure_run
 from rnnreranker.lab.diagnose.overlap import rank_biased_overlap
 from rnnreranker.lab.diagnose.verdict import verdict
 
-__all__ = ["diagnose", "rank_biased_overlap", "verdict"]
+__all__ = ["diagnose", "measure_run", "rank_biased_overlap", "verdict"]

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
-QUERIES = 500  # of a run that are looked at
 UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantised vectors count as such
 
 
-def sampled(run: Run, count: int = QUERIES) -> Run:
+def sampled(run: Run, count: int) -> Run:
     """The run of the `count` queries whose SHA-256 is lowest, in the order of the run: the same choice everywhere.
 
     Raises:
@@ -43,12 +42,11 @@ def sampled(run: Run, count: int = QUERIES) -> Run:
 
 
 @phase("diagnosing")
-def diagnose(
+def measure_run(
     run: Run,
     query_vectors: QueryVectors,
     reranker: RnnReranker,
     *,
-    sample: int = QUERIES,
     graph: NeighbourGraph | None = None,
 ) -> dict[str, Any]:
     """Everything measured, as plain values for JSON (docs/diagnose.md explains each); `verdict` judges it.
@@ -57,14 +55,11 @@ def diagnose(
         run: Q queries; those with at least two candidates with vectors are looked at.
         query_vectors: a vector for each of its queries, in any order.
         reranker: its vectors, parameters, threads and rule for candidates without a vector are used.
-        sample: queries looked at, chosen by a hash of their ids.
         graph: of the collection; None = nothing is said of one.
 
     Raises:
-        InputError: as `RnnReranker.rerank`; a graph that cannot be used, no query with two candidates; sample below 1.
+        InputError: as `RnnReranker.rerank`; a graph that cannot be used, no query with two candidates.
     """
-    total = len(run)
-    run = sampled(run, sample)
     reranker.check(run)
     params, vectors = reranker.params, reranker.vectors
     queries = query_rows(run, query_vectors, vectors.dimension)
@@ -99,7 +94,7 @@ def diagnose(
         measured["graph"] = coverage_of_all(covered) | hubs(graph, params.k)
     return {
         "schema": 1,
-        "queries": {"run": total, "sampled": len(run), "measured": len(state.found)},
+        "queries": {"run": len(run), "sampled": len(run), "measured": len(state.found)},
         "params": params.to_dict(),
         **measured,
     }

@@ -1,0 +1,226 @@
+"""`evaluate_runs` and the command: runs and judgements are read, measured, compared, and set beside published runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.ties import DEFAULT_TIES
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.evaluate.comparison import Comparison
+    from rnnreranker.evaluate.redundancy import Redundancy
+    from rnnreranker.evaluate.reproducibility import Graded
+    from rnnreranker.evaluate.scores import Scores
+    from rnnreranker.parts.vectors import VectorSource
+
+ENDINGS = (".txt", ".trec", ".tsv", ".run")  # of files of runs, left out of their names
+
+
+@dataclass(frozen=True)
+class EvaluateRequest(Request):
+    """Runs to be measured: the arguments of `evaluate_runs`, and flags of the command.
+
+    Attributes:
+        runs: files, or runs, or these by name.
+        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
+        measures: as ir-measures writes them, with spaces between.
+        protocol: which grades count: trec, strict, strict-dropped, lenient, binary.
+        ties: the order of equal scores, see `ties.check_ties`.
+        common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
+        vectors: say how alike the first ten documents of a query are; a function gives them when they are needed.
+        compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
+        against: a published run, of which the only run is a reproduction: their orders, the first `depth` of a topic,
+            and topic scores are compared; baseline, against_baseline: of each, for effects.
+    """
+
+    runs: Sequence[str | Path | Run] | Mapping[str, str | Path | Run]
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    measures: str = "nDCG@10 RR@10"
+    protocol: str = "trec"
+    ties: str = DEFAULT_TIES
+    common_topics: bool = False
+    vectors: VectorSource | Callable[[], VectorSource] | None = None
+    compare: bool = False
+    resamples: int = 10_000
+    seed: int = 0
+    against: str | Path | Run | None = None
+    baseline: str | Path | Run | None = None
+    against_baseline: str | Path | Run | None = None
+    depth: int = 100
+
+    @property
+    def every(self) -> list[str | Path | Run]:
+        """All runs: those to be measured, the published one, the baselines."""
+        own = list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
+        return [*own, *(run for run in (self.against, self.baseline, self.against_baseline) if run is not None)]
+
+    @property
+    def files(self) -> list[str]:
+        """What messages call them: their files; of objects `run` with a number."""
+        named = enumerate(self.every, 1)
+        return [f"run {number}" if isinstance(run, Run) else str(run) for number, run in named]
+
+    @property
+    def names(self) -> list[str]:
+        """Short names: those given, or files without folder and ending where that tells them apart."""
+        given = list(self.runs) if isinstance(self.runs, Mapping) else []
+        paths = self.files
+        short = [Path(path).name.removesuffix(".gz") for path in paths]
+        short = [name.rsplit(".", 1)[0] if name.endswith(ENDINGS) else name for name in short]
+        return [*given, *(short if len(set(short)) == len(short) else paths)[len(given) :]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What runs are worth.
+
+    Attributes:
+        request: that it answers.
+        scores: of every run, measure and topic.
+        comparisons: with the first run; empty unless asked for.
+        reproduction: figures beside a published run; empty without one.
+        redundancy: run → how alike its first documents are; empty without vectors.
+    """
+
+    request: EvaluateRequest
+    scores: Scores
+    comparisons: Sequence[Comparison]
+    reproduction: Sequence[Graded]
+    redundancy: Mapping[str, Redundancy]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was measured and how, for JSON."""
+        scores, request = self.scores, self.request
+        return {
+            "qrels": request.shown("qrels"),
+            "protocol": scores.protocol,
+            "common_topics": request.common_topics,
+            "ties": request.ties,
+            "topics": list(scores.topics),
+            "runs": [
+                {
+                    "name": name,
+                    "file": path,
+                    "missing_topics": int(scores.missing[r]),
+                    "judged@10": float(scores.judged[r].mean()),
+                    "mean": dict(zip(scores.measures, scores.means[r].tolist(), strict=True)),
+                    "per_topic": {
+                        measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)
+                    },
+                    **({"redundancy": self.redundancy[name].as_json()} if name in self.redundancy else {}),
+                }
+                for r, (name, path) in enumerate(zip(scores.runs, request.files, strict=True))
+            ],
+            "bootstrap": {"resamples": request.resamples, "seed": request.seed},
+            "comparisons": [dataclasses.asdict(one) for one in self.comparisons],
+            "reproduction": [dataclasses.asdict(one) for one in self.reproduction],
+        }
+
+
+def evaluate_runs(
+    runs: Sequence[str | Path | Run] | Mapping[str, str | Path | Run],
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    measures: str = "nDCG@10 RR@10",
+    **others: Any,
+) -> Evaluation:
+    """What runs are worth and how they compare, as `python -m rnnreranker.evaluate`.
+
+    Args:
+        runs, qrels, measures, others: as of `EvaluateRequest`.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; unreadable files, a run none of whose topics is
+            judged.
+    """
+    request = asked(EvaluateRequest, {"runs": runs, "qrels": qrels, "measures": measures, **others})
+    check(request)
+    return evaluated(request)
+
+
+def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
+    """Refuse what can be seen to fail, before any work; others: more faults, told with those of the request.
+
+    Raises:
+        InputError: everything that is wrong.
+    """
+    shown = {name: argument(name) for name in ("compare", "against", "baseline", "against_baseline")}
+    count, against = len(request.runs), request.against is not None
+    paths = request.files[: count + against]
+    repeated = sorted({path for path in paths if paths.count(path) > 1})
+    based = [request.baseline is not None, request.against_baseline is not None]
+    refuse(
+        (not count, f"{argument('runs')}: none; give at least one"),
+        (request.compare and count < 2, f"{shown['compare']} needs a baseline and at least one more run"),
+        (against and count > 1, f"{shown['against']} takes one run of ours; {count} were given"),
+        (
+            any(based) and not (all(based) and against),
+            f"{shown['baseline']} and {shown['against_baseline']} go together, with {shown['against']}",
+        ),
+        (request.resamples < 1, f"{argument('resamples', request.resamples)}: expected at least 1"),
+        (request.seed < 0, f"{argument('seed', request.seed)}: expected 0 or more"),
+        (request.depth < 1, f"{argument('depth', request.depth)}: expected an integer >= 1"),
+        *others,
+        (repeated, f"{', '.join(repeated)}: given more than once"),
+    )
+    parse_measures(request.measures)
+
+
+def evaluated(request: EvaluateRequest) -> Evaluation:
+    """The values of a request that was checked; see `evaluate_runs`."""
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.evaluate.comparison import compare
+    from rnnreranker.evaluate.scores import evaluate
+    from rnnreranker.evaluate.unjudged import say_unjudged
+
+    qrels = qrels_of(request.qrels)
+    every = [run if isinstance(run, Run) else Run.read(run) for run in request.every]
+    runs = dict(zip(request.names, every, strict=True))
+    judged = qrels["query_id"].unique().tolist()
+    for path, run in zip(request.files, every, strict=True):
+        if not set(judged) & set(run):
+            raise InputError(
+                f"{path}: none of its {counted(len(run), 'query', 'queries')} is judged in {request.shown('qrels')} "
+                f"(its ids: {', '.join(run.qids[:3])}; judged: {', '.join(judged[:3])}); check that both are of the "
+                "same topics"
+            )
+    scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics, request.ties)
+    found = Evaluation(
+        request,
+        scores,
+        compare(scores, request.resamples, request.seed) if request.compare else [],
+        _reproduction(runs, scores, request.depth) if request.against is not None else [],
+        _redundancy(request.vectors, runs),
+    )
+    for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
+        if missing:
+            say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
+    say_unjudged(runs, qrels)
+    return found
+
+
+def _reproduction(runs: Mapping[str, Run], scores: Scores, depth: int) -> list[Graded]:
+    from rnnreranker.evaluate.reproducibility import compare_orders, compare_scores
+
+    ours, theirs, *bases = runs.values()
+    orders = compare_orders(ours, theirs, scores.topics, depth)
+    return [*orders, *compare_scores(scores, with_baselines=bool(bases))]
+
+
+def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, Redundancy]:
+    if vectors is None:
+        return {}
+    from rnnreranker.evaluate.redundancy import redundancy
+
+    source = vectors() if callable(vectors) else vectors
+    return {name: redundancy(run, source) for name, run in runs.items()}

@@ -1,0 +1,80 @@
+"""`python -m rnnreranker.diagnose`: from a run and its vectors alone, is reranking likely to help?"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base import command
+from rnnreranker.base.files import check_writable
+from rnnreranker.lab.diagnose.diagnosing import QUERIES, RNN, DiagnoseRequest, check, diagnosed
+from rnnreranker.rnn import RnnParams
+from rnnreranker.search import flags
+
+EPILOG = """examples:
+  python -m rnnreranker.diagnose --run dense.txt --index my-index --topics queries.tsv
+  python -m rnnreranker.diagnose --run bm25.txt --index my-index --topics queries.tsv --output bm25.html
+  python -m rnnreranker.diagnose --run dense.txt --index my-index --encoded-queries queries.npy --preset tas-b
+  python -m rnnreranker.diagnose ... --rerank rnn:k=20,weight=exp
+"""
+USAGE = "python -m rnnreranker.diagnose --run RUN --index INDEX (--topics TOPICS | --encoded-queries NPY) [flags]"
+SUFFIXES = (".json", ".html")
+
+
+@command.main
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = make_parser().parse_args(argv)
+    request = command.request(args, DiagnoseRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
+    output = None if args.output is None else Path(args.output).expanduser()
+    said = f"--output {args.output}: expected a name that ends in .json or .html"
+    check(request, (output is not None and output.suffix not in SUFFIXES, said))
+    check_writable(output)
+    begun = time.perf_counter()
+    found, index = diagnosed(request)
+    from rnnreranker.lab.diagnose.report import print_report
+
+    print_report(found)
+    if output is None:
+        return 0
+    if output.suffix == ".json":
+        from rnnreranker.base.record import of_command, write_records
+
+        about: dict[str, Any] = {"room": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
+        write_records(output, [of_command("diagnosis", Path(args.run).stem, found, begun=begun, **about)])
+    else:
+        from rnnreranker.lab.diagnose.page import write_diagnosis
+
+        write_diagnosis(output, found)
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The flags of the command."""
+    text = "Say from a run and its vectors whether reranking is likely to help."
+    parser = command.parser("diagnose", text, EPILOG, usage=USAGE)
+    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
+    flags.add_index(parser)
+    flags.add_topics(parser)
+    text = f"queries looked at, by a hash of their ids (default: {QUERIES})"
+    parser.add_argument("--sample", type=command.positive, default=QUERIES, metavar="N", help=text)
+    parser.add_argument("--output", metavar="FILE", help="write its record (.json), or a page (.html), there too")
+    flags.add_encoder(parser)
+    parser.add_argument(
+        "--threads", type=command.positive, metavar="N", help="default: one per core; results do not depend on it"
+    )
+    rerank = parser.add_argument_group("reranking that is judged (any setting of rnn is a flag too)")
+    text = f"in its written form, {RNN}:k=20,… (default: {RNN})"
+    rerank.add_argument("--rerank", default=RNN, metavar="NAME", help=text)
+    rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    text = "candidates without a vector: error or skip"
+    rerank.add_argument("--missing", choices=("error", "skip"), default="error", metavar="WHAT", help=text)
+    command.add_dataclass_flags(rerank, RnnParams, shown=flags.EVERYDAY)
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

@@ -1,0 +1,172 @@
+"""`diagnose` and the command: a run, its index and its queries are read, and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
+from rnnreranker.search.queries import QueryEncoding
+
+if TYPE_CHECKING:
+    from rnnreranker.rnn import RnnParams
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+RNN = "rnn"
+QUERIES = 500  # of a run that are looked at
+
+
+@dataclass(frozen=True)
+class DiagnoseRequest(Request):
+    """A run to be looked at: the arguments of `diagnose`, and flags of the command.
+
+    Attributes:
+        run: candidates, a Run or a file.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini: vectors, and more where it has it.
+        topics: a name, a file, or qid → text; None with `encoded_queries`.
+        encoded_queries: a .npy file of query vectors.
+        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        rerank: the reranking that is judged, `rnn:k=20,preset=tas-b`.
+        missing: candidates without a vector, "error" or "skip".
+        sample: queries looked at, by a hash of their ids.
+        threads: None = one per core; results do not depend on it.
+    """
+
+    run: str | Path | Run
+    index: str | Path | Index
+    topics: str | Path | Mapping[str, str] | None = None
+    encoded_queries: str | Path | None = None
+    encoder: Form | None = None
+    rerank: Form = RNN
+    missing: str = "error"
+    sample: int = QUERIES
+    threads: int | None = None
+
+    @cached_property
+    def params(self) -> RnnParams:
+        """The settings of the reranking that is judged.
+
+        Raises:
+            InputError: another reranker than rnn, or not from vectors; settings that it does not have.
+        """
+        chosen = choose("reranker", self.rerank, "rerank")
+        if chosen.name != RNN or chosen.source != "vectors" or chosen.queries is not None:
+            raise InputError(f"{argument('rerank', str(self.rerank))}: expected {RNN}, from vectors")
+        params: RnnParams = chosen.params
+        return params
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+
+
+def diagnose(
+    run: str | Path | Run,
+    index: str | Path | Index,
+    topics: str | Path | Mapping[str, str] | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """What is measured of a run, as `python -m rnnreranker.diagnose`; `verdict` judges it.
+
+    Args:
+        run, index, topics, others: as of `DiagnoseRequest`.
+
+    Returns:
+        Plain values for JSON; docs/diagnose.md explains each.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; what does not fit together.
+        UnavailableError, MissingDependencyError: an index or an encoder that cannot be had here.
+    """
+    request = asked(DiagnoseRequest, {"run": run, "index": index, "topics": topics, **others})
+    check(request)
+    return diagnosed(request)[0]
+
+
+def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
+    """Refuse what can be seen to fail, before any work; others: more faults, told with those of the request.
+
+    Raises:
+        InputError: everything that is wrong; settings that the reranker does not have.
+    """
+    topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
+    refuse(
+        (
+            request.topics is None and request.encoded_queries is None,
+            f"give {topics} (queries to encode) or {encoded} FILE.npy (their vectors)",
+        ),
+        (request.sample < 1, f"{argument('sample', request.sample)}: expected an integer >= 1"),
+        *others,
+        (
+            request.encoded_queries is not None and request.encoder is not None,
+            f"{encoder} makes query vectors and {encoded} has them: give one of the two",
+        ),
+    )
+    for name in ("params", "encoding"):
+        getattr(request, name)  # read now: each says what is wrong with its written form
+
+
+def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
+    """What is measured of a request that was checked, and the index that it was measured with; see `diagnose`."""
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.indexes import open_index
+    from rnnreranker.search.queries import query_vectors
+
+    whole = first_stage_of(request.run)
+    run = sampled(whole, request.sample)
+    index = open_index(request.index)
+    reranker = RnnReranker(index.vectors, request.params, threads=request.threads, missing=request.missing)
+    reranker.check(run)
+    topics = {} if request.topics is None else topics_of(request.topics)
+    queries = query_vectors(request.encoding, index, topics, run.qids, threads=request.threads)
+    graph = None if index.neighbours is None else index.graph
+    found: dict[str, Any] = measure_run(run, queries, reranker, graph=graph)
+    asked_topics = {qid: topics[qid] for qid in run if qid in topics}
+    found["impacts"] = _impacts(index, asked_topics, request.threads)
+    found["token_search"] = _token_search(index, asked_topics, request.threads)
+    found["queries"]["run"] = len(whole)
+    named = Path(request.shown("run")).name
+    return {"run": named, "index": _name(request.index), **found}, index
+
+
+def _name(index: str | Path | Index) -> str:
+    return str(index) if isinstance(index, str | Path) else index.name
+
+
+def _impacts(index: Index, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
+    """How sparse queries and documents are, where the index has impacts and their model is here; else None."""
+    if index.impact is None or not topics:
+        return None
+    from rnnreranker.lab.diagnose.sparsity import sparsity
+
+    try:
+        return sparsity(index.impacts, topics, threads)
+    except (UnavailableError, MissingDependencyError) as error:
+        say(f"words of queries left out: {error}")
+        return None
+
+
+def _token_search(index: Index, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
+    """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
+    from rnnreranker.parts.tokens.ivf_pq import FILE
+
+    if index.tokens is None or not topics or not (index.token_vectors.folder / FILE).is_file():
+        return None
+    from rnnreranker.lab.diagnose.token_search import token_search
+
+    try:
+        return token_search(index.token_vectors, topics, threads)
+    except (UnavailableError, MissingDependencyError) as error:
+        say(f"search of tokens left out: {error}")
+        return None
