@@ -516,7 +516,7 @@ def test_the_limit_of_likely_helps_is_that_of_the_records(on_record: list[Foreca
 def test_verdicts_on_record(on_record: list[Forecast]) -> None:
     for one in on_record:
         assert one.word in (("risky",) if one.parameters == "tas-b" else ("likely helps", "may help")), one
-        likely = one.parameters == "default" and one.found["order"]["agreement"] <= LIKELY
+        likely = one.parameters == "default" and one.measured["order"]["agreement"] <= LIKELY
         assert (one.word == "likely helps") == likely
 
 

@@ -360,7 +360,7 @@ def test_markup_in_ids_and_texts_is_text() -> None:
 def test_a_page_without_moves_says_so() -> None:
     found = neighbourhood(*chance(5), RnnParams(lam=1.0))
     page = explanation(found, qid="q", query="text", texts={})
-    assert "0 of 5 candidates changed places" in page
+    assert "0 of 5 candidates changed rank" in page
     assert "Nothing moved." in page
     assert "<details" not in page
 

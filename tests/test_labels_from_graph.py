@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.graph_similarity import GraphLikeness
+from rnnreranker.labels.graph_similarity import GraphSimilarity
 from rnnreranker.labels.job import Job
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
@@ -102,13 +102,13 @@ def test_similarities_are_those_of_loops(
     rows = np.stack([rng.permutation(DOCUMENTS)[:20] for _ in lengths])
     rows[1, :3] = [0, *graph.edges[0, :2]]
     probes = np.array([1, 2])
-    mixed = GraphLikeness(lengths, params, 1, graph, rows).mixed(probes)
-    assert np.array_equal(mixed, GraphLikeness(lengths, params, 3, graph, rows).mixed(probes))
-    alone = [GraphLikeness(lengths[b : b + 1], params, 1, graph, rows[b : b + 1]).mixed(probes)[0] for b in range(5)]
+    mixed = GraphSimilarity(lengths, params, 1, graph, rows).mixed(probes)
+    assert np.array_equal(mixed, GraphSimilarity(lengths, params, 3, graph, rows).mixed(probes))
+    alone = [GraphSimilarity(lengths[b : b + 1], params, 1, graph, rows[b : b + 1]).mixed(probes)[0] for b in range(5)]
     assert np.array_equal(mixed, alone)
-    near = GraphLikeness(lengths, params, 1, graph, rows).geometric(probes)
+    near = GraphSimilarity(lengths, params, 1, graph, rows).geometric(probes)
     monkeypatch.setattr(graph_probes, "compiles", lambda: False)
-    assert np.array_equal(near, GraphLikeness(lengths, params, 1, graph, rows).geometric(probes))
+    assert np.array_equal(near, GraphSimilarity(lengths, params, 1, graph, rows).geometric(probes))
     for b, length in enumerate(lengths.tolist()):
         taken = min(2, length)
         near, alike = by_hand(graph, rows[b, :length].tolist(), taken, params)
@@ -331,13 +331,13 @@ def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: P
     """The filter rnn has the similarities of evidence; the others need inner products with the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
     found = pools(run, judged, Inputs(neighbours=graph), {"rnn": PARAMS, "joint": JOINT}, source="neighbours")
-    assert found[0].likeness["joint"].shape == found[0].likeness["rnn"].shape
+    assert found[0].similarity["joint"].shape == found[0].similarity["rnn"].shape
     assert [pool.qid for pool in found] == [f"q{n}" for n in range(QUERIES - 1)]
     for pool in found:
         order = [*pool.positives, *pool.candidates]
         near, alike = by_hand(graph, graph.rows(order).tolist(), len(pool.positives), PARAMS)
         expected = (0.4 * near + 0.6 * alike)[:, len(pool.positives) :]
-        np.testing.assert_allclose(pool.likeness["rnn"], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(pool.similarity["rnn"], expected, rtol=1e-5, atol=1e-6)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "negatives.tsv")]
     assert mine([*argv, "--index", str(folder / "index"), "--rate", "0.2"]) == 0

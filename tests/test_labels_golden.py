@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.labels import LabelParams, smooth_labels
-from rnnreranker.labels.similarity import VectorLikeness
+from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.labels.smooth import from_scores
 from rnnreranker.labels.targets import aggregated, redistributed, transformed
 from rnnreranker.rnn import RnnParams
@@ -48,8 +48,8 @@ def context(z: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
 def scores_of(z: Any, which: str, params: RnnParams) -> np.ndarray:
     _, vectors = context(z, which)
     stacked = np.concatenate([z["query"][None], vectors]).astype(np.float32)[None]
-    likeness = VectorLikeness(np.array([len(vectors)]), params, None, stacked)
-    return likeness.mixed(np.arange(1, len(z[f"sl_{which}_pos_ids"]) + 1))
+    similarity = VectorSimilarity(np.array([len(vectors)]), params, None, stacked)
+    return similarity.mixed(np.arange(1, len(z[f"sl_{which}_pos_ids"]) + 1))
 
 
 @pytest.mark.parametrize("which", SETS)
@@ -136,10 +136,10 @@ def test_scores_do_not_depend_on_the_batch() -> None:
     vectors = random.normal(size=(3, 13, 8)).astype(np.float32)
     lengths, params, grades = np.array([12, 5, 9]), RnnParams(k=4), np.ones((3, 2))
     real, probes = np.arange(12) < lengths[:, None], np.array([1, 2])
-    whole = VectorLikeness(lengths, params, None, vectors).mixed(probes)
+    whole = VectorSimilarity(lengths, params, None, vectors).mixed(probes)
     scores, found = from_scores(whole, grades, real, LabelParams())
     for b, length in enumerate(lengths):
-        alone = VectorLikeness(lengths[b : b + 1], params, None, vectors[b : b + 1, : length + 1]).mixed(probes)
+        alone = VectorSimilarity(lengths[b : b + 1], params, None, vectors[b : b + 1, : length + 1]).mixed(probes)
         one_scores, one = from_scores(alone, grades[:1], real[b : b + 1, :length], LabelParams())
         assert one.tobytes() == found[b, :length].tobytes()
         assert one_scores.tobytes() == scores[b, :length].tobytes()

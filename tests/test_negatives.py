@@ -205,7 +205,7 @@ def test_filters_of_scores_compute_no_similarity(tmp_path: Path, monkeypatch: py
             assert (one.qid, one.positives, one.candidates) == (other.qid, other.positives, other.candidates)
             np.testing.assert_array_equal(one.scores, other.scores)
             np.testing.assert_array_equal(one.positive_scores, other.positive_scores)
-            assert one.likeness == {}
+            assert one.similarity == {}
     with pytest.raises(InputError, match="query vectors have 3 dimensions"):
         scored(run, judged, Inputs(vectors=source, query_vectors=QueryVectors(queries.qids, np.ones((5, 3)))), 60)
     monkeypatch.setattr("rnnreranker.labels.negatives.filters.make_labeler", None)  # what computes similarities
@@ -226,15 +226,15 @@ def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:
     found = pools(run, judged, inputs, params)
     alone = {how: pools(run, judged, inputs, {how: own}) for how, own in params.items()}
     for number, pool in enumerate(found):
-        assert pool.likeness["joint"].shape == (2, 18)
+        assert pool.similarity["joint"].shape == (2, 18)
         for how, others in alone.items():
-            np.testing.assert_array_equal(pool.likeness[how], others[number].likeness[how])
+            np.testing.assert_array_equal(pool.similarity[how], others[number].similarity[how])
             np.testing.assert_array_equal(pool.scores, others[number].scores)
         for row, positive in enumerate(pool.positives):
             labels, _ = make_labeler("joint", inputs, params["joint"]).infer_from(run, {pool.qid: [(positive, 1)]})
             scores = dict(zip(labels[pool.qid].docids, labels[pool.qid].scores.tolist(), strict=True))
             expected = [scores[docid] for docid in pool.candidates]
-            np.testing.assert_allclose(pool.likeness["joint"][row], expected, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(pool.similarity["joint"][row], expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="context: filters have 60 and 70; expected one for all"):
         pools(run, judged, inputs, params | {"joint": JointParams(context=70)})
 

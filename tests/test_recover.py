@@ -17,10 +17,10 @@ from rnnreranker.lab.recover.answer import answer
 from rnnreranker.lab.recover.command import main
 from rnnreranker.lab.recover.detection import filtered, ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
-from rnnreranker.labels.graph_similarity import Asked, GraphLikeness
+from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.report.confidence import by_confidence
-from rnnreranker.labels.similarity import VectorLikeness
+from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -131,8 +131,8 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         places, rows = [order.index(docid) for docid in case.docids], graph.rows(order)[None]
         for name in ("geometric", "jaccard", "mixed"):
             np.testing.assert_array_equal(case.scores[name], without.scores[name])
-        likeness, first = GraphLikeness(np.array([10]), PARAMS, None, graph, rows), np.ones(1, dtype=np.int64)
-        alike, near = likeness.jaccard(first)[0, 0, places], likeness.geometric(first)[0, 0, places]
+        similarity, first = GraphSimilarity(np.array([10]), PARAMS, None, graph, rows), np.ones(1, dtype=np.int64)
+        alike, near = similarity.jaccard(first)[0, 0, places], similarity.geometric(first)[0, 0, places]
         np.testing.assert_array_equal(case.scores["graph-jaccard"], alike)
         np.testing.assert_array_equal(case.scores["graph-geometric"], near)
         np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
@@ -165,7 +165,7 @@ def test_joint_similarity_is_that_of_both_ends(made: Made) -> None:
             a: float = 0.6, places: list[int] = places, probes: np.ndarray = probes, **changed: float
         ) -> np.ndarray:
             params = replace(JOINT, **changed)  # type: ignore[arg-type]
-            return VectorLikeness(np.array([10]), params, 1, context).joint(probes, a)[0, 0, places]
+            return VectorSimilarity(np.array([10]), params, 1, context).joint(probes, a)[0, 0, places]
 
         for name, expected in {
             "joint": joint(),
@@ -200,7 +200,7 @@ def test_joint_similarity_from_the_graph(made: Made, tmp_path: Path) -> None:
     products = vectors @ made.queries.vectors[0].astype(np.float64)
     asked = Asked(np.arange(10)[None], products[None], products[None])
     probes = np.array([docids.index(case.positives[0]) + 1])
-    expected = GraphLikeness(np.array([10]), JOINT, 1, graph, rows[None], asked).joint(probes, 0.6)[0, 0]
+    expected = GraphSimilarity(np.array([10]), JOINT, 1, graph, rows[None], asked).joint(probes, 0.6)[0, 0]
     places = [docids.index(docid) for docid in case.docids]
     np.testing.assert_allclose(case.scores["graph-joint"], expected[places], rtol=1e-5, atol=1e-6)
     assert "graph-joint, K 8" in case.scores

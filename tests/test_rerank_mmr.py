@@ -12,7 +12,7 @@ from rnnreranker import QueryVectors, RnnReranker, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
 from rnnreranker.methods.rerank import make_reranker
-from rnnreranker.methods.rerank.mmr import MmrParams, falling, likeness, marginal
+from rnnreranker.methods.rerank.mmr import MmrParams, falling, marginal, similarities
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import specs_folder
 
@@ -58,7 +58,7 @@ def test_the_next_one_is_relevant_and_unlike_those_taken() -> None:
     assert [score for _, score in found] == pytest.approx([0.7, 0.33, 0.17, -0.24])
 
 
-def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_unlikeness() -> None:
+def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_dissimilarity() -> None:
     run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # a before d: ties by docid
     assert order(rerank(run, FOUR, lam=1.0)) == ["a", "d", "c", "b"]
     # all 0 at first: the run's first, a. Then b 1, c .6, d 0: d; then b 1, c .8: c
@@ -123,7 +123,7 @@ def test_no_scale_counts(weight: float, collection: tuple[ArrayVectors, QueryVec
 def test_it_is_the_greedy_choice_of_loops(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
     rng = np.random.default_rng(3)
     vectors, relevance = rng.normal(size=(40, 6)), np.sort(rng.random(40))[::-1]
-    alike = likeness(vectors.astype(np.float32))
+    alike = similarities(vectors.astype(np.float32))
     for weight in (0.0, 0.25, 0.5, 0.8, 1.0):
         chosen: list[int] = []
         while len(chosen) < 40:

@@ -57,7 +57,7 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
         assert np.array_equal(dynamic.current(model, batch, step).rows, batch.rows)
     found = dynamic.current(model, batch, 4)
     assert model.training
-    assert found.places == (3, 0)
+    assert found.samples == (3, 0)
 
     vectors = query_vectors(model, collator, range(len(samples)))
     model.eval()

@@ -22,7 +22,7 @@ from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
-from rnnreranker.labels.report.shaded_words import Way, pieces_of
+from rnnreranker.labels.report.shaded_words import Weighting, pieces_of
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.search.indexes import open_index
 from rnnreranker.train.__main__ import main as train
@@ -301,8 +301,8 @@ def test_a_page_of_shaded_words(made: Path, tmp_path: Path, capsys: pytest.Captu
 
 def test_words_of_chinese_are_shaded_over_their_characters(made: Path) -> None:
     words_of = [WeighedWord(0, 1, "他", -0.1), WeighedWord(1, 3, "来到", 0.2), WeighedWord(4, 8, "北京大学", None)]
-    way = Way("predicted", {"来到": 0.4}, {"他": -0.1, "来到": 0.2})
-    found = pieces_of("他来到了北京大学。", words_of, way, 0.4)
+    weighting = Weighting("predicted", {"来到": 0.4}, {"他": -0.1, "来到": 0.2})
+    found = pieces_of("他来到了北京大学。", words_of, weighting, 0.4)
     assert [(piece.text, piece.shade, piece.kind) for piece in found] == [
         ("他", 0.0, "own"),
         ("来到", 0.5, "shared"),

@@ -116,8 +116,8 @@ class RnnSearcher:
             raise InputError(f"{len(queries)} queries and {len(qids)} query ids: expected as many")
         asked = self._asked(k, options)
         given = self._vectors(queries) if self._encodes_first and len(queries) else queries
-        found = self.searcher.batch_search(given, qids, threads=threads, **asked)
-        hits = {qid: list(found[qid]) for qid in qids if qid in found}
+        by_query = self.searcher.batch_search(given, qids, threads=threads, **asked)
+        hits = {qid: list(by_query[qid]) for qid in qids if qid in by_query}
         return {qid: ranked[:k] for qid, ranked in self._reranked(hits, dict(zip(qids, given, strict=True))).items()}
 
     def __getattr__(self, name: str) -> Any:
@@ -137,7 +137,7 @@ class RnnSearcher:
         return {**options, "k": depth}
 
     def _reranked(self, hits: dict[str, list[Any]], queries: dict[str, Any]) -> dict[str, list[Any]]:
-        filled = {qid: _best(found) for qid, found in hits.items() if found}
+        filled = {qid: _best(own) for qid, own in hits.items() if own}
         if not filled:
             return hits
         names = {str(qid): qid for qid in filled}  # query ids may be numbers
@@ -155,20 +155,20 @@ class RnnSearcher:
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
         """(Q, d) float32: the vectors of queries, some of which may be vectors already."""
-        found: list[Any] = [_as_vector(query) for query in queries]
-        texts = [place for place, vector in enumerate(found) if vector is None]
+        vectors: list[Any] = [_as_vector(query) for query in queries]
+        texts = [row for row, vector in enumerate(vectors) if vector is None]
         if texts:
             if self._encode is None:
                 raise InputError(
                     f"query {str(queries[texts[0]])!r}: {type(self.searcher).__name__} has no query encoder for "
                     "Python; give encoder, the one that made the document vectors"
                 )
-            for place, vector in zip(texts, self._encode([queries[place] for place in texts]), strict=True):
-                found[place] = np.asarray(vector, dtype=np.float32).reshape(-1)
-        other = [vector.shape for vector in found if vector.shape != found[0].shape]
+            for row, vector in zip(texts, self._encode([queries[row] for row in texts]), strict=True):
+                vectors[row] = np.asarray(vector, dtype=np.float32).reshape(-1)
+        other = [vector.shape for vector in vectors if vector.shape != vectors[0].shape]
         if other:
-            raise InputError(f"query vectors have shapes {found[0].shape} and {other[0]}; expected one length")
-        return np.stack(found)
+            raise InputError(f"query vectors have shapes {vectors[0].shape} and {other[0]}; expected one length")
+        return np.stack(vectors)
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
@@ -242,10 +242,10 @@ def _as_vector(query: Any) -> np.ndarray | None:
 
 def _best(hits: Sequence[Any]) -> dict[str, Any]:
     """Hits by docid; of one that is there twice, as segments of a document can be, the first."""
-    found: dict[str, Any] = {}
+    hit_of: dict[str, Any] = {}
     for hit in hits:
-        found.setdefault(str(hit.docid), hit)
-    return found
+        hit_of.setdefault(str(hit.docid), hit)
+    return hit_of
 
 
 def _scored(hit: Any, score: float) -> Any:

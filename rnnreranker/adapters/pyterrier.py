@@ -66,14 +66,14 @@ class RnnTransformer:
         groups = [np.asarray(rows) for rows in frame.groupby("qid", sort=False).indices.values()]
         groups = [rows[order_by_score(scores[rows], docnos[rows])] for rows in groups]
         groups.sort(key=lambda rows: int(rows.min()))  # in the order in which queries come
-        places = np.concatenate(groups)
+        in_groups = np.concatenate(groups)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in groups])])
         ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
         chosen = ranks < self.params.context
         similarities = self._similarities if self.graph is None else self._from_graph
-        similar = np.concatenate(similarities(frame, groups, scores_of_use(scores[places], offsets)))
-        order, new = reordered(offsets, docnos[places[chosen]], scores[places], chosen, similar)
-        return frame.iloc[places[order]].reset_index(drop=True).assign(score=new, rank=ranks)
+        similar = np.concatenate(similarities(frame, groups, scores_of_use(scores[in_groups], offsets)))
+        order, new = reordered(offsets, docnos[in_groups[chosen]], scores[in_groups], chosen, similar)
+        return frame.iloc[in_groups[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
     def __call__(self, frame: pandas.DataFrame) -> pandas.DataFrame:
         """As `transform`."""
@@ -86,21 +86,23 @@ class RnnTransformer:
         dimension = int(np.size(queries[0]))
         widest = max(min(len(rows), self.params.context) for rows in groups)
         at_once = max(1, BATCH_BYTES // (4 * dimension * widest))
-        found: list[np.ndarray] = []
+        similar_of_groups: list[np.ndarray] = []
         for first in range(0, len(groups), at_once):
             part = [rows[: self.params.context] for rows in groups[first : first + at_once]]
             lengths = np.array([len(rows) for rows in part])
             base = np.zeros((len(part), int(lengths.max())))
             candidates = np.zeros((len(part), int(lengths.max()), dimension), dtype=np.float32)
             probes = np.empty((len(part), dimension), dtype=np.float32)
-            for place, rows in enumerate(part):
-                probes[place] = _vector(queries[rows[0]], dimension, "query_vec")
-                base[place, : len(rows)] = scores[starts[first + place] :][: len(rows)]
+            for query, rows in enumerate(part):
+                probes[query] = _vector(queries[rows[0]], dimension, "query_vec")
+                base[query, : len(rows)] = scores[starts[first + query] :][: len(rows)]
                 for column, row in enumerate(rows.tolist()):
-                    candidates[place, column] = _vector(documents[row], dimension, "doc_vec")
+                    candidates[query, column] = _vector(documents[row], dimension, "doc_vec")
             similar = rnn_similarity(probes, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
-            found += [row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)]
-        return found
+            similar_of_groups += [
+                row[:length].astype(np.float64) for row, length in zip(similar, lengths.tolist(), strict=True)
+            ]
+        return similar_of_groups
 
     def _from_graph(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:
         """As `_similarities`, from the graph."""
@@ -110,12 +112,12 @@ class RnnTransformer:
         lengths = np.array([len(rows) for rows in part])
         docnos = frame["docno"].astype(str).to_numpy(object)
         known, base = np.zeros((2, len(part), int(lengths.max())))
-        for place, rows in enumerate(part):
-            found = self.graph.rows(docnos[rows].tolist())
-            if (found < 0).any():
-                lost = docnos[rows[np.flatnonzero(found < 0)[0]]]
+        for query, rows in enumerate(part):
+            graph_rows = self.graph.rows(docnos[rows].tolist())
+            if (graph_rows < 0).any():
+                lost = docnos[rows[np.flatnonzero(graph_rows < 0)[0]]]
                 raise InputError(f"frame: docno {lost} is not in the graph {self.graph.path}; give that of its index")
-            known[place, : len(rows)], base[place, : len(rows)] = found, scores[starts[place] :][: len(rows)]
+            known[query, : len(rows)], base[query, : len(rows)] = graph_rows, scores[starts[query] :][: len(rows)]
         graph, at = self.graph, known.astype(np.int64)
         graph.fetch(np.unique(at))
         similar = graph_similarity(

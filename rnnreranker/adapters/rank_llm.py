@@ -26,25 +26,25 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
     """Requests or results of a file: a JSON list, or one JSON object a line.
 
     Raises:
-        InputError: no such file, not JSON, an object that is no request, a query id twice: with file and line or place.
+        InputError: no such file, not JSON, an object that is no request, a query id twice: with file and line.
     """
     text = read_text(path, "rank_llm requests")
     if text.lstrip().startswith("["):
-        found = read_json(path, "rank_llm requests")
-        where = [f"{path}: request {number}" for number in range(1, len(found) + 1)]
+        requests = read_json(path, "rank_llm requests")
+        where = [f"{path}: request {number}" for number in range(1, len(requests) + 1)]
     else:
-        found, where = [], []
+        requests, where = [], []
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                found.append(parse_json(line, f"{path}:{number}"))
+                requests.append(parse_json(line, f"{path}:{number}"))
                 where.append(f"{path}:{number}")
     seen: dict[str, str] = {}
-    for request, place in zip(found, where, strict=True):
-        qid = _check(request, place)
+    for request, source in zip(requests, where, strict=True):
+        qid = _check(request, source)
         if qid in seen:
-            raise InputError(f"{place}: query {qid} is there already ({seen[qid]}); expected each once")
-        seen[qid] = place
-    return found
+            raise InputError(f"{source}: query {qid} is there already ({seen[qid]}); expected each once")
+        seen[qid] = source
+    return requests
 
 
 def as_run(requests: Sequence[Request]) -> Run:
@@ -123,15 +123,15 @@ def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) ->
 
 def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Candidates by docid; of one that is there twice that with the highest score, among equals the first."""
-    found: dict[str, dict[str, Any]] = {}
+    candidate_of: dict[str, dict[str, Any]] = {}
     for candidate in candidates:
-        other = found.setdefault(str(candidate["docid"]), candidate)
+        other = candidate_of.setdefault(str(candidate["docid"]), candidate)
         if float(candidate["score"]) > float(other["score"]):
-            found[str(candidate["docid"])] = candidate
-    return found
+            candidate_of[str(candidate["docid"])] = candidate
+    return candidate_of
 
 
-def _check(request: Any, place: str) -> str:
+def _check(request: Any, where: str) -> str:
     """The query id of a request.
 
     Raises:
@@ -139,21 +139,21 @@ def _check(request: Any, place: str) -> str:
     """
     query = request.get("query") if isinstance(request, dict) else None
     if not isinstance(query, dict) or "qid" not in query or not isinstance(request.get("candidates"), list):
-        raise InputError(f'{place}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')
+        raise InputError(f'{where}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')
     for number, candidate in enumerate(request["candidates"], 1):
         if not isinstance(candidate, dict) or "docid" not in candidate or not _is_number(candidate.get("score")):
-            raise InputError(f"{place}: candidate {number} has no docid, or a score that is no number")
+            raise InputError(f"{where}: candidate {number} has no docid, or a score that is no number")
     return str(query["qid"])
 
 
-def _text(record: Any, place: str) -> str:
+def _text(record: Any, where: str) -> str:
     """The text of a query or document of rank_llm, a title before it."""
     if isinstance(record, str):
         return record
     known = record if isinstance(record, dict) else {}
     text = next((known[key] for key in TEXT_KEYS if isinstance(known.get(key), str)), None)
     if text is None:
-        raise InputError(f"{place}: no text; expected a string under one of {', '.join(TEXT_KEYS)}")
+        raise InputError(f"{where}: no text; expected a string under one of {', '.join(TEXT_KEYS)}")
     title = known.get("title")
     return f"{title}\n{text}" if isinstance(title, str) and title else text
 

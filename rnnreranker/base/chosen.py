@@ -51,8 +51,8 @@ class Chosen:
         if not self.takes_source:
             return frozenset(self.method.needs)
         usual = "none" if self.source == "neighbours" else "encoded"
-        found: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
-        return found
+        needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
+        return needs
 
     def replaced(self, **changed: Any) -> Chosen:
         """The same with another source, or other queries."""

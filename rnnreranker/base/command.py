@@ -291,9 +291,9 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
     rnnreranker.base.errors.InputError: --k-exp 0: expected an integer >= 1; lam=2: expected a number in [0, 1]
     """
 
-    def named(found: re.Match[str]) -> str:
-        value = "" if found[2] == "True" else f" {found[2]}"
-        return f"{flag(found[1])}{value}: expected" if found[1] in typed else found[0]
+    def named(match: re.Match[str]) -> str:
+        value = "" if match[2] == "True" else f" {match[2]}"
+        return f"{flag(match[1])}{value}: expected" if match[1] in typed else match[0]
 
     try:
         yield

@@ -79,7 +79,7 @@ def shown(text: str) -> str:
     >>> print(shown("a\\x1b[31mb"))
     a\\x1b[31mb
     """
-    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def no_space(error: BaseException | str | None) -> str:
@@ -107,8 +107,8 @@ def said_of(error: Exception) -> str:
         return f"not enough memory ({error or 'no more to be had'}); free some, or ask for less at a time"
     if isinstance(error, OSError):
         return f"{of_file}{error.strerror or error}; check the path and its permissions"
-    place = traceback.extract_tb(error.__traceback__)[-1:]
-    where = f" at {os.path.basename(place[0].filename)}:{place[0].lineno}" if place else ""
+    frame = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {os.path.basename(frame[0].filename)}:{frame[0].lineno}" if frame else ""
     return (
         f"nobody foresaw {type(error).__name__}{where}: {error}; this is a fault of the program: run the command again "
         "with RNNRERANKER_TRACEBACK=1 and report what it prints"

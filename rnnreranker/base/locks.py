@@ -1,4 +1,4 @@
-"""Locks between processes: one works at a place, another that wants it waits and says so."""
+"""Locks between processes: one works on a path, another waits and says so."""
 
 from __future__ import annotations
 

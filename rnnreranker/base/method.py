@@ -75,9 +75,9 @@ def find(kind: str, name: str) -> Any:
     """
     if name in _own(kind):
         module = importlib.import_module(_own(kind)[name])
-        for found in vars(module).values():
-            if isinstance(found, type) and found.__module__ == module.__name__ and vars(found).get("name") == name:
-                return found
+        for method in vars(module).values():
+            if isinstance(method, type) and method.__module__ == module.__name__ and vars(method).get("name") == name:
+                return method
         raise AssertionError(f"{module.__name__} defines no class whose name is {name}")
     if name not in _foreign(kind):
         raise InputError(f"{kind} {name}: no such {kind}; {nearest(str(name), names(kind))}")
@@ -111,8 +111,8 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
 
 def defaults_of(method: Any) -> Params:
     """The settings of a method where none are given: its `defaults`, or those of its `Params`."""
-    found: Params = getattr(method, "defaults", None) or method.Params()
-    return found
+    defaults: Params = getattr(method, "defaults", None) or method.Params()
+    return defaults
 
 
 def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
@@ -121,7 +121,7 @@ def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
 
 
 def _with_presets(kind: str) -> str:
-    return " and ".join(name for name, found in methods(kind).items() if found.Params.presets) or "no method"
+    return " and ".join(name for name, method in methods(kind).items() if method.Params.presets) or "no method"
 
 
 @functools.cache
@@ -135,29 +135,29 @@ def _own(kind: str) -> dict[str, str]:
 @functools.cache
 def _foreign(kind: str) -> dict[str, metadata.EntryPoint]:
     """Name of a method of another package → its entry point."""
-    found: dict[str, metadata.EntryPoint] = {}
+    entry_of: dict[str, metadata.EntryPoint] = {}
     for entry in metadata.entry_points(group=KINDS[kind].group):
-        if entry.name in _own(kind) or found.get(entry.name, entry).value != entry.value:
+        if entry.name in _own(kind) or entry_of.get(entry.name, entry).value != entry.value:
             raise InputError(
                 f"{kind} {entry.name} of {entry.value}: the name is taken; the package must choose another"
             )
-        found[entry.name] = entry
-    return found
+        entry_of[entry.name] = entry
+    return entry_of
 
 
 def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
     where = f"{kind} {entry.name} of {entry.value}"
     try:
-        found = entry.load()
+        method = entry.load()
     except Exception as error:  # whatever the other package raises while it is imported
         raise InputError(f"{where}: cannot be loaded ({type(error).__name__}: {error}); mend or remove it") from error
-    if not isinstance(getattr(found, "Params", None), type) or not issubclass(found.Params, Params):
+    if not isinstance(getattr(method, "Params", None), type) or not issubclass(method.Params, Params):
         raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.plugins.Params")
-    if getattr(found, "name", None) != entry.name:
-        raise InputError(f"{where}: its name is {getattr(found, 'name', None)!r}; the two must be the same")
-    if strange := sorted(set(getattr(found, "needs", ())) - set(NEEDS)):
+    if getattr(method, "name", None) != entry.name:
+        raise InputError(f"{where}: its name is {getattr(method, 'name', None)!r}; the two must be the same")
+    if strange := sorted(set(getattr(method, "needs", ())) - set(NEEDS)):
         raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(NEEDS)}")
-    return found
+    return method
 
 
 class Inputs:

@@ -37,10 +37,10 @@ def read_section(path: str | Path, section: str) -> tuple[dict[str, Any], str]:
         return content, str(path)
     if strange := [str(key) for key in content if key not in SECTIONS]:
         raise InputError(f"{path}: {', '.join(strange)} beside sections; expected only {', '.join(SECTIONS)}")
-    found = content.get(section) or {}
-    if not isinstance(found, dict):
+    values = content.get(section) or {}
+    if not isinstance(values, dict):
         raise InputError(f"{path}: {section}: expected a mapping of settings to values")
-    return found, f"{path}: {section}"
+    return values, f"{path}: {section}"
 
 
 def _content(path: str | Path) -> dict[str, Any]:

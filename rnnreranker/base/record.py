@@ -131,7 +131,7 @@ def of_command(
     inputs: Mapping[str, str] | None = None,
     without: Sequence[str] = ("--output",),
 ) -> Record:
-    """The record of what a command just found; its spec is for the one who runs it to say.
+    """The record of what a command just measured; its spec is for the one who runs it to say.
 
     Args:
         kind, name, outcome, inputs: see `Record`.
@@ -156,7 +156,7 @@ def read_records(path: str | Path) -> list[Record]:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise InputError(f"{path}: expected records of schema {SCHEMA}; record it again")
     known = {entry.name for entry in fields(Record)}
-    found = []
+    records = []
     if not isinstance(entries := content.get("records", []), list):
         raise InputError(f"{path}: records: expected a list; record it again")
     for number, entry in enumerate(entries):
@@ -165,10 +165,10 @@ def read_records(path: str | Path) -> list[Record]:
         if wrong := [key for key, value in entry.items() if not isinstance(value, _TYPES[key])]:
             raise InputError(f"{path}: record {number + 1}: {wrong[0]} is no {_TYPES[wrong[0]][0].__name__}")
         try:
-            found.append(Record(**entry))
+            records.append(Record(**entry))
         except InputError as error:
             raise InputError(f"{path}: record {number + 1}: {error}") from None
-    return found
+    return records
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
@@ -203,11 +203,11 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of this package and of those that measured values depend on."""
-    found = {"rnnreranker": __version__}
+    version_of = {"rnnreranker": __version__}
     for name in VERSIONS_OF:
         with contextlib.suppress(metadata.PackageNotFoundError):  # an extra that is not installed
-            found[name] = metadata.version(name)
-    return found
+            version_of[name] = metadata.version(name)
+    return version_of
 
 
 def commit() -> str:

@@ -88,8 +88,8 @@ class Params:
             raise InputError(
                 f"preset {name}: not known; give a YAML file or a known one, {nearest(str(name), cls.presets)}"
             )
-        found: Self = cls.presets[name]
-        return found
+        params: Self = cls.presets[name]
+        return params
 
     @classmethod
     def named(cls, text: str, base: Self | None = None) -> Self:
@@ -250,8 +250,8 @@ def choices(hint: Any) -> list[str]:
 
 def words_of(field: dataclasses.Field[Any], hint: Any) -> list[str]:
     """The words that a field allows, by its type or by its `one_of`; empty where it is no choice of words."""
-    found: list[str] = choices(hint) or field.metadata.get("one_of", list)()
-    return found
+    words: list[str] = choices(hint) or field.metadata.get("one_of", list)()
+    return words
 
 
 class Typed(str):
@@ -295,12 +295,12 @@ def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
     >>> words({"n_max": 4, "learn_temperature": False, "normalize": None})
     ['--n-max', '4', '--no-learn-temperature', '--normalize', 'none']
     """
-    found: list[str] = []
+    flags: list[str] = []
     names = {field.name: typed_name(field) for field in dataclasses.fields(kind)} if kind is not None else {}
     for name, value in values.items():
         word = flag(names.get(name, name))
         if isinstance(value, bool):
-            found.append(word if value else "--no-" + word.removeprefix("--"))
+            flags.append(word if value else "--no-" + word.removeprefix("--"))
         else:
-            found += [word, "none" if value is None else str(value)]
-    return found
+            flags += [word, "none" if value is None else str(value)]
+    return flags

@@ -124,7 +124,7 @@ def _items(enough: frozenset[str]) -> Iterator[_Item]:
 def _public(module: types.ModuleType, module_name: str) -> list[tuple[str, Any]]:
     names = ONLY.get(module_name) or getattr(module, "__all__", None) or list(vars(module))
     declared = hasattr(module, "__all__") or module_name in ONLY or module_name == "builtins"
-    found = []
+    public = []
     for name in sorted(set(names)):
         value = getattr(module, name, None)
         if name.startswith("_") or not (inspect.isclass(value) or inspect.isroutine(value)):
@@ -134,8 +134,8 @@ def _public(module: types.ModuleType, module_name: str) -> list[tuple[str, Any]]
             continue  # imported there, not part of it
         if "unix_events" in home or "windows_events" in home:
             continue  # made for one operating system
-        found.append((name, value))
-    return found
+        public.append((name, value))
+    return public
 
 
 def _members(owner: type) -> Iterator[tuple[str, Any]]:

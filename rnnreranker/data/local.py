@@ -35,10 +35,10 @@ def source(name: str, part: str) -> str:
         return tripclick.source(name, part)
     if part == "documents" and tripclick.holds_documents(Path(name).expanduser()):
         return str(Path(name).expanduser())
-    found = _folder(name)
-    if found is None:
+    folder_and_split = _folder(name)
+    if folder_and_split is None:
         return name
-    folder, split = found
+    folder, split = folder_and_split
     if part == "qrels":
         return str(_qrels_file(folder, split))
     file = _plain_or_gz(folder / FILES[part])
@@ -49,10 +49,10 @@ def source(name: str, part: str) -> str:
 
 def judged_file(name: str) -> Path | None:
     """The qrels whose queries are the topics of a folder in BEIR layout; None for other names, and without qrels."""
-    found = None if Path(name).expanduser().is_file() else _folder(name)
-    if found is None or not (found[0] / "qrels").is_dir():
+    folder_and_split = None if Path(name).expanduser().is_file() else _folder(name)
+    if folder_and_split is None or not (folder_and_split[0] / "qrels").is_dir():
         return None
-    return _qrels_file(*found)
+    return _qrels_file(*folder_and_split)
 
 
 def kept_at(name: str) -> Path | None:
@@ -61,12 +61,12 @@ def kept_at(name: str) -> Path | None:
         return next(iter(tripclick.folders()), None)
     name = name.removeprefix(reqa.MADE_FROM)
     for text in (name, name.rpartition(":")[0]):
-        places = [Path(text).expanduser()]
+        paths = [Path(text).expanduser()]
         if text.startswith(COLLECTIONS) or text in reqa.NAMES:
-            places.append(collections_home() / text.removeprefix(COLLECTIONS))
-        for place in places if text else ():
-            if os.path.exists(place):
-                return place
+            paths.append(collections_home() / text.removeprefix(COLLECTIONS))
+        for path in paths if text else ():
+            if os.path.exists(path):
+                return path
     return None
 
 

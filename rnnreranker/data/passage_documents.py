@@ -33,7 +33,7 @@ def documents_by(
             the same by `#`; a file `passage<TAB>document`, plain or .gz; or an ir_datasets id whose passages have
             `msmarco_document_id`, as `msmarco-passage-v2`.
         docids: V distinct passages.
-        ordered: whether their places are asked for: by the last number after the signs, by the line in the file, by the
+        ordered: whether positions are asked for: by the last number after the signs, by the line in the file, by the
             characters of the document that ir_datasets says the passage spans.
 
     Returns:
@@ -52,10 +52,10 @@ def documents_by(
         return _by_sign(passages, ids, ordered)
     if passages in reqa.NAMES or passages.startswith(reqa.MADE_FROM):
         return _by_sign(SENTENCE_SIGN, ids, ordered)
-    found = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
-    _refuse_lacking(passages, ids, [passage for passage in ids if passage not in found])
-    documents = np.array([found[passage][0] for passage in ids], dtype=object)
-    return documents, np.array([found[passage][1] for passage in ids], dtype=np.int64) if ordered else None
+    document_of = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
+    _refuse_lacking(passages, ids, [passage for passage in ids if passage not in document_of])
+    documents = np.array([document_of[passage][0] for passage in ids], dtype=object)
+    return documents, np.array([document_of[passage][1] for passage in ids], dtype=np.int64) if ordered else None
 
 
 def _by_sign(sign: str, ids: list[str], ordered: bool) -> tuple[np.ndarray, np.ndarray | None]:
@@ -65,7 +65,7 @@ def _by_sign(sign: str, ids: list[str], ordered: bool) -> tuple[np.ndarray, np.n
     documents = np.array([document for document, _, _ in parts], dtype=object)
     if not ordered:
         return documents, None
-    numbers = [_LAST_NUMBER.search(place) for _, _, place in parts]
+    numbers = [_LAST_NUMBER.search(end) for _, _, end in parts]
     if unnumbered := [passage for passage, number in zip(ids, numbers, strict=True) if not number]:
         raise InputError(
             f"passages by {sign!r}: {len(unnumbered)} of {len(ids)} have no number behind it "
@@ -85,7 +85,7 @@ def _refuse_lacking(source: str, ids: list[str], lacking: list[str]) -> None:
 def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:
     """Passage → its document and line, for those asked for alone: a file may have more lines than memory holds."""
     asked = set(ids)
-    found: dict[str, tuple[str, int]] = {}
+    document_of: dict[str, tuple[str, int]] = {}
     where = Path(path).expanduser()
     for number, line in progress(read_lines(where, "mapping file"), unit="line", what="mapping"):
         passage, tab, document = line.rstrip("\r\n").partition("\t")
@@ -96,11 +96,11 @@ def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:
         if passage not in asked:
             continue
         check_id(document, "document", f"{where}:{number}")
-        if passage in found and found[passage][0] != document:
-            was, line_of = found[passage]
+        if passage in document_of and document_of[passage][0] != document:
+            was, line_of = document_of[passage]
             raise InputError(f"{where}:{number}: passage {passage} is of {document}, and of {was} in line {line_of}")
-        found.setdefault(passage, (document, number))
-    return found
+        document_of.setdefault(passage, (document, number))
+    return document_of
 
 
 def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
@@ -112,11 +112,11 @@ def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
             "give signs as #, a file passage<TAB>document, or msmarco-passage-v2"
         )
     known = [passage for passage in ids if _OF_MSMARCO.fullmatch(passage)]
-    found: dict[str, tuple[str, int]] = {}
+    document_of: dict[str, tuple[str, int]] = {}
     with irds.reading(name, "passages"):
         store: Any = dataset.docs_store() if known else None
         for start in progress(range(0, len(known), AT_ONCE), unit="lookup", what="passages"):
             for one in store.get_many_iter(known[start : start + AT_ONCE]):
-                place = re.search(r"\d+", one.spans or "")  # "(0,129),(130,240)": characters of the document
-                found[one.doc_id] = one.msmarco_document_id, int(place[0]) if place else 0
-    return found
+                span = re.search(r"\d+", one.spans or "")  # "(0,129),(130,240)": characters of the document
+                document_of[one.doc_id] = one.msmarco_document_id, int(span[0]) if span else 0
+    return document_of

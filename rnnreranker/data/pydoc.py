@@ -65,13 +65,13 @@ def fingerprint() -> str:
         known = None
     if isinstance(known, str) and re.fullmatch("[0-9a-f]{16}", known):
         return known
-    found = files.fingerprint(*([document.docid, document.text] for document in _documents()))
+    digest = files.fingerprint(*([document.docid, document.text] for document in _documents()))
     try:
         remembered.parent.mkdir(parents=True, exist_ok=True)
-        files.write_json(remembered, found)
+        files.write_json(remembered, digest)
     except (OSError, InputError):
-        return found  # a cache folder that cannot be written costs time, not correctness
-    return found
+        return digest  # a cache folder that cannot be written costs time, not correctness
+    return digest
 
 
 def _depends_on() -> Iterator[Any]:
@@ -92,13 +92,13 @@ def _depends_on() -> Iterator[Any]:
 @functools.cache
 def _documents() -> tuple[Document, ...]:
     uses = _uses()
-    found = []
+    documents = []
     for docid, title, words, docstring in _gathered(sorted(uses)):
         lines = [title, words, docstring]
         if docid in uses:
             lines.append(uses[docid])
-        found.append(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(lines))))
-    return tuple(found)
+        documents.append(Document(docid, re.sub(r" at 0x[0-9A-Fa-f]+", "", "\n".join(lines))))
+    return tuple(documents)
 
 
 def _uses() -> dict[str, str]:

@@ -54,10 +54,10 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         UnavailableError: data that cannot be downloaded here.
     """
     first, unwanted = without(str(name))
-    found = _all_qrels(first)
-    if unwanted and (found := found[~found["query_id"].isin(unwanted)].reset_index(drop=True)).empty:
+    qrels = _all_qrels(first)
+    if unwanted and (qrels := qrels[~qrels["query_id"].isin(unwanted)].reset_index(drop=True)).empty:
         raise none_left(str(name), first, "judgement")
-    return found
+    return qrels
 
 
 def _all_qrels(name: str) -> pandas.DataFrame:

@@ -55,10 +55,10 @@ def paths(files: Path) -> list[Path]:
     beir = [files / name for name in BEIR]
     if all(path.is_file() for path in beir):
         return beir
-    found = sorted(path for path in files.glob("*") if path.name.endswith(ENDINGS)) if files.is_dir() else []
-    if not found:
+    files_read = sorted(path for path in files.glob("*") if path.name.endswith(ENDINGS)) if files.is_dir() else []
+    if not files_read:
         raise InputError(f"{files}: no {' or '.join(ENDINGS[:2])} file, plain or .gz; expected the format of SQuAD")
-    return found
+    return files_read
 
 
 def holds_sentences(folder: Path) -> bool:
@@ -76,12 +76,12 @@ def read(files: Path) -> Iterator[Paragraph]:
     Raises:
         InputError: a file of another format (with where, and what was expected).
     """
-    found = paths(files)
-    if [path.name for path in found] == [Path(name).name for name in BEIR]:
-        yield from _beir(*found)
+    files_read = paths(files)
+    if [path.name for path in files_read] == [Path(name).name for name in BEIR]:
+        yield from _beir(*files_read)
         return
     number = 0
-    for path in found:
+    for path in files_read:
         for paragraph in _file(path):
             yield paragraph if paragraph.id else replace(paragraph, id=f"p{number}")
             number += 1
@@ -99,8 +99,8 @@ def _file(path: Path) -> Iterator[Paragraph]:
     for number, article in enumerate(articles):
         where = f"{path}: article {number}"
         with _expecting(where, "the format of SQuAD (paragraphs, context, qas) or of CMRC (context_text, qas)"):
-            found = [_cmrc(article, where)] if "context_text" in article else list(_squad(article, where))
-        yield from found
+            paragraphs = [_cmrc(article, where)] if "context_text" in article else list(_squad(article, where))
+        yield from paragraphs
 
 
 def _squad(article: dict[str, Any], where: str) -> Iterator[Paragraph]:
@@ -128,9 +128,9 @@ def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
         return
     with _expecting(where, "a line of MRQA (context, qas) or of Natural Questions (document_text, annotations)"):
         of_nq = "document_text" in record or "document_tokens" in record
-        found = _natural_question(record, where) if of_nq else _mrqa(record, where)
-    if found:
-        yield found
+        paragraph = _natural_question(record, where) if of_nq else _mrqa(record, where)
+    if paragraph:
+        yield paragraph
 
 
 def _mrqa(record: dict[str, Any], where: str) -> Paragraph:
@@ -146,7 +146,7 @@ def _mrqa(record: dict[str, Any], where: str) -> Paragraph:
 
 
 def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
-    """The long answer, without its tags, with the short answers; None where annotators found no short answer.
+    """The long answer, without its tags, with the short answers; None where there is no short answer.
 
     The simplified files have a text whose tokens blanks separate; the others a list of tokens that say what is a tag.
     """
@@ -161,16 +161,16 @@ def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
         if start < 0 or not annotation["short_answers"]:
             continue
         words, positions, length = [], {}, 0
-        for place in range(start, end):
-            if not tags[place]:
-                positions[place] = (length, length + len(tokens[place]))
-                words.append(tokens[place])
-                length += len(tokens[place]) + 1
+        for index in range(start, end):
+            if not tags[index]:
+                positions[index] = (length, length + len(tokens[index]))
+                words.append(tokens[index])
+                length += len(tokens[index]) + 1
         spans = [range(short["start_token"], short["end_token"]) for short in annotation["short_answers"]]
         answers = [
-            (min(found)[0], max(found)[1])
+            (min(answer_spans)[0], max(answer_spans)[1])
             for span in spans
-            if (found := [positions[i] for i in span if i in positions])
+            if (answer_spans := [positions[i] for i in span if i in positions])
         ]
         question = Question(str(record["example_id"]), record["question_text"], answers)
         return Paragraph("", "", " ".join(words), [question], where)
@@ -204,8 +204,8 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
                 Question(str(query["_id"]), query["text"], _marked(record["text"], query["metadata"]["answers"]))
                 for query in asked.get(str(record["_id"]), ())
             ]
-            found = Paragraph(str(record["_id"]), record.get("title") or "", record["text"], questions, where)
-        yield found
+            paragraph = Paragraph(str(record["_id"]), record.get("title") or "", record["text"], questions, where)
+        yield paragraph
 
 
 def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -213,10 +213,10 @@ def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
     spans = []
     for answer in answers:
         words, start = answer["text"], answer.get("answer_start", 0)
-        places = [match.start() for match in re.finditer(re.escape(words), text)] if words else []
-        if places:
-            place = min(places, key=lambda place: abs(place - start))
-            spans.append((place, place + len(words)))
+        starts = [match.start() for match in re.finditer(re.escape(words), text)] if words else []
+        if starts:
+            nearest = min(starts, key=lambda nearest: abs(nearest - start))
+            spans.append((nearest, nearest + len(words)))
     return sorted(set(spans))
 
 

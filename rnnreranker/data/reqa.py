@@ -2,7 +2,7 @@
 
 The documents are the sentences of the paragraphs, in their order, without the titles of articles (paper 004, 4.1: "a
 candidate set consisting of sentences of all passages"); the topics are the questions; relevant is every sentence that
-holds a marked answer of the question. Questions whose answer is not found are dropped and counted. A made set is a
+holds a marked answer of the question. Questions whose answer no sentence holds are dropped and counted. A made set is a
 folder in BEIR layout in the cache folder, named by a fingerprint of its files and of the rules, with `made.json`, which
 says from what and how many.
 """
@@ -96,7 +96,7 @@ def folder_of(files: Path, name: str = "reqa") -> Path:
 
 
 def made_folder(files: Path, name: str = "reqa", language: Language | None = None) -> Path:
-    """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then found.
+    """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then read.
 
     Args:
         files: a file in the format of SQuAD, MRQA or Natural Questions, a folder of such files, or a folder in BEIR
@@ -107,8 +107,8 @@ def made_folder(files: Path, name: str = "reqa", language: Language | None = Non
     Raises:
         InputError: no such files, or a malformed one (with where).
     """
-    found = reading_files.paths(files)
-    key = fingerprint(RULES, language, *(part for path in found for part in (path.name, _digest(path))))
+    paths = reading_files.paths(files)
+    key = fingerprint(RULES, language, *(part for path in paths for part in (path.name, _digest(path))))
     target = cache_home() / "data" / "made" / f"{name}-{key}"
     if not (target / "made.json").is_file():
         made = sentence_set(reading_files.read(files), language)
@@ -120,7 +120,7 @@ def made_folder(files: Path, name: str = "reqa", language: Language | None = Non
         with folder_written_whole(target) as temporary:
             write_beir(temporary, made)
             counts = {"documents": len(made.documents), "topics": len(made.topics), "dropped": len(made.dropped)}
-            write_json(temporary / "made.json", {"files": [path.name for path in found], "rules": RULES, **counts})
+            write_json(temporary / "made.json", {"files": [path.name for path in paths], "rules": RULES, **counts})
     return target
 
 

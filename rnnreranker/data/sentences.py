@@ -47,7 +47,7 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
         language = language_of(text)
     check_language(language)
     end = _CHINESE_END if language == "zh" else _ENGLISH_END
-    found = []
+    sentences = []
     start = 0
     for match in end.finditer(text):
         if language == "en" and _abbreviated(text[start : match.end()], text[match.end() :][:8]):
@@ -55,10 +55,10 @@ def spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
         cut = match.end()
         if text[start:cut].endswith('"') and text.count('"', start, cut) % 2:
             cut -= 1  # it opens the next sentence
-        found.append((start, cut))
+        sentences.append((start, cut))
         start = cut
-    found.append((start, len(text)))
-    trimmed = [_trim(text, first, last) for first, last in found]
+    sentences.append((start, len(text)))
+    trimmed = [_trim(text, first, last) for first, last in sentences]
     return _with_words(text, [(first, last) for first, last in trimmed if first < last])
 
 
@@ -73,11 +73,11 @@ def _abbreviated(sentence: str, rest: str) -> bool:
     return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
 
 
-def _with_words(text: str, found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _with_words(text: str, sentences: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The sentences, those without a letter or digit joined to another."""
     kept: list[tuple[int, int]] = []
     waiting: int | None = None  # where a text begins that has had no word yet
-    for first, last in found:
+    for first, last in sentences:
         if any(map(str.isalnum, text[first:last])):
             kept.append((first if waiting is None else waiting, last))
             waiting = None

@@ -62,16 +62,16 @@ def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
     if len(asked) < FIFTHS:
         raise InputError(f"{len(asked)} different questions with a relevant document; five parts need {FIFTHS} or more")
     fifths: list[list[str]] = [[] for _ in range(FIFTHS)]
-    for place, key in enumerate(sorted(asked)):
-        fifths[place * FIFTHS // len(asked)] += asked[key]
-    found: dict[str, list[str]] = {}
+    for rank, key in enumerate(sorted(asked)):
+        fifths[rank * FIFTHS // len(asked)] += asked[key]
+    parts: dict[str, list[str]] = {}
     for setting in SETTINGS:
         for fold in range(1, FOLDS + 1):
             rest = [qid for number, fifth in enumerate(fifths) if number not in (fold - 1, fold) for qid in fifth]
             small, large = ("test", "train") if setting == "standard" else ("train", "test")
             own = {small: fifths[fold - 1], "validation": fifths[fold], large: rest}
-            found |= {f"{setting}-{fold}-{part}": own[part] for part in PARTS}
-    return found
+            parts |= {f"{setting}-{fold}-{part}": own[part] for part in PARTS}
+    return parts
 
 
 def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
@@ -95,14 +95,14 @@ def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
         if lacking := [qid for qid in answered if qid not in topics]:
             raise InputError(f"{queries}: no question {lacking[0]}, which {qrels} judges; expected all that it judges")
         try:
-            found = parts_of({qid: topics[qid][0] for qid in answered})
+            parts = parts_of({qid: topics[qid][0] for qid in answered})
         except InputError as error:
             raise InputError(f"{qrels}: {error}") from None
         lines: dict[str, list[str]] = {}
         for qid, docid, grade in judged:
             lines.setdefault(qid, []).append(f"{qid}\t{docid}\t{grade}\n")
         with folder_written_whole(target) as folder:
-            for name, qids in found.items():
+            for name, qids in parts.items():
                 content = "query-id\tcorpus-id\tscore\n" + "".join(line for qid in qids for line in lines[qid])
                 (folder / f"{name}.tsv").write_text(content, encoding="utf-8")
     return target / f"{split}.tsv"

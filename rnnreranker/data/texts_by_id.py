@@ -53,10 +53,10 @@ class StoredTexts(Mapping[str, str]):
 
     def __getitem__(self, docid: str) -> str:
         with irds.reading(self._name, "documents"):
-            found = next(iter(self._store.get_many_iter([docid])), None)
-        if found is None:
+            document = next(iter(self._store.get_many_iter([docid])), None)
+        if document is None:
             raise KeyError(docid)
-        return irds.text_of(found, self._fields, self._name)
+        return irds.text_of(document, self._fields, self._name)
 
     def __iter__(self) -> Iterator[str]:
         with irds.reading(self._name, "documents"):

@@ -84,10 +84,10 @@ def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
 
 def _topics(name: str) -> dict[str, tuple[str, str]]:
     first, unwanted = without(name)
-    found = _all_topics(first)
-    if unwanted and not (found := {qid: topic for qid, topic in found.items() if qid not in unwanted}):
+    topics = _all_topics(first)
+    if unwanted and not (topics := {qid: topic for qid, topic in topics.items() if qid not in unwanted}):
         raise none_left(name, first, "query")
-    return found
+    return topics
 
 
 def _all_topics(name: str) -> dict[str, tuple[str, str]]:
@@ -97,13 +97,13 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
         lines = read_text(judged, "qrels file").split("\n")
         asked = {columns_of(line, f"{judged}:{number}")[0] for number, line in enumerate(lines, 1) if line.strip()}
         every = parse_topics(read_text(name, "topics file"), name)
-        if not (found := {qid: topic for qid, topic in every.items() if qid in asked}):
+        if not (own := {qid: topic for qid, topic in every.items() if qid in asked}):
             raise InputError(
                 f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every), 'none')}); "
                 f"the topics of the folder {given} are the queries that its qrels judge: correct them, or give {name} "
                 "for all queries"
             )
-        return found
+        return own
     if is_file(name, "topics"):
         return parse_topics(read_text(name, "topics file"), name)
     if name in BUILT_IN_TOPICS:

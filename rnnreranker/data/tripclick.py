@@ -82,27 +82,27 @@ def how() -> str:
 
 def folders() -> list[Path]:
     """Where unpacked releases may stand: TRIPCLICK_HOME (or its `benchmark`), and what ir_datasets unpacked."""
-    found = []
+    candidates = []
     named = os.environ.get(VARIABLE)
     if named:
         home = Path(named).expanduser()
-        found.append(home / "benchmark" if (home / "benchmark").is_dir() else home)
+        candidates.append(home / "benchmark" if (home / "benchmark").is_dir() else home)
     local = _irds_home() / "tripclick"
-    found += [local / "benchmark", local / "topics_and_qrels" / "benchmark"]
-    return [folder for folder in found if folder.is_dir() or (named and folder == found[0])]
+    candidates += [local / "benchmark", local / "topics_and_qrels" / "benchmark"]
+    return [folder for folder in candidates if folder.is_dir() or (named and folder == candidates[0])]
 
 
 def holds_documents(folder: Path) -> bool:
     """Whether a folder, or its folder `documents`, holds document files of a release."""
-    return any(any(place.glob("docs_grp_*.txt*")) for place in (folder, folder / "documents") if place.is_dir())
+    return any(any(path.glob("docs_grp_*.txt*")) for path in (folder, folder / "documents") if path.is_dir())
 
 
 def document_files(folder: Path) -> Iterator[Path]:
     """The document files of a release in the order of their numbers: docs_grp_2.txt before docs_grp_10.txt."""
-    found = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
-    if not found:
+    files = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
+    if not files:
         raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
-    yield from sorted(found, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
+    yield from sorted(files, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
 
 
 def _unpacked() -> Path:

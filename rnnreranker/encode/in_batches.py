@@ -31,10 +31,10 @@ def compute_batches(
     *,
     progress: bool = False,
 ) -> None:
-    """Call `compute` with the places of every batch, several at a time, each on one thread of torch.
+    """Call `compute` with the numbers of the texts of every batch, several at a time, each on one thread of torch.
 
     Args:
-        compute: takes the places of some texts.
+        compute: takes the numbers of some texts.
         lengths: tokens of each text.
         tokens: padded tokens of a batch, at most; a longer text stands alone.
         threads: None = one per core.
@@ -67,16 +67,16 @@ def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.nda
 
 
 def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Places of texts, batch by batch, shortest first, as many as fit `tokens` with their padding.
+    """Numbers of texts, batch by batch, shortest first, as many as fit `tokens` with their padding.
 
     >>> list(_batches([600, 3, 300, 300], 1024))
     [[1, 2, 3], [0]]
     """
     batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
-        if batch and (len(batch) + 1) * lengths[place] > tokens:
+    for number in sorted(range(len(lengths)), key=lambda number: (lengths[number], number)):
+        if batch and (len(batch) + 1) * lengths[number] > tokens:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(number)
     if batch:
         yield batch

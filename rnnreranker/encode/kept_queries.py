@@ -35,8 +35,8 @@ def encoded_queries(name: str, settings: dict[str, Any], texts: Sequence[str], t
     """
     from rnnreranker.encode.dense.encoder import digest_of, encoder_graph, open_encoder
 
-    found = encoder_graph(name, **settings)
-    path = _path("vectors", digest_of(name), settings, texts, found[1] if found else None)
+    graph = encoder_graph(name, **settings)
+    path = _path("vectors", digest_of(name), settings, texts, graph[1] if graph else None)
     if (kept := read_kept(path, {"vectors"})) is not None:
         return kept["vectors"]
     encoder = open_encoder(name, **settings)
@@ -89,11 +89,11 @@ def encoded_sparse_queries(
         shape = (len(texts), int(kept["size"]))
         return csr_matrix((kept["weights"], kept["terms"], kept["offsets"]), shape), str(kept["words"])
     encoder = open_sparse_encoder(name, **settings)
-    found = encoder.encode_queries(texts, threads=threads)
-    if found.data.nbytes <= LARGEST:
-        described = {"size": found.shape[1], "words": encoder.words}
-        keep(path(encoder.graph), weights=found.data, terms=found.indices, offsets=found.indptr, **described)
-    return found, encoder.words
+    weights = encoder.encode_queries(texts, threads=threads)
+    if weights.data.nbytes <= LARGEST:
+        described = {"size": weights.shape[1], "words": encoder.words}
+        keep(path(encoder.graph), weights=weights.data, terms=weights.indices, offsets=weights.indptr, **described)
+    return weights, encoder.words
 
 
 def encoded_token_queries(
@@ -115,10 +115,10 @@ def encoded_token_queries(
     if (kept := read_kept(path(late_graph(name)), {"vectors", "offsets"})) is not None:
         return kept["vectors"], kept["offsets"]
     encoder = open_late_encoder(name, **settings)
-    found = encoder.encode_queries(texts, threads=threads)
-    if found.vectors.nbytes <= LARGEST:
-        keep(path(encoder.graph), vectors=found.vectors, offsets=found.offsets)
-    return found.vectors, found.offsets
+    encoded = encoder.encode_queries(texts, threads=threads)
+    if encoded.vectors.nbytes <= LARGEST:
+        keep(path(encoder.graph), vectors=encoded.vectors, offsets=encoded.offsets)
+    return encoded.vectors, encoded.offsets
 
 
 def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
@@ -127,10 +127,10 @@ def read_kept(path: Path, names: set[str]) -> dict[str, np.ndarray] | None:
     Such a file has a checksum of every array: what is damaged is not taken for vectors, but made again.
     """
     try:
-        found = dict(np.load(path, allow_pickle=False))
+        arrays = dict(np.load(path, allow_pickle=False))
     except Exception:  # numpy and zipfile raise whatever their parsers do
         return None
-    return found if set(found) == names else None
+    return arrays if set(arrays) == names else None
 
 
 def _path(kind: str, digest: Any, settings: dict[str, Any], texts: Sequence[str], graph: KeptGraph | None) -> Path:

@@ -78,9 +78,9 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
     if installed is None and not known.hub:
         raise UnavailableError(f"{kind} {name}: its weights are not installed; {otherwise}")
     folder = installed or _from_hub(known.hub, otherwise)
-    if known.sha256 and (found := file_digest(folder / "model.safetensors")) != known.sha256:
+    if known.sha256 and (digest := file_digest(folder / "model.safetensors")) != known.sha256:
         raise InputError(
-            f"{folder / 'model.safetensors'}: sha256 is {found[:12]}..., expected {known.sha256[:12]}... "
+            f"{folder / 'model.safetensors'}: sha256 is {digest[:12]}..., expected {known.sha256[:12]}... "
             f"({known.hub or known.name}); install it again, or give the folder's path to use it as it is"
         )
     return ModelFolder(known.hub or known.name, folder, _digest(folder), known.own_settings)
@@ -101,9 +101,9 @@ def find_tokenizer(name: str, kind: str = "encoder") -> Path:
 
 def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
     """The known model of a short name or hub id, or None."""
-    for found in methods(kind).values():
-        if issubclass(found, KnownModel) and name in (found.name, found.hub):
-            return found
+    for model in methods(kind).values():
+        if issubclass(model, KnownModel) and name in (model.name, model.hub):
+            return model
     return None
 
 
@@ -156,8 +156,8 @@ def _in_package(known: type[KnownModel]) -> Path | None:
     except metadata.PackageNotFoundError:
         return None
     wanted = f"{known.package}/config.json"
-    found = [file for file in (package.files or []) if file.as_posix() == wanted] if package else []
-    return Path(str(found[0].locate())).parent if found else None
+    files = [file for file in (package.files or []) if file.as_posix() == wanted] if package else []
+    return Path(str(files[0].locate())).parent if files else None
 
 
 def _from_hub(hub_id: str, otherwise: str, wanted: Sequence[str] = WANTED, needed: Sequence[str] = WEIGHTS) -> Path:

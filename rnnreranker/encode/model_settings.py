@@ -43,11 +43,11 @@ def read_settings(folder: Path) -> ModelSettings:
     pooling, normalize, beyond, transformer = None, False, "", None
     for module in modules:
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
-        place = str(module.get("path", ""))
+        path = str(module.get("path", ""))
         if kind == "Transformer" and transformer is None:
-            transformer = place
+            transformer = path
         elif kind == "Pooling" and pooling is None:
-            pooling = _pooling(folder / place / "config.json")
+            pooling = _pooling(folder / path / "config.json")
             beyond = beyond or ("" if pooling else "Pooling")
         elif kind == "Normalize" and pooling is not None:
             normalize = True

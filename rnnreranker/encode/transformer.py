@@ -26,10 +26,10 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
     """
     transformers = require("transformers", "encoding text", "transformers")
     transformers.logging.set_verbosity_error()
-    model, found = getattr(transformers, kind).from_pretrained(
+    model, loading_info = getattr(transformers, kind).from_pretrained(
         folder, local_files_only=True, output_loading_info=True, **options
     )
-    if lost := sorted(name for name in found["missing_keys"] if kind != "AutoModel" or "pooler" not in name):
+    if lost := sorted(name for name in loading_info["missing_keys"] if kind != "AutoModel" or "pooler" not in name):
         raise InputError(f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); get the model again")
     return model
 
@@ -89,14 +89,14 @@ class TransformerModel:
         """The token numbers of each text, cut at max_length; never empty."""
         if self.settings["lowercase"]:
             texts = [text.lower() for text in texts]
-        found = self.tokenizer(
+        ids_of_texts = self.tokenizer(
             list(texts),
             truncation=True,
             max_length=self.settings["max_length"],
             return_attention_mask=False,
             return_token_type_ids=False,
         )["input_ids"]
-        return [tokens or [self.pad] for tokens in found]
+        return [tokens or [self.pad] for tokens in ids_of_texts]
 
     def length(self, tokens: list[int]) -> int:
         """The number of tokens of a text."""

@@ -36,7 +36,7 @@ def tokenizer_in(folder: Path) -> Any:
     """
     transformers = require("transformers", "the words of an encoder", "transformers")
     try:
-        return transformers.AutoTokenizer.from_pretrained(_place(folder), local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(_transformer_path(folder), local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None
@@ -68,7 +68,7 @@ def in_order(tokenizer: Any, vocabulary: int, folder: Path) -> list[str]:
     return sorted(words, key=words.__getitem__)
 
 
-def _place(folder: Path) -> Path:
+def _transformer_path(folder: Path) -> Path:
     """The folder with the tokenizer's files: of sentence-transformers' modules, which have their own, the queries'."""
     below = sorted({path.parent for name in TOKENIZER_FILES for path in folder.glob(f"*/{name}")})
     below.sort(key=lambda path: not path.name.startswith("query"))

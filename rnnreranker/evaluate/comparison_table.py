@@ -16,11 +16,11 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
     rows = [
         [
-            *(found.run, found.measure, f"{found.baseline_value:.4f}", f"{found.value:.4f}"),
-            *(f"{found.difference:+.4f}", f"{found.low:+.4f}", f"{found.high:+.4f}"),
-            *(f"{found.p:.3g}", f"{found.p_holm:.3g}", f"{found.wins}/{found.ties}/{found.losses}"),
-            *(f"{found.baseline_judged:.3f}", f"{found.judged:.3f}"),
+            *(one.run, one.measure, f"{one.baseline_value:.4f}", f"{one.value:.4f}"),
+            *(f"{one.difference:+.4f}", f"{one.low:+.4f}", f"{one.high:+.4f}"),
+            *(f"{one.p:.3g}", f"{one.p_holm:.3g}", f"{one.wins}/{one.ties}/{one.losses}"),
+            *(f"{one.baseline_judged:.3f}", f"{one.judged:.3f}"),
         ]
-        for found in comparisons
+        for one in comparisons
     ]
     print_table([*header, "judged@10 baseline", "judged@10"], rows)

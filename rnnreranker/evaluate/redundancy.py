@@ -54,7 +54,7 @@ def redundancy(run: Run, vectors: VectorSource) -> Redundancy:
         InputError: the vectors cannot be read.
     """
     head = run.ranks <= DEPTH
-    distinct, places = np.unique(run.rows[head], return_inverse=True)
+    distinct, inverse = np.unique(run.rows[head], return_inverse=True)
     rows = vectors.rows(run.docids[distinct].tolist())
     unit = np.zeros((len(distinct), vectors.dimension))
     unit[rows >= 0] = vectors.fetch(rows[rows >= 0])
@@ -65,7 +65,7 @@ def redundancy(run: Run, vectors: VectorSource) -> Redundancy:
     queries = run.queries[head]
     starts = np.searchsorted(queries, np.arange(len(run) + 1))
     for number, qid in enumerate(run.qids):
-        own = places[starts[number] : starts[number + 1]]
+        own = inverse[starts[number] : starts[number + 1]]
         own = own[able[own]]
         if len(own) < 2:
             continue

@@ -48,11 +48,11 @@ def compare_orders(ours: Run, theirs: Run, topics: Sequence[str], depth: int = D
         depth: of the lists.
     """
     lists = [(_first(ours, topic, depth), _first(theirs, topic, depth)) for topic in topics]
-    found = {
+    by_measure = {
         "Kendall's tau": [tau_of_union(*pair) for pair in lists],
         "rank-biased overlap": [rank_biased_overlap(*pair, depth=depth) for pair in lists],
     }
-    return [Graded(name, "order", None, None, float(np.mean(values)), 1.0) for name, values in found.items()]
+    return [Graded(name, "order", None, None, float(np.mean(values)), 1.0) for name, values in by_measure.items()]
 
 
 def tau_of_union(ours: Sequence[str], theirs: Sequence[str]) -> float:
@@ -67,8 +67,8 @@ def tau_of_union(ours: Sequence[str], theirs: Sequence[str]) -> float:
         return 0.0
     from scipy.stats import kendalltau
 
-    places = [{docid: place for place, docid in enumerate(ranked)} for ranked in (ours, theirs)]
-    return float(kendalltau(*([place.get(docid, len(place)) for docid in union] for place in places)).statistic)
+    ranks = [{docid: rank for rank, docid in enumerate(ranked)} for ranked in (ours, theirs)]
+    return float(kendalltau(*([own.get(docid, len(own)) for docid in union] for own in ranks)).statistic)
 
 
 def rank_biased_overlap(
@@ -80,13 +80,13 @@ def rank_biased_overlap(
     seen: tuple[set[str], set[str]] = (set(), set())
     score = total = 0.0
     common = 0
-    for place in range(min(depth, max(len(ours), len(theirs)))):
+    for index in range(min(depth, max(len(ours), len(theirs)))):
         for own, other, ranked in ((*seen, ours), (*seen[::-1], theirs)):
-            if place < len(ranked):
-                own.add(ranked[place])
-                common += ranked[place] in other
-        weight = p**place
-        score, total = score + weight * common / (place + 1), total + weight
+            if index < len(ranked):
+                own.add(ranked[index])
+                common += ranked[index] in other
+        weight = p**index
+        score, total = score + weight * common / (index + 1), total + weight
     return score / total
 
 

@@ -68,8 +68,8 @@ class Scores:
 
         pairs = [(run, topic) for run in self.runs for topic in self.topics]
         table = pandas.DataFrame(pairs, columns=["run", "topic"])
-        for place, measure in enumerate(self.measures):
-            table[measure] = self.values[:, :, place].ravel()
+        for column, measure in enumerate(self.measures):
+            table[measure] = self.values[:, :, column].ravel()
         return table
 
     def _run(self, run: str | int) -> int:
@@ -222,8 +222,8 @@ def _measure(
                 continue
             evaluator = ir_measures.evaluator(group.measures, grades)
             column = {measure: columns[name_of(measure)] for measure in group.measures}
-            for r, found in enumerate(entries):
-                shared = {topic: ranked for topic, ranked in found.items() if topic in grades}
+            for r, of_run in enumerate(entries):
+                shared = {topic: ranked for topic, ranked in of_run.items() if topic in grades}
                 if shared:
                     for metric in evaluator.iter_calc(shared):
                         values[r, rows[metric.query_id], column[metric.measure]] = metric.value

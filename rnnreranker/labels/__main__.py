@@ -131,16 +131,16 @@ def _export(args: argparse.Namespace, made: Made) -> None:
     if args.qrels_output:
         export.write_qrels(labels, args.qrels_output, args.highest)
     if args.listwise:
-        wanted = {one.docids[place] for one in labels for place in export.best(one.targets, args.list_size)}
+        wanted = {one.docids[candidate] for one in labels for candidate in export.best(one.targets, args.list_size)}
         export.write_listwise(labels, args.listwise, made.topics, texts_for(wanted, *texts), args.list_size)
     if args.audit:
         from rnnreranker.labels.report.audit import proposals, write_audit
 
-        found = proposals(labels, args.audit)
-        wanted = {docid for one in found for docid in (*one.positives, *one.proposed)}
+        to_judge = proposals(labels, args.audit)
+        wanted = {docid for one in to_judge for docid in (*one.positives, *one.proposed)}
         path = Path(args.audit_output or f"{args.output}.audit.html")
         curve = _curve(args, labels) if args.truth else ()
-        write_audit(path, found, made.topics, texts_for(wanted, *texts), labels.metadata, curve)
+        write_audit(path, to_judge, made.topics, texts_for(wanted, *texts), labels.metadata, curve)
         command.put(path)
     if args.plots:
         from rnnreranker.labels.report.plots import write_plots

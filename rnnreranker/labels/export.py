@@ -22,7 +22,7 @@ def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:
     with write_atomically(path) as stream:
         for one in labels:
             there = np.flatnonzero(np.isfinite(one.scores)).tolist()
-            text = (f"{one.qid}\t{one.docids[place]}\t{one.scores[place]:.9g}\n" for place in there)
+            text = (f"{one.qid}\t{one.docids[candidate]}\t{one.scores[candidate]:.9g}\n" for candidate in there)
             stream.write("".join(text).encode())
             lines += len(there)
     return lines
@@ -44,7 +44,7 @@ def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int =
             largest = float(one.targets.max(initial=0.0)) or 1.0
             grades = np.rint(one.targets.astype(np.float64) / largest * highest).astype(int)
             there = np.flatnonzero(grades).tolist()
-            text = (f"{one.qid} 0 {one.docids[place]} {grades[place]}\n" for place in there)
+            text = (f"{one.qid} 0 {one.docids[candidate]} {grades[candidate]}\n" for candidate in there)
             stream.write("".join(text).encode())
             lines += len(there)
     return lines
@@ -85,7 +85,7 @@ def write_listwise(
 
 
 def best(targets: np.ndarray, size: int) -> list[int]:
-    """The places of the `size` highest targets, from the highest on, ties in candidate order."""
+    """The columns of the `size` highest targets, from the highest on, ties in candidate order."""
     return np.argsort(-targets, kind="stable")[:size].tolist()
 
 
@@ -100,7 +100,7 @@ def check_texts(
     queries = [qid for qid in labels.qids if qid not in topics]
     if queries:
         raise InputError(f"{len(queries)} labelled queries have no text (first: {queries[0]}); give their topics")
-    wanted = dict.fromkeys(one.docids[place] for one in labels for place in chosen[one.qid])
+    wanted = dict.fromkeys(one.docids[candidate] for one in labels for candidate in chosen[one.qid])
     lost = [docid for docid in wanted if docid not in texts]
     if lost:
         raise InputError(

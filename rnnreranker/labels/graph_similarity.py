@@ -1,4 +1,4 @@
-"""Likeness of candidates, as in `likeness`, from a graph of the collection alone: no vector of a document is read."""
+"""Similarity of candidates, as in `similarity`, from a graph of the collection alone: no document vector is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.labels.similarity import Likeness
+from rnnreranker.labels.similarity import Similarity
 from rnnreranker.rnn import RnnParams, mixing
 from rnnreranker.rnn.graph.probes import probe_similarities
 from rnnreranker.rnn.graph.similarity import graph_jaccard
@@ -34,7 +34,7 @@ class Edges(Protocol):
 class Asked:
     """What is known of query and candidates where no graph knows it; anything at padding.
 
-    ranks: (B, N) int64, the candidates' places in the run, distinct in a row, padding last; scores: (B, N) float64 of
+    ranks: (B, N) int64, the candidates' ranks in the run, distinct in a row, padding last; scores: (B, N) float64 of
     the run; products: (B, N) inner products of query and candidates on the scale of the graph's weights, None where
     they are not known.
     """
@@ -45,8 +45,8 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphLikeness(Likeness):
-    """Likeness from a graph; rows: (B, N) int64, the candidates' rows in it.
+class GraphSimilarity(Similarity):
+    """Similarity from a graph; rows: (B, N) int64, the candidates' rows in it.
 
     A pair that neither document names counts as the lowest similarity that the context has, a document is as similar to
     itself as the most similar pair is. What is known of the query stands in `asked`: its products are its similarities.
@@ -60,7 +60,7 @@ class GraphLikeness(Likeness):
     asked: Asked | None = None
 
     def geometric(self, probes: np.ndarray) -> np.ndarray:
-        """As `Likeness.geometric`.
+        """As `Similarity.geometric`.
 
         Raises:
             InputError: rows divided by `normalize` with scale "none", or similarities to the query that are not known
@@ -70,15 +70,15 @@ class GraphLikeness(Likeness):
             raise InputError(f"normalize={self.params.normalize}: a graph has no whole rows to divide; expected none")
         edges, weights = np.asarray(self.graph.edges), np.asarray(self.graph.weights)
         asked = np.broadcast_to(probes, (len(self.rows), len(probes)))
-        found = probe_similarities(edges, weights, self.rows, asked, self.lengths, self.threads)
+        similarities = probe_similarities(edges, weights, self.rows, asked, self.lengths, self.threads)
         if self.params.scale == "minmax":
-            found = _mapped(found, self.lengths)
+            similarities = _mapped(similarities, self.lengths)
         if (of_query := probes == 0).any():
-            found[:, of_query] = self._of_query()[:, None]
-        return found
+            similarities[:, of_query] = self._of_query()[:, None]
+        return similarities
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """As `Likeness.jaccard`.
+        """As `Similarity.jaccard`.
 
         Raises:
             InputError: rows of the graph that cannot be used.
@@ -91,13 +91,13 @@ class GraphLikeness(Likeness):
         products = self.asked.products
         if products is not None:
             products = np.take_along_axis(products, order, axis=1)
-        found = self._alike(np.take_along_axis(self.rows, order, axis=1), elements, products)
-        return np.take_along_axis(found, back[:, None], axis=2)
+        similarities = self._alike(np.take_along_axis(self.rows, order, axis=1), elements, products)
+        return np.take_along_axis(similarities, back[:, None], axis=2)
 
     def _alike(self, rows: np.ndarray, probes: np.ndarray, query: np.ndarray | None) -> np.ndarray:
         """(B, P, N) float32: J of `graph_jaccard` without the query's column, 0 for padding."""
         edges, weights = np.asarray(self.graph.edges), np.asarray(self.graph.weights)
-        found = graph_jaccard(
+        similarities = graph_jaccard(
             edges,
             weights,
             rows,
@@ -107,7 +107,7 @@ class GraphLikeness(Likeness):
             lengths=self.lengths,
             threads=self.threads,
         )[:, :, 1:]
-        return np.where(np.isfinite(found), found, np.float32(0.0))
+        return np.where(np.isfinite(similarities), similarities, np.float32(0.0))
 
     def _of_query(self) -> np.ndarray:
         """(B, N) float64: s(q, c), 0 for padding."""
@@ -115,8 +115,8 @@ class GraphLikeness(Likeness):
         counts = self.lengths[:, None]
         real = np.arange(self.rows.shape[1]) < counts
         if (products := self.asked.products) is not None:
-            found = mixing.unit(products, counts) if self.params.scale == "minmax" else products
-            return np.where(real, found, 0.0)
+            similarities = mixing.unit(products, counts) if self.params.scale == "minmax" else products
+            return np.where(real, similarities, 0.0)
         if self.params.scale == "none":
             raise InputError(
                 "scale=none: inner products of query and candidates are not known; expected minmax, or queries that "
@@ -128,10 +128,10 @@ class GraphLikeness(Likeness):
         return np.where(real, np.take_along_axis(known, np.argsort(order, axis=1), axis=1), 0.0)
 
 
-def _mapped(found: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _mapped(similarities: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """(B, P, N) float32: each row mapped so that its lowest real value is 0 and its highest 1; a constant row is 0."""
-    real = (np.arange(found.shape[2]) < lengths[:, None])[:, None]
-    wide = found.astype(np.float64)
+    real = (np.arange(similarities.shape[2]) < lengths[:, None])[:, None]
+    wide = similarities.astype(np.float64)
     low = np.where(real, wide, np.inf).min(axis=2, initial=np.inf, keepdims=True)
     high = np.where(real, wide, -np.inf).max(axis=2, initial=-np.inf, keepdims=True)
     with np.errstate(invalid="ignore"):  # of a context without candidates

@@ -76,11 +76,11 @@ def check_columns(table: pyarrow.Table) -> None:
         if any(chunk.flatten().null_count for chunk in column.chunks):
             nulls = np.concatenate([[one.null_count for one in _lists(chunk)] for chunk in column.chunks]) > 0
             raise InputError(f"query {_qid(table, nulls)}: a null among its {name}; expected {words}")
-    for name, found in lengths.items():
-        if (other := np.flatnonzero(found != lengths["docids"])).size:
+    for name, counts in lengths.items():
+        if (other := np.flatnonzero(counts != lengths["docids"])).size:
             row = int(other[0])
             raise InputError(
-                f"query {table.column('qid')[row]}: {lengths['docids'][row]} docids but {found[row]} {name}; "
+                f"query {table.column('qid')[row]}: {lengths['docids'][row]} docids but {counts[row]} {name}; "
                 "expected as many"
             )
 
@@ -101,9 +101,9 @@ def _check_shapes(labels: Any) -> None:
             "candidates; expected one more integer than queries, from 0 ascending to the number of candidates"
         )
     for name, kind in (("docids", "O"), ("scores", "f"), ("targets", "f"), ("positive", "b")):
-        found = getattr(labels, name)
-        if found.shape != (count,) or found.dtype.kind != kind:
-            raise InputError(f"{name} have shape {found.shape} and type {found.dtype}; expected one for each docid")
+        values = getattr(labels, name)
+        if values.shape != (count,) or values.dtype.kind != kind:
+            raise InputError(f"{name} have shape {values.shape} and type {values.dtype}; expected one for each docid")
 
 
 def _check_names(labels: Any) -> None:
@@ -115,8 +115,8 @@ def _check_names(labels: Any) -> None:
         raise InputError(f"query {_repeated(labels.qids)} is there twice; expected every query once")
     docids = labels.docids.tolist()
     ends = labels.offsets.tolist()
-    for place, qid in enumerate(labels.qids):
-        own = docids[ends[place] : ends[place + 1]]
+    for query, qid in enumerate(labels.qids):
+        own = docids[ends[query] : ends[query + 1]]
         distinct = set(own)
         if "" in distinct or not set(map(type, own)) <= {str}:
             bad = next(docid for docid in own if not isinstance(docid, str) or not docid)
@@ -126,7 +126,7 @@ def _check_names(labels: Any) -> None:
 
 
 def _refuse(labels: Any, wrong: np.ndarray, says: Any) -> None:
-    """An error for the first entry that is wrong: its query, and what `says` makes of its place."""
+    """An error for the first entry that is wrong: its query, and what `says` makes of its index."""
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"query {labels.qids[np.searchsorted(labels.offsets, at, side='right') - 1]}: {says(at)}")
@@ -135,8 +135,8 @@ def _refuse(labels: Any, wrong: np.ndarray, says: Any) -> None:
 def _by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """(Q,) float64: the sum of each query's values."""
     totals = np.concatenate([[0.0], np.cumsum(values)])
-    found: np.ndarray = totals[offsets[1:]] - totals[offsets[:-1]]
-    return found
+    sums: np.ndarray = totals[offsets[1:]] - totals[offsets[:-1]]
+    return sums
 
 
 def _repeated(names: Any) -> str:

@@ -104,8 +104,8 @@ def with_learnt_mass(
     params = job.label_params
     own = dataclasses.replace(job, label_params=dataclasses.replace(params, mass="own"))
     learnt = learn_mass(labeler_of(own, queries, None, (), threads), params.mass or "own", run, validation)
-    found = {name: getattr(learnt.params, name) for name in unlearnt(params)}
-    return dataclasses.replace(job, label_params=dataclasses.replace(params, **found), learnt=learnt)
+    values = {name: getattr(learnt.params, name) for name in unlearnt(params)}
+    return dataclasses.replace(job, label_params=dataclasses.replace(params, **values), learnt=learnt)
 
 
 def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
@@ -127,9 +127,9 @@ def digest_of_texts(job: Job) -> str:
         assert job.index is not None
         return file_digest(file_of_texts(job.index))
     path = Path(job.documents).expanduser()
-    found = file_digest(path) if path.is_file() else job.documents
+    named = file_digest(path) if path.is_file() else job.documents
     fields = fields_of(job.documents, job.fields)
-    return found if fields == usual_fields(job.documents) else fingerprint(found, fields)
+    return named if fields == usual_fields(job.documents) else fingerprint(named, fields)
 
 
 @lru_cache(maxsize=1)

@@ -43,11 +43,11 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
             (f"{source}: " if source else "") + f"no judgement has a grade of {relevant} or more ({highest}); "
             "there is nothing to make labels from"
         )
-    found: dict[str, list[tuple[str, int]]] = {}
+    positives: dict[str, list[tuple[str, int]]] = {}
     columns = (chosen[name].tolist() for name in ("query_id", "doc_id", "relevance"))
     for qid, docid, grade in zip(*columns, strict=True):
-        found.setdefault(qid, []).append((docid, int(grade)))
-    return found
+        positives.setdefault(qid, []).append((docid, int(grade)))
+    return positives
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class JudgedContext:
 
     docids: all candidates, the first `size` of them are the context; rows: (size,) int64 vector rows;
     grades: (R,) float64, of the first R candidates; positive: (n,) bool, over all candidates. ranks: (size,) int64,
-    places in the run from 0, distinct, those put in behind its end; scores: (size,) float64 of the run, those put in
+    ranks in the run from 0, distinct, those put in behind its end; scores: (size,) float64 of the run, those put in
     with the lowest of the context.
     """
 
@@ -83,7 +83,7 @@ class JudgedBatch:
     query, rows 1..R = positives; what stands behind a context's end is arbitrary; None where none were asked for.
     """
 
-    places: list[int]  # of its contexts in the list they came from
+    indices: list[int]  # of its contexts in the list they came from
     lengths: np.ndarray
     grades: np.ndarray
     real: np.ndarray
@@ -119,20 +119,20 @@ def contexts_of(
     wanted = sorted({docid for qid in run for docid, _ in judged.get(qid, ())})
     known = vectors.rows(wanted) if vectors is not None else np.full(len(wanted), 0)
     of_positives = dict(zip(wanted, known.tolist(), strict=True))
-    found, without = [], 0
-    for place, qid in enumerate(run.qids):
+    contexts, without = [], 0
+    for query, qid in enumerate(run.qids):
         pairs = [(docid, grade) for docid, grade in judged.get(qid, ()) if of_positives[docid] >= 0]
         without += len(judged.get(qid, ())) - len(pairs)
         if not pairs:
             continue
-        part = slice(run.offsets[place], run.offsets[place + 1])
+        part = slice(run.offsets[query], run.offsets[query + 1])
         entries = run.rows[part]
         candidates, rows, scores = run.docids[entries].tolist(), of_run[entries], run.scores[part]
         for visible in [[pair] for pair in pairs] if apart else [pairs]:
             first = np.array([of_positives[docid] for docid, _ in visible], dtype=np.int64)
             taken = max(size, len(visible)) if whole else size
-            found.append(_context(qid, visible, first, candidates, rows, scores, taken))
-    return found, without
+            contexts.append(_context(qid, visible, first, candidates, rows, scores, taken))
+    return contexts, without
 
 
 def _context(
@@ -146,15 +146,15 @@ def _context(
 ) -> JudgedContext:
     """The context of a query: pairs and first, its R positives with their rows; the others as the run has them."""
     there = {docid for docid, _ in pairs}.intersection(candidates)
-    places = [candidates.index(docid) if docid in there else -1 for docid, _ in pairs]
-    taken = sorted({place for place in places if place >= 0}, reverse=True)
+    ranks_of_positives = [candidates.index(docid) if docid in there else -1 for docid, _ in pairs]
+    taken = sorted({rank for rank in ranks_of_positives if rank >= 0}, reverse=True)
     rest = candidates.copy()
-    for place in taken:
-        del rest[place]
+    for rank in taken:
+        del rest[rank]
     left = np.ones(len(candidates), dtype=bool)
     left[taken] = False
     others = np.flatnonzero(left)
-    ranks, known = _of_run(np.concatenate([np.array(places, dtype=np.int64), others])[:size], scores)
+    ranks, known = _of_run(np.concatenate([np.array(ranks_of_positives, dtype=np.int64), others])[:size], scores)
     return JudgedContext(
         qid,
         [docid for docid, _ in pairs] + rest,
@@ -166,15 +166,15 @@ def _context(
     )
 
 
-def _of_run(places: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`JudgedContext.ranks` and `.scores`, of (size,) places in a run, -1 where it lacks a positive, and its scores."""
-    lacking = places < 0
+def _of_run(ranks: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`JudgedContext.ranks` and `.scores`, of (size,) ranks in a run, -1 where it lacks a positive, and its scores."""
+    lacking = ranks < 0
     if not lacking.any():
-        return places, scores[places]
-    known = scores[places] if len(scores) else np.zeros(len(places))
+        return ranks, scores[ranks]
+    known = scores[ranks] if len(scores) else np.zeros(len(ranks))
     known[lacking] = known[~lacking].min() if not lacking.all() else 0.0
-    places[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
-    return places, known
+    ranks[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+    return ranks, known
 
 
 def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[JudgedBatch]:
@@ -183,35 +183,35 @@ def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[Judg
     bytes_each: of a candidate; a batch has no more than `BATCH_BYTES`.
     """
     groups: dict[int, list[int]] = {}
-    for place, context in enumerate(contexts):
-        groups.setdefault(len(context.grades), []).append(place)
+    for index, context in enumerate(contexts):
+        groups.setdefault(len(context.grades), []).append(index)
     for members in groups.values():
-        widest = max(contexts[place].size for place in members)
+        widest = max(contexts[index].size for index in members)
         at_once = max(1, BATCH_BYTES // (bytes_each * (widest + 1)))
         for first in range(0, len(members), at_once):
             chosen = members[first : first + at_once]
-            lengths = np.array([contexts[place].size for place in chosen])
+            lengths = np.array([contexts[index].size for index in chosen])
             rows, scores = np.zeros((len(chosen), widest), dtype=np.int64), np.zeros((len(chosen), widest))
             ranks = np.full(rows.shape, np.iinfo(np.int64).max)
-            for line, one in enumerate(contexts[place] for place in chosen):
+            for line, one in enumerate(contexts[index] for index in chosen):
                 rows[line, : one.size], ranks[line, : one.size] = one.rows, one.ranks
                 scores[line, : one.size] = one.scores
-            grades = np.stack([contexts[place].grades for place in chosen])
+            grades = np.stack([contexts[index].grades for index in chosen])
             yield JudgedBatch(chosen, lengths, grades, np.arange(widest) < lengths[:, None], rows, ranks, scores)
 
 
 def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:
     """The contexts in batches as `stacked` makes them; the vectors of a batch live until the next."""
-    places = {qid: row for row, qid in enumerate(queries.qids)}
+    row_of = {qid: row for row, qid in enumerate(queries.qids)}
     buffer = np.empty((0, 0, vectors.dimension), dtype=np.float32)
     for batch in stacked(contexts, 4 * vectors.dimension):
         shape = len(batch.rows), batch.rows.shape[1] + 1
         if buffer.shape[1] != shape[1] or len(buffer) < shape[0]:
             buffer = np.empty((*shape, vectors.dimension), dtype=np.float32)
         part = buffer[: shape[0]]
-        for into, place in zip(part, batch.places, strict=True):
-            context = contexts[place]
-            into[0] = queries.vectors[places[context.qid]]
+        for into, index in zip(part, batch.indices, strict=True):
+            context = contexts[index]
+            into[0] = queries.vectors[row_of[context.qid]]
             vectors.fetch(context.rows, into[1 : context.size + 1])
         yield dataclasses.replace(batch, vectors=part)
 
@@ -219,18 +219,18 @@ def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: Q
 def assembled(
     contexts: Sequence[JudgedContext],
     scores: Sequence[np.ndarray],
-    found: Sequence[np.ndarray],
+    target_lists: Sequence[np.ndarray],
     metadata: dict[str, Any],
 ) -> SoftLabels:
     """Labels over all candidates: those that took no part get score -inf and target 0.
 
-    scores, found: (n,) float32 each of the n = `size` candidates of each context, scores and targets.
+    scores, target_lists: (n,) float32 each of the n = `size` candidates of each context, scores and targets.
     """
     lengths = [len(context.docids) for context in contexts]
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     all_scores = np.full(offsets[-1], -np.inf, dtype=np.float32)
     all_targets = np.zeros(offsets[-1], dtype=np.float32)
-    for start, one, given in zip(offsets[:-1].tolist(), scores, found, strict=True):
+    for start, one, given in zip(offsets[:-1].tolist(), scores, target_lists, strict=True):
         all_scores[start : start + len(one)] = one
         all_targets[start : start + len(given)] = given
     docids = np.empty(offsets[-1], dtype=object)

@@ -92,7 +92,7 @@ def make_shards(
     """
     output = Path(output)
     check_backend(backend)
-    chosen = [place for place, qid in enumerate(run.qids) if judged.get(qid)]
+    chosen = [query for query, qid in enumerate(run.qids) if judged.get(qid)]
     if not chosen:
         raise InputError(
             f"no query of the run has a positive (run: {', '.join(run.qids[:3])}; judged: "
@@ -131,8 +131,8 @@ def make_shard(job: Job, shard: Shard) -> int:
     docids = [*shard.run.docids.tolist(), *positives]
     labeler = labeler_of(job, shard.queries, shard.topics, docids, shard.threads, shard.tokens)
     labels, without = labeler.infer_from(shard.run, shard.judged)
-    found = {"positives_without_vector": without, "queries": len(labels)}
-    dataclasses.replace(labels, metadata=found).write(shard.path)
+    counts = {"positives_without_vector": without, "queries": len(labels)}
+    dataclasses.replace(labels, metadata=counts).write(shard.path)
     return len(labels)
 
 
@@ -150,7 +150,7 @@ def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: s
 def _shard(
     path: Path,
     run: Run,
-    places: Sequence[int],
+    numbers: Sequence[int],
     judged: Judged,
     queries: QueryVectors | None,
     topics: Mapping[str, str] | None,
@@ -159,7 +159,7 @@ def _shard(
     """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
     from rnnreranker.runs import Run
 
-    part = run.of_queries(places)
+    part = run.of_queries(numbers)
     distinct, rows = np.unique(part.rows, return_inverse=True)
     part = Run.from_parts(part.qids, part.offsets, run.docids[distinct], rows, part.scores)
     vectors = None
@@ -175,8 +175,11 @@ def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> 
     """Write the shards one after the other, holding one shard and one row group at a time."""
     without = queries = 0
     for path in paths:
-        found = described(path)
-        without, queries = without + found["positives_without_vector"], queries + found["queries"]
+        metadata_of_shard = described(path)
+        without, queries = (
+            without + metadata_of_shard["positives_without_vector"],
+            queries + metadata_of_shard["queries"],
+        )
     write_joined(output, paths, metadata | {"positives_without_vector": without, "queries": queries})
 
 

@@ -15,8 +15,8 @@ OUTWEIGHED = 8.0  # times the range of a row: beyond that float32 products lose 
 
 
 @dataclass(frozen=True, eq=False)
-class Likeness(ABC):
-    """Likeness of probes to all candidates: (B, P, N) float32 each, 0 for padding.
+class Similarity(ABC):
+    """Similarity of probes to all candidates: (B, P, N) float32 each, 0 for padding.
 
     probes: (P,) elements, distinct: 0 is the query, i the candidate i of a context, from 1. lengths: (B,) real
     candidates; params: rNN parameters; threads: None = one per core; nothing depends on it.
@@ -38,32 +38,32 @@ class Likeness(ABC):
         """s*(p, c) = lambda s + (1 - lambda) J, each computed where it has a weight."""
         if self.params.lam == 1.0:
             return self.geometric(probes)
-        found = self.jaccard(probes)
+        neighbourhoods = self.jaccard(probes)
         if self.params.lam == 0.0:
-            return found
+            return neighbourhoods
         near = self.geometric(probes).astype(np.float64)
-        return (self.params.lam * near + (1.0 - self.params.lam) * found).astype(np.float32)
+        return (self.params.lam * near + (1.0 - self.params.lam) * neighbourhoods).astype(np.float32)
 
     def joint(self, probes: np.ndarray, weight: float) -> np.ndarray:
-        """a s*(p, c) + (1 - a) s*(q, c), a = `weight`: likeness to each probe and to the query q together."""
-        found = self.mixed(np.append(0, probes)).astype(np.float64)
-        return (weight * found[:, 1:] + (1.0 - weight) * found[:, :1]).astype(np.float32)
+        """a s*(p, c) + (1 - a) s*(q, c), a = `weight`: similarity to each probe and to the query q together."""
+        similarities = self.mixed(np.append(0, probes)).astype(np.float64)
+        return (weight * similarities[:, 1:] + (1.0 - weight) * similarities[:, :1]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
-class VectorLikeness(Likeness):
-    """Likeness from vectors: (B, N + 1, d) float32, row 0 = query, then the candidates."""
+class VectorSimilarity(Similarity):
+    """Similarity from vectors: (B, N + 1, d) float32, row 0 = query, then the candidates."""
 
     vectors: np.ndarray
 
     def geometric(self, probes: np.ndarray) -> np.ndarray:
-        """As `Likeness.geometric`.
+        """As `Similarity.geometric`.
 
         Raises:
             InputError: inner products beyond the range of float32.
         """
         out = np.zeros((len(self.vectors), len(probes), self.vectors.shape[1] - 1), dtype=np.float32)
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # infinities are found in the result
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # infinities are seen in the result
             for b, length in enumerate(self.lengths.tolist()):
                 context = self.vectors[b, : length + 1]
                 rows = context[probes] @ context.T  # (P, m)
@@ -81,14 +81,14 @@ class VectorLikeness(Likeness):
         return out
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """As `Likeness.jaccard`."""
+        """As `Similarity.jaccard`."""
         given = {"probes": probes.tolist(), "lengths": self.lengths, "threads": self.threads}
-        found = jaccard_similarity(self.vectors, self.params, **given)[:, :, 1:]
-        return np.where(np.isfinite(found), found, np.float32(0.0))
+        similarities = jaccard_similarity(self.vectors, self.params, **given)[:, :, 1:]
+        return np.where(np.isfinite(similarities), similarities, np.float32(0.0))
 
 
 def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
     """(P, 1): the maximum of each row, or 1e-8 + its mean, the query's column included; 1 where it is 0."""
     wide = rows.astype(np.float64)
-    found = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
-    return np.where(found == 0.0, 1.0, found)
+    divisor = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
+    return np.where(divisor == 0.0, 1.0, divisor)

@@ -9,7 +9,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import targets
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.similarity import VectorLikeness
+from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.rnn import RnnParams
 
 
@@ -53,11 +53,11 @@ def smooth_labels(
     order = np.concatenate([chosen, others])
     vectors = np.concatenate([query[None], candidates[order]]).astype(np.float32)[None]
     real = np.ones((1, len(candidates)), dtype=bool)
-    likeness = VectorLikeness(np.array([len(candidates)]), params, None, vectors)
-    scores = likeness.mixed(np.arange(1, len(chosen) + 1))
-    _, found = from_scores(scores, weights[None], real, params_of_labels)
+    similarity = VectorSimilarity(np.array([len(candidates)]), params, None, vectors)
+    scores = similarity.mixed(np.arange(1, len(chosen) + 1))
+    _, target_rows = from_scores(scores, weights[None], real, params_of_labels)
     out = np.empty(len(candidates), dtype=np.float32)
-    out[order] = found[0]
+    out[order] = target_rows[0]
     return out
 
 
@@ -79,8 +79,8 @@ def of_candidates(
     by_candidate = np.zeros(raw.shape)
     by_candidate[:, : grades.shape[1]] = grades
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")
-    found = targets.targets(labels, by_candidate > 0, real, params)
-    return np.where(real, labels, -np.inf).astype(np.float32), found
+    target_rows = targets.targets(labels, by_candidate > 0, real, params)
+    return np.where(real, labels, -np.inf).astype(np.float32), target_rows
 
 
 def _positives(positives: Sequence[int], candidates: int) -> np.ndarray:

@@ -85,7 +85,7 @@ class SoftLabels:
         Raises:
             InputError: columns of different lengths, and as the constructor.
         """
-        lengths = [len(found) for found in docids]
+        lengths = [len(own) for own in docids]
         for name, column in (("docids", docids), ("scores", scores), ("targets", targets), ("positive", positive)):
             if len(column) != len(qids):
                 raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
@@ -93,14 +93,14 @@ class SoftLabels:
                 if len(values) != expected:
                     raise InputError(f"query {qid}: {expected} docids but {len(values)} {name}; expected as many")
         flat = np.empty(sum(lengths), dtype=object)
-        flat[:] = [docid for found in docids for docid in found]
+        flat[:] = [docid for own in docids for docid in own]
         return cls(
             tuple(qids),
             np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
             flat,
-            np.array([value for found in scores for value in found], dtype=np.float32),
-            np.array([value for found in targets for value in found], dtype=np.float32),
-            np.array([value for found in positive for value in found], dtype=bool),
+            np.array([value for own in scores for value in own], dtype=np.float32),
+            np.array([value for own in targets for value in own], dtype=np.float32),
+            np.array([value for own in positive for value in own], dtype=bool),
             dict(metadata or {}),
         )
 
@@ -131,26 +131,26 @@ class SoftLabels:
         return len(self.qids)
 
     def __iter__(self) -> Iterator[Labels]:
-        for place in range(len(self.qids)):
-            yield self._at(place)
+        for query in range(len(self.qids)):
+            yield self._at(query)
 
     def __getitem__(self, qid: str) -> Labels:
-        return self._at(self._places[qid])
+        return self._at(self._numbers[qid])
 
     def __contains__(self, qid: object) -> bool:
-        return qid in self._places
+        return qid in self._numbers
 
     def __repr__(self) -> str:
         return f"SoftLabels({len(self.qids)} queries, {len(self.docids)} candidates)"
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {qid: place for place, qid in enumerate(self.qids)}
+    def _numbers(self) -> dict[str, int]:
+        return {qid: number for number, qid in enumerate(self.qids)}
 
-    def _at(self, place: int) -> Labels:
-        entries = slice(self.offsets[place], self.offsets[place + 1])
+    def _at(self, query: int) -> Labels:
+        entries = slice(self.offsets[query], self.offsets[query + 1])
         return Labels(
-            self.qids[place],
+            self.qids[query],
             self.docids[entries].tolist(),
             self.scores[entries],
             self.targets[entries],
@@ -265,15 +265,15 @@ def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
     if described is None:
         raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {expected}")
     try:
-        found = parse_json(described.decode(), f"{path}: its metadata")
+        metadata = parse_json(described.decode(), f"{path}: its metadata")
     except UnicodeDecodeError:
         raise InputError(f"{path}: its metadata is no UTF-8; {expected}") from None
     except InputError as error:
         raise InputError(f"{error}; {expected}") from None
-    if not isinstance(found, dict):
-        kind = {list: "a list", type(None): "null", str: "a string"}.get(type(found), "a number")
+    if not isinstance(metadata, dict):
+        kind = {list: "a list", type(None): "null", str: "a string"}.get(type(metadata), "a number")
         raise InputError(f"{path}: its metadata is {kind}, not a JSON object; {expected}")
-    return found
+    return metadata
 
 
 def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:

@@ -53,8 +53,8 @@ def of_grades(grades: np.ndarray) -> np.ndarray:
     [0.12, 0.88]
     """
     odds = np.exp(grades - grades.max(axis=-1, keepdims=True))
-    found: np.ndarray = odds / odds.sum(axis=-1, keepdims=True)
-    return found
+    shares: np.ndarray = odds / odds.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def targets(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
@@ -87,7 +87,7 @@ def transformed(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, para
     values = np.where(positive & real, boosted, values)
     kept = real
     if params.n_max is not None:
-        kept = kept & (_places(labels) < params.n_max)
+        kept = kept & (_ranks(labels) < params.n_max)
     if params.include_level is not None:
         kept = kept & (values >= params.include_level)
     return np.where((kept | positive) & real, values, -np.inf)
@@ -96,15 +96,15 @@ def transformed(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, para
 def _as_published(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
     """The order of steps that the published models were trained with; see LabelParams."""
     level = -np.inf if params.include_level is None else params.include_level
-    places = _places(np.where(labels >= level, labels, -np.inf))
+    ranks = _ranks(np.where(labels >= level, labels, -np.inf))
     kept = real & (labels >= level)
     if params.n_max is not None:
-        kept &= places < params.n_max
+        kept &= ranks < params.n_max
     values = normalized(labels, kept, params.normalization)
     with np.errstate(over="ignore"):
         half = values.astype(np.float16).astype(np.float64)
     values = np.where(np.isinf(half), values, half)  # raw inner products may be beyond float16
-    first = places < positive.sum(axis=1, keepdims=True)
+    first = ranks < positive.sum(axis=1, keepdims=True)
     values = np.where(kept & first, values * params.boost, values)
     return np.where(kept & (values >= level), values, -np.inf)
 
@@ -159,16 +159,16 @@ def with_share(own: np.ndarray, hard: np.ndarray, takers: np.ndarray, share: flo
     given = np.where(takers, own, 0.0).astype(np.float64)
     sums = _total(given)[:, None]
     shares = np.where(sums > 0.0, share, 0.0)
-    found: np.ndarray = (1.0 - shares) * hard + shares * given / np.where(sums > 0.0, sums, 1.0)
-    return found.astype(np.float32)
+    mixed: np.ndarray = (1.0 - shares) * hard + shares * given / np.where(sums > 0.0, sums, 1.0)
+    return mixed.astype(np.float32)
 
 
-def _places(labels: np.ndarray) -> np.ndarray:
-    """(B, N) int64: the place of each label in its row by descending value, from 0; ties from left to right."""
+def _ranks(labels: np.ndarray) -> np.ndarray:
+    """(B, N) int64: the rank of each label in its row by descending value, from 0; ties from left to right."""
     order = np.argsort(-labels, axis=1, kind="stable")
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.broadcast_to(np.arange(labels.shape[1]), labels.shape), axis=1)
-    return places
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(labels.shape[1]), labels.shape), axis=1)
+    return ranks
 
 
 def _total(values: np.ndarray) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.graph_similarity import BYTES, GraphLikeness
+from rnnreranker.labels.graph_similarity import BYTES, GraphSimilarity
 from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, check_queries, stacked
 from rnnreranker.labels.methods.base import Labeler, Labelled, Source
 from rnnreranker.labels.params import SHARED
-from rnnreranker.labels.similarity import Likeness, VectorLikeness
+from rnnreranker.labels.similarity import Similarity, VectorSimilarity
 from rnnreranker.parts.vectors.of_run import vector_rows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
@@ -54,11 +54,11 @@ class VectorLabeler(Labeler):
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
 
-    def likeness(self, batch: JudgedBatch) -> Likeness:
+    def similarity(self, batch: JudgedBatch) -> Similarity:
         """Of the candidates of a batch to its elements."""
         if self.source == "neighbours":
-            return GraphLikeness(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
-        return VectorLikeness(batch.lengths, self.params, self.threads, batch.vectors)
+            return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
+        return VectorSimilarity(batch.lengths, self.params, self.threads, batch.vectors)
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """The labels, and how many positives were left out for want of a vector.
@@ -83,11 +83,11 @@ class VectorLabeler(Labeler):
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
-        found = super().describe()
+        metadata = super().describe()
         if vectors := self._vectors():
-            found["vectors"] = vectors
-        found["labels"]["mass"] = "evidence" if self.takes_mass else self.label_params.mass or "own"
-        return found
+            metadata["vectors"] = vectors
+        metadata["labels"]["mass"] = "evidence" if self.takes_mass else self.label_params.mass or "own"
+        return metadata
 
     def _vectors(self) -> str:
         """The fingerprint of the vectors beside a graph, else of those that it was made from; empty where none are."""
@@ -106,20 +106,20 @@ class VectorLabeler(Labeler):
     def label(self, batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
         """Scores and targets of a batch: (B, N) float32 each."""
         similarities = self.similarities(batch)
-        raw, found = self.own_targets(batch, similarities)
+        raw, own = self.own_targets(batch, similarities)
         known = batch.positive & batch.real
         if self.takes_mass:
-            mixed = self.likeness(batch).mixed(batch.positives)
+            mixed = self.similarity(batch).mixed(batch.positives)
             _, evidence = smooth.from_scores(mixed, batch.grades, batch.real, self.label_params)
-            return raw, targets.with_mass_of(found, evidence, known)
+            return raw, targets.with_mass_of(own, evidence, known)
         if self.label_params.mass not in SHARED:
-            return raw, found
+            return raw, own
         takers = batch.real & ~known
         if self.label_params.mass == "confident":
             takers = takers & (self._to_positives(similarities) >= self.label_params.threshold)
-        hard = np.zeros(found.shape)
+        hard = np.zeros(own.shape)
         hard[:, : batch.grades.shape[1]] = targets.of_grades(batch.grades)
-        return raw, targets.with_share(found, hard, takers, self.label_params.share or 0.0)
+        return raw, targets.with_share(own, hard, takers, self.label_params.share or 0.0)
 
     def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores and targets of a batch, (B, N) float32 each, with the mass that the method itself gives.
@@ -129,22 +129,22 @@ class VectorLabeler(Labeler):
         return smooth.from_scores(similarities, batch.grades, batch.real, self.label_params)
 
     def similar(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The place of every context with similarities to its positives and the method's own targets, (n,) each.
+        """The index of every context with similarities to its positives and the method's own targets, (n,) each.
 
         Similarities are the mean over the positives, or the highest where `aggregate` says so; grades do not weigh.
         """
         for batch in self.batches(contexts):
             similarities = self.similarities(batch)
             near, (_, given) = self._to_positives(similarities), self.own_targets(batch, similarities)
-            for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
-                yield place, near[row, :length], given[row, :length]
+            for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
+                yield index, near[row, :length], given[row, :length]
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """See `Labeler.labelled`."""
         for batch in self.batches(contexts):
             raw, given = self.label(batch)
-            for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
-                yield place, raw[row, :length], given[row, :length]
+            for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
+                yield index, raw[row, :length], given[row, :length]
 
     def _to_positives(self, similarities: np.ndarray) -> np.ndarray:
         """(B, N) float64, of (B, R, N)."""

@@ -93,15 +93,15 @@ class Figures:
         Raises:
             InputError: no such record, or those of several query sets.
         """
-        found = [
+        matching = [
             one
             for one in self.records(kind, spec)
             if one.name == name and query_set in (None, one.outcome.get("query_set"))
         ]
-        if len(found) != 1:
+        if len(matching) != 1:
             where = f" of query set {query_set}" if query_set else ""
-            raise InputError(f"{len(found)} records of a {kind} {name!r} of spec {spec!r}{where}; expected one")
-        return found[0]
+            raise InputError(f"{len(matching)} records of a {kind} {name!r} of spec {spec!r}{where}; expected one")
+        return matching[0]
 
     def value(self, spec: str, name: str, measure: str, query_set: str | None = None) -> float:
         """The mean of a measure that a run had, under the first protocol that it was measured by."""
@@ -110,7 +110,7 @@ class Figures:
     def gain(self, spec: str, name: str, measure: str = "nDCG@10", query_set: str | None = None) -> Row | None:
         """The difference of a run to its base, with interval and p; None where it has not been measured."""
         try:
-            found: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
+            difference: Row = self.record("run", spec, name, query_set).outcome["differences"][measure]
         except (InputError, KeyError):
             return None
-        return found
+        return difference

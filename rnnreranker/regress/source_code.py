@@ -35,20 +35,20 @@ def sources(module: str) -> list[Path]:
     >>> "rnn" in {path.parent.name for path in sources("rnnreranker.index.__main__")}
     False
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         path = _file(name)
-        if path is None or name in found:
+        if path is None or name in files:
             continue
-        found[name] = path
+        files[name] = path
         if name == PACKAGE.name:
             continue  # it names every room for those who import it, and runs nothing of them
         parts = name.split(".")
         waiting += [".".join(parts[:end]) for end in range(1, len(parts))]  # imported with it
         waiting += [*_imports(path, path.stat().st_mtime_ns), *_methods_beside(path)]
-    return sorted(set(found.values()))
+    return sorted(set(files.values()))
 
 
 def _file(module: str) -> Path | None:
@@ -71,10 +71,10 @@ def _methods_beside(path: Path) -> list[str]:
 @functools.cache
 def _imports(path: Path, changed: int) -> tuple[str, ...]:
     """What a file imports: modules, and names that may be modules of a package."""
-    found: list[str] = []
+    imported: list[str] = []
     for node in ast.walk(ast.parse(read_bytes(path))):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            imported += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(found)
+            imported += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(imported)

@@ -98,7 +98,7 @@ def score(
     chunk = -(-batch // (parallel * -(-batch // (parallel * most))))  # as many chunks for each thread
     starts, product = itertools.count(0, chunk), narrow.product_of(products)
 
-    @np.errstate(all="ignore")  # infinities are found in the result
+    @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
         rows = np.empty((widest, dimension), dtype=np.float32)
         gram = np.empty((chunk, widest * widest), dtype=np.float32)

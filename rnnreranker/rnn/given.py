@@ -21,17 +21,19 @@ def given_similarity(similarities: np.ndarray, params: RnnParams, *, base: np.nd
     Raises:
         InputError: another shape, NaN or infinity, an exponential weight that would overflow.
     """
-    found = refusals.vectors(similarities, "similarities", "(m, m)").astype(np.float32)
-    m = len(found)
-    if found.shape != (m, m) or m < 2:
-        raise InputError(f"similarities has shape {found.shape}: expected (m, m), the query and at least one candidate")
-    if not np.isfinite(found).all():
+    matrix = refusals.vectors(similarities, "similarities", "(m, m)").astype(np.float32)
+    m = len(matrix)
+    if matrix.shape != (m, m) or m < 2:
+        raise InputError(
+            f"similarities has shape {matrix.shape}: expected (m, m), the query and at least one candidate"
+        )
+    if not np.isfinite(matrix).all():
         raise InputError("similarities has NaN or infinite values; expected finite ones")
     sizes, problem = np.array([m]), np.zeros(1)
     known = refusals.base_scores(None if base is None else np.asarray(base)[None], sizes - 1, m - 1)
     setting = EngineSetting.of(params, sizes)
     engine = chunks.ENGINES.for_work(sizes)
-    scores = mixing.similarities(engine, found.reshape(1, -1), sizes, known, params, setting, problem)
+    scores = mixing.similarities(engine, matrix.reshape(1, -1), sizes, known, params, setting, problem)
     if problem[0]:
         raise ParameterError(reference.too_large(problem[0]))
     return scores[0].astype(np.float32)

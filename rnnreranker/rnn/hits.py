@@ -46,7 +46,7 @@ def rerank_hits(
     if query_vector is None:
         first = np.argsort(-known, kind="stable")  # type: ignore[operator]  # there, as was looked at
         similarities = _with_query(known[first], hits[first])  # type: ignore[index]
-        found = given_similarity(similarities, params, base=known[first])  # type: ignore[index]
+        similarity = given_similarity(similarities, params, base=known[first])  # type: ignore[index]
     else:
         query = np.asarray(query_vector, dtype=np.float32)
         if query.shape != hits.shape[1:]:
@@ -54,9 +54,9 @@ def rerank_hits(
         by = hits.astype(np.float64) @ query if known is None else known
         first = np.argsort(-by, kind="stable")
         base = None if known is None else known[first][None]
-        found = rnn_similarity(query[None], hits[first][None], params, base=base)[0]
-    best = np.argsort(-found, kind="stable")
-    return first[best].astype(np.int64), found[best]
+        similarity = rnn_similarity(query[None], hits[first][None], params, base=base)[0]
+    best = np.argsort(-similarity, kind="stable")
+    return first[best].astype(np.int64), similarity[best]
 
 
 def _with_query(scores: np.ndarray, hits: np.ndarray) -> np.ndarray:

@@ -36,9 +36,9 @@ def similarities(
     count, widest = len(sizes), int(sizes.max())
 
     def jaccard(probes: np.ndarray, closest: Closest | None = None) -> np.ndarray:
-        found = np.zeros((count, probes.shape[1], widest))
-        run(gram, sizes, setting, probes, found, problem, closest)
-        return found
+        jaccards = np.zeros((count, probes.shape[1], widest))
+        run(gram, sizes, setting, probes, jaccards, problem, closest)
+        return jaccards
 
     if not setting.minmax:  # the engine leaves the products as lists are sorted by them
         near = jaccard(np.zeros((count, 1), dtype=np.int64))
@@ -48,8 +48,8 @@ def similarities(
 
 def eq1(products: np.ndarray, jaccard: np.ndarray, params: RnnParams) -> np.ndarray:
     """(C, N) float64: lambda s_0i + (1 - lambda) J(0, i); products: (C, N) float64, jaccard: (C, 1, N + 1)."""
-    found: np.ndarray = params.lam * products + (1.0 - params.lam) * jaccard[:, 0, 1:]
-    return found
+    mixed: np.ndarray = params.lam * products + (1.0 - params.lam) * jaccard[:, 0, 1:]
+    return mixed
 
 
 def mixture(
@@ -79,8 +79,8 @@ def mixture(
         probes[np.arange(probes.shape[1]) > counts] = -1
     closest = Closest.of(min(params.smoothed_over, max(widest - 2, 0)), count, widest)
     near = mean_over(probes, jaccard(probes, closest), counts)
-    found = params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
-    return closest.smooth(found, closest.bits, params.smoothing) if closest.count else found
+    mixed = params.lam * known(products, base, order, counts, params) + (1.0 - params.lam) * near
+    return closest.smooth(mixed, closest.bits, params.smoothing) if closest.count else mixed
 
 
 def by_products(products: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
@@ -134,8 +134,8 @@ def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray | None
     """
     rows = np.arange(len(probes))
     near = jaccard[:, 0, 1:]
-    for place in range(1, probes.shape[1]):
-        probe, own = probes[:, place], jaccard[:, place]
+    for nth in range(1, probes.shape[1]):
+        probe, own = probes[:, nth], jaccard[:, nth]
         own[rows, probe] = 1.0 if counts is None else np.where(probe > 0, 1.0, 0.0)  # also of one without neighbours
         near = near + own[:, 1:]
     return near / (probes.shape[1] if counts is None else np.minimum(counts + 1, probes.shape[1]))
@@ -154,8 +154,8 @@ def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np
 
     In closed form, which no constant makes imprecise: (n - r) / (n - 1) * (c + 1) / (c + r).
     """
-    found: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
-    return found
+    values: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
+    return values
 
 
 def unit(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:

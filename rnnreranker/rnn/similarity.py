@@ -90,9 +90,9 @@ def similarity_by(
 
     def work_on(rows: slice, gram: np.ndarray, problem: np.ndarray) -> None:
         own = None if known is None else known[rows, : int(sizes[rows].max()) - 1]
-        found = mixing.similarities(engine, gram, sizes[rows], own, params, setting, problem)
-        columns = np.arange(found.shape[1]) < real[rows, None]
-        np.copyto(out[rows, : found.shape[1]], found, where=columns, casting="same_kind")
+        similarities = mixing.similarities(engine, gram, sizes[rows], own, params, setting, problem)
+        columns = np.arange(similarities.shape[1]) < real[rows, None]
+        np.copyto(out[rows, : similarities.shape[1]], similarities, where=columns, casting="same_kind")
 
     threads, dimension = refusals.threads_of(threads), queries.shape[1]
     problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, threads, products)
@@ -163,9 +163,9 @@ def jaccard_by(
     engine = run or chunks.ENGINES.for_work(sizes)
 
     def work_on(part: slice, gram: np.ndarray, problem: np.ndarray) -> None:
-        found = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)
-        engine(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), found, problem)
-        out[part, :, : found.shape[2]] = found
+        similarities = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)
+        engine(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), similarities, problem)
+        out[part, :, : similarities.shape[2]] = similarities
 
     problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, refusals.threads_of(threads))
     check_problem(problem, load, dimension, real, "vector")
@@ -187,7 +187,7 @@ def check_problem(problem: np.ndarray, load: chunks.Load, dimension: int, real: 
     if not broken.size:
         raise InputError(f"row {row} of the batch: inner products beyond the range of float32; scale the vectors down")
     first = int(broken[0])
-    place = "the query" if first == 0 else f"{what} {first - 1 if what == 'candidate' else first}"
+    element = "the query" if first == 0 else f"{what} {first - 1 if what == 'candidate' else first}"
     raise InputError(
-        f"row {row} of the batch: {place} has NaN or infinite entries (as float32); expected finite vectors"
+        f"row {row} of the batch: {element} has NaN or infinite entries (as float32); expected finite vectors"
     )

@@ -77,11 +77,11 @@ def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndar
     if len(codes) and codes[0] == 0 and highest[-1] == len(names) - 1 and (np.diff(highest) <= 1).all():
         return names, codes  # numbered as they appear
     first = np.full(len(names), len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places the last assignment stays: the first entry
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal codes the last assignment stays: the first entry
     order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
-    places = np.empty(len(names), dtype=np.int32)
-    places[order] = np.arange(len(order))
-    return names[order], places[codes]
+    row_of = np.empty(len(names), dtype=np.int32)
+    row_of[order] = np.arange(len(order))
+    return names[order], row_of[codes]
 
 
 def numbered(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,8 +135,8 @@ def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarr
     pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
     order = np.argsort(pairs, kind="stable")
     same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
-    place = same[np.argmin(order[same + 1])]  # the pair that is completed first
-    first, second = int(order[place]), int(order[place + 1])
+    repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
+    first, second = int(order[repeated]), int(order[repeated + 1])
     raise RepeatedEntryError(qids[queries[second]], docids[rows[second]], first, second)
 
 
@@ -159,16 +159,16 @@ def _order(queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np
     order = np.lexsort((_in_order(docids[known])[codes], stretches))
     if np.array_equal(order, np.arange(len(order))):
         return None
-    found = np.arange(len(rows))
-    found[entries] = entries[order]
-    return found
+    entries_in_order = np.arange(len(rows))
+    entries_in_order[entries] = entries[order]
+    return entries_in_order
 
 
 def _in_order(names: np.ndarray) -> np.ndarray:
-    """(V,) int32: the place of each of V distinct names among them in ascending order of code points."""
+    """(V,) int32: the rank of each of V distinct names among them in ascending order of code points."""
     import pyarrow.compute
 
-    places = np.empty(len(names), dtype=np.int32)
+    ranks = np.empty(len(names), dtype=np.int32)
     in_order = pyarrow.compute.sort_indices(strings(names))  # bytes: code point order
-    places[as_numpy(in_order)] = np.arange(len(names))
-    return places
+    ranks[as_numpy(in_order)] = np.arange(len(names))
+    return ranks

@@ -144,21 +144,21 @@ def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[np.ndarray, p
     import pyarrow
     import pyarrow.compute
 
-    places = {qid: place for place, qid in enumerate(qids)}
+    number_of = {qid: number for number, qid in enumerate(qids)}
     docids, names = runs[0].docids, strings(runs[0].docids)
     rows = [runs[0].rows]
     for run in runs[1:]:
         own = strings(run.docids)
-        found = pyarrow.compute.index_in(own, value_set=names)
-        new = np.flatnonzero(truths(found.is_null()))
-        known = as_numpy(found).copy()
+        rows_of_own = pyarrow.compute.index_in(own, value_set=names)
+        new = np.flatnonzero(truths(rows_of_own.is_null()))
+        known = as_numpy(rows_of_own).copy()
         known[new] = np.arange(len(names), len(names) + len(new))
         rows.append(known[run.rows])
         docids, names = (
             np.concatenate([docids, run.docids[new]]),
             pyarrow.concat_arrays([names, own.take(numbers(new))]),
         )
-    queries = [np.array([places[qid] for qid in run.qids], dtype=np.int64)[run.queries] for run in runs]
+    queries = [np.array([number_of[qid] for qid in run.qids], dtype=np.int64)[run.queries] for run in runs]
     return docids, names, np.concatenate(queries) * len(docids) + np.concatenate(rows)
 
 

@@ -40,8 +40,8 @@ def _falling(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
     first = np.flatnonzero(np.append(True, np.diff(queries) != 0)[: len(queries)])
     counts = np.diff(np.append(first, len(queries)))
     for count in np.unique(counts).tolist():
-        places = first[counts == count][:, None] + np.arange(count)
-        order[places] = np.take_along_axis(places, np.argsort(-scores[places], axis=1, kind="stable"), axis=1)
+        positions = first[counts == count][:, None] + np.arange(count)
+        order[positions] = np.take_along_axis(positions, np.argsort(-scores[positions], axis=1, kind="stable"), axis=1)
     return order
 
 
@@ -99,8 +99,8 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
     if usable is None:
         return run.ranks <= depth
     able = usable[run.rows]
-    place = np.cumsum(able) - np.repeat(starts_of(able, run.offsets)[:-1], np.diff(run.offsets))
-    return able & (place <= depth)
+    rank = np.cumsum(able) - np.repeat(starts_of(able, run.offsets)[:-1], np.diff(run.offsets))
+    return able & (rank <= depth)
 
 
 def reordered(
@@ -167,12 +167,12 @@ def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores
     """
     pairs = run.queries * len(run.docids) + run.rows
     given = np.repeat(np.arange(len(counts)), counts) * len(run.docids) + rows
-    _, place, at = np.intersect1d(pairs, given, assume_unique=True, return_indices=True)
+    _, entries, at = np.intersect1d(pairs, given, assume_unique=True, return_indices=True)
     new = np.ones(len(given), dtype=bool)
     new[at] = False
     all_scores, chosen = run.scores.copy(), run.ranks <= above
-    all_scores[place], moved = scores[at], np.zeros(len(pairs), dtype=bool)
-    moved[place] = True
+    all_scores[entries], moved = scores[at], np.zeros(len(pairs), dtype=bool)
+    moved[entries] = True
     numbers = np.concatenate([run.queries, np.repeat(np.arange(len(counts)), counts)[new]])
     order = np.argsort(numbers, kind="stable")
     all_rows = np.concatenate([run.rows, rows[new]])[order]

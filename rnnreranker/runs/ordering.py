@@ -30,7 +30,7 @@ def best_first(
     same = np.diff(keys[order]) == 0
     before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
-    one, two = (names.take(numbers(rows[order[places]])) for places in (first, first + 1))
+    one, two = (names.take(numbers(rows[order[positions]])) for positions in (first, first + 1))
     swapped = first[truths(pyarrow.compute.greater(one, two))]  # by bytes, as strcmp
     order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
     tied = (before | after)[: len(order)]

@@ -65,7 +65,7 @@ def to_documents(
         A run with the same queries.
 
     Raises:
-        InputError: no such way, another number of documents or places, firstp without them, sums beyond float32.
+        InputError: no such way, another number of documents or positions, firstp without them, sums beyond float32.
 
     >>> run = Run.from_dict({"q": {"a#1": 3.0, "b#0": 2.0, "a#0": 1.5}})
     >>> to_documents(run, ["a", "b", "a"])["q"]
@@ -85,7 +85,7 @@ def to_documents(
     span = max(len(names), 1)
     pairs = run.queries * span + codes[run.rows]
     if aggregate == "firstp" and order is not None:
-        at = np.unique(np.asarray(order), return_inverse=True)[1]  # equal places: the better one
+        at = np.unique(np.asarray(order), return_inverse=True)[1]  # equal positions: the better one
         entries = np.lexsort((at[run.rows], pairs))
     else:
         entries = ascending(pairs, len(run.qids) * span)  # of a document: best first

@@ -33,9 +33,9 @@ def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     with open_bytes(path, "run file") as stream:
         again = stream if os.path.isfile(path) else io.BytesIO(stream.read())  # a pipe is read once
-        found = _read_clean(again, format)
-        if found is not None:
-            return found
+        columns = _read_clean(again, format)
+        if columns is not None:
+            return columns
         again.seek(0)
         content = again.read().removeprefix(BYTE_ORDER_MARK)
     check_no_nul(content, path)
@@ -59,8 +59,8 @@ def _format_of(line: bytes) -> str | None:
     return next((format for format, names in COLUMNS.items() if len(names) == len(line.split())), None)
 
 
-def _expected(found: str) -> str:
-    return f"{found}; expected TREC `{' '.join(COLUMNS['trec'])}` or MS MARCO `{' '.join(COLUMNS['msmarco'])}`"
+def _expected(received: str) -> str:
+    return f"{received}; expected TREC `{' '.join(COLUMNS['trec'])}` or MS MARCO `{' '.join(COLUMNS['msmarco'])}`"
 
 
 class _UncleanError(Exception):

@@ -96,9 +96,9 @@ class Run(Columns):
         for qid in entries:
             if not isinstance(qid, str):
                 raise InputError(f"qids: {qid!r} is of type {type(qid).__name__}; expected strings")
-        codes = np.repeat(np.arange(len(entries)), [len(found) for found in entries.values()])
-        distinct, rows = encode([docid for found in entries.values() for docid in found], "docids")
-        scores = _as_scores([score for found in entries.values() for score in found.values()])
+        codes = np.repeat(np.arange(len(entries)), [len(scores_of) for scores_of in entries.values()])
+        distinct, rows = encode([docid for scores_of in entries.values() for docid in scores_of], "docids")
+        scores = _as_scores([score for scores_of in entries.values() for score in scores_of.values()])
         return _of(from_codes(tuple(entries), codes, distinct, rows, scores))
 
     @classmethod
@@ -152,8 +152,8 @@ class Run(Columns):
 
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""
-        place = self._places[qid]
-        return self.docids[self.rows[self.offsets[place] : self.offsets[place + 1]]].tolist()
+        query = self._numbers[qid]
+        return self.docids[self.rows[self.offsets[query] : self.offsets[query + 1]]].tolist()
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -162,11 +162,11 @@ class Run(Columns):
         return iter(self.qids)
 
     def __contains__(self, qid: object) -> bool:
-        return qid in self._places
+        return qid in self._numbers
 
     def __getitem__(self, qid: str) -> list[tuple[str, float]]:
-        place = self._places[qid]
-        entries = slice(self.offsets[place], self.offsets[place + 1])
+        query = self._numbers[qid]
+        entries = slice(self.offsets[query], self.offsets[query + 1])
         return list(zip(self.docids[self.rows[entries]].tolist(), self.scores[entries].tolist(), strict=True))
 
     def __repr__(self) -> str:
@@ -175,11 +175,11 @@ class Run(Columns):
         return f"Run({len(self)} {noun}, {len(self.rows)} {entries})"
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {qid: place for place, qid in enumerate(self.qids)}
+    def _numbers(self) -> dict[str, int]:
+        return {qid: number for number, qid in enumerate(self.qids)}
 
     def _check_scores(self) -> None:
-        if len(self._places) != len(self.qids):
+        if len(self._numbers) != len(self.qids):
             raise InputError("qids: a query id stands there twice; expected distinct ids")
         rising = np.diff(self.scores) > 0
         starts = self.offsets[1:-1]

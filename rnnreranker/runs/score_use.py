@@ -41,8 +41,8 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
         follows = len(model) >= ALONE and (_straight(model) or (bool((model > 0).all()) and _straight(1 / model)))
         return "its scores follow from the rank" if follows else None
     inside = np.isin(queries, telling)
-    places = (np.arange(len(scores)) - np.repeat(offsets[:-1], counts))[inside]
-    same = np.abs(scores[inside] - model[places]).max() <= _slack(model)
+    ranks = (np.arange(len(scores)) - np.repeat(offsets[:-1], counts))[inside]
+    same = np.abs(scores[inside] - model[ranks]).max() <= _slack(model)
     return "its scores follow from the rank, they are the same for all queries" if same else None
 
 
@@ -58,7 +58,7 @@ def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _straight(values: np.ndarray) -> bool:
-    """Whether values stand on a straight line over their places."""
+    """Whether values stand on a straight line over their ranks."""
     line = np.linspace(values[0], values[-1], len(values))
     return bool(np.abs(values - line).max() <= _slack(values))
 

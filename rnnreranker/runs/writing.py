@@ -57,15 +57,15 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         single = run.scores.astype(np.float32)
-    queries, places = run.queries, run.ranks - 1
+    queries, ranks = run.queries, run.ranks - 1
     apart = queries << 33  # more than any two keys differ: a query's minimum never reaches into the next one
-    lowered = np.minimum.accumulate(steps(single) + places - apart) + apart - places
+    lowered = np.minimum.accumulate(steps(single) + ranks - apart) + apart - ranks
     wrong = np.abs(lowered) > LARGEST_KEY
     if wrong.any():
         entry = int(np.argmax(wrong))
         where = f"query {run.qids[queries[entry]]}, docid {run.docids[run.rows[entry]]}"
         raise InputError(
-            f"{where}: score {run.scores[entry]:g} at rank {places[entry] + 1} cannot be written: "
+            f"{where}: score {run.scores[entry]:g} at rank {ranks[entry] + 1} cannot be written: "
             "no float32 number is left for it; expected scores within ±3.4e38"
         )
     magnitude = np.abs(lowered).astype(np.int32).view(np.float32)

@@ -200,22 +200,22 @@ def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Coll
     """
     name = name if isinstance(name, Index) else str(name)
     if isinstance(name, Index):
-        found = name
+        index = name
     elif name in BUILT_IN:
-        found = _built_in(name, needs)
+        index = _built_in(name, needs)
     elif Path(name).expanduser().exists():
-        found = _on_disk(name)
+        index = _on_disk(name)
     elif Path(name + ".partial").expanduser().is_dir():
         raise InputError(f"{name}: this index is not finished; run the command that makes it again, and it goes on")
     elif name.startswith((".", "/", "~")) or "/" in name:
         raise InputError(f"{name}: no such index folder; make one with python -m rnnreranker.index")
     else:
-        found = _on_disk(str(prebuilt_index(name)))
+        index = _on_disk(str(prebuilt_index(name)))
     if bm25 is not None:
         lucene = Path(bm25).expanduser()
         lucene = lucene if lucene.exists() else prebuilt_index(bm25)
-        found = replace(found, bm25=lucene)
-    return found
+        index = replace(index, bm25=lucene)
+    return index
 
 
 def _on_disk(name: str) -> Index:

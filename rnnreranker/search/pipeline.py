@@ -121,7 +121,7 @@ def open_pipeline(
         check_feedback(request.feedback.name, names)
     none_wanted = any(one.queries == "none" for one in rerankers)
     rerankers = [
-        sources.with_queries(one, request, index, names, first=place == 0) for place, one in enumerate(rerankers)
+        sources.with_queries(one, request, index, names, first=number == 0) for number, one in enumerate(rerankers)
     ]
     chosen = [*retrieving, *expanding, *rerankers]
     if none_wanted and (others := [one.name for one in chosen if "query vectors" in one.needs]):

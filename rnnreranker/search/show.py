@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def show_results(
     index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Print rank, places moved, docid, score and a first line of text of the only query's first `limit` results.
+    """Print rank, ranks moved, docid, score and a first line of text of the only query's first `limit` results.
 
-    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two places up);
+    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two ranks up);
     `new` is a document that an expansion brought. text_of: document → the passage whose text is shown for it.
     """
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
     shown = reranked[qid][:limit]
     if not shown:
-        say("no document found")
+        say("no document matches the query")
     texts = texts_in(index)
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns - max((len(docid) for docid, _ in shown), default=0) - 28

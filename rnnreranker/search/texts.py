@@ -26,8 +26,8 @@ def texts_for(
     if documents:
         from rnnreranker.data.documents import load_documents
 
-        found = progress(load_documents(documents, fields), unit="documents", what="read")
-        return {document.docid: document.text for document in found if document.docid in wanted}
+        read = progress(load_documents(documents, fields), unit="documents", what="read")
+        return {document.docid: document.text for document in read if document.docid in wanted}
     if index is None or index.texts is None:
         return {}
     from rnnreranker.parts.texts import texts_of

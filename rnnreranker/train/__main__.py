@@ -120,11 +120,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _presets(ours: bool) -> str:
     """Model by model the presets that have published values, or those that are ours."""
-    found = {
+    presets_of = {
         name: sorted(preset for preset in model.Params.presets if (preset in model.Params.ours) == ours)
         for name, model in methods(KIND).items()
     }
-    return "; ".join(f"{name}: {', '.join(presets)}" for name, presets in found.items() if presets)
+    return "; ".join(f"{name}: {', '.join(presets)}" for name, presets in presets_of.items() if presets)
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ class Best(transformers.TrainerCallback):
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
         """Keep the weights where they are better; stop when they have not been for long."""
-        found = others["metrics"][self._measure]
-        if self.value is None or self._sign * found > self._sign * self.value:
-            self.value, self.step, self.stale = found, int(state.global_step), 0
+        measured = others["metrics"][self._measure]
+        if self.value is None or self._sign * measured > self._sign * self.value:
+            self.value, self.step, self.stale = measured, int(state.global_step), 0
             self.weights = {name: value.detach().cpu().clone() for name, value in self._trained().items()}
         else:
             self.stale += 1

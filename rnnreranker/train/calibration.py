@@ -31,7 +31,7 @@ def calibration_error(probabilities: np.ndarray, relevant: np.ndarray, bins: int
         )
     if not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise InputError("probabilities outside [0, 1] or NaN; give softmax shares or sigmoids, not raw scores")
-    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
-    said = np.bincount(place, weights=probabilities, minlength=bins)
-    true = np.bincount(place, weights=relevant, minlength=bins)
+    bin_of = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    said = np.bincount(bin_of, weights=probabilities, minlength=bins)
+    true = np.bincount(bin_of, weights=relevant, minlength=bins)
     return float(np.abs(said - true).sum() / len(probabilities))

@@ -15,7 +15,7 @@ WORK = "work.json"  # in the folder of checkpoints: what they belong to
 MARK = "best.json"  # in a checkpoint, written last: one with it is whole
 
 
-def training_arguments(params: Any, place: Path, checkpoints: bool, device: str) -> dict[str, Any]:
+def training_arguments(params: Any, folder: Path, checkpoints: bool, device: str) -> dict[str, Any]:
     """The arguments of the Trainer of transformers that the parameters of any training come to.
 
     params: with batch_size, accumulate, epochs, max_steps, learning_rate, clip, seed and evaluate_every.
@@ -23,7 +23,7 @@ def training_arguments(params: Any, place: Path, checkpoints: bool, device: str)
     when = "steps" if params.evaluate_every else "epoch"
     every = params.evaluate_every or 500
     return {
-        "output_dir": str(place),
+        "output_dir": str(folder),
         "per_device_train_batch_size": params.batch_size,
         "gradient_accumulation_steps": params.accumulate,
         "num_train_epochs": params.epochs,
@@ -48,26 +48,26 @@ def training_arguments(params: Any, place: Path, checkpoints: bool, device: str)
     }
 
 
-def resume_from(place: Path, belongs: str) -> Path | None:
+def resume_from(folder: Path, belongs: str) -> Path | None:
     """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none.
 
     Raises:
         InputError: checkpoints of another training, or damaged ones.
     """
-    if place.is_dir() and (place / WORK).is_file():
-        claimed = read_json(place / WORK, "mark of a training", "delete the folder, and the training begins again")
+    if folder.is_dir() and (folder / WORK).is_file():
+        claimed = read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again")
         if not isinstance(claimed, dict) or claimed.get("belongs") != belongs:
             raise InputError(
-                f"{place}: has checkpoints of a training with other inputs or settings; give another "
+                f"{folder}: has checkpoints of a training with other inputs or settings; give another "
                 f"{argument('output')}, or delete this folder"
             )
-        return last_checkpoint(place)
+        return last_checkpoint(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         shown = argument("output")
-        raise InputError(f"{place}: cannot be written ({error.strerror or error}); choose another {shown}") from None
-    write_json(place / WORK, {"belongs": belongs})
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); choose another {shown}") from None
+    write_json(folder / WORK, {"belongs": belongs})
     return None
 
 
@@ -93,9 +93,9 @@ def read_mark(checkpoint: Path) -> dict[str, Any]:
     mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
     if not isinstance(mark, dict) or mark.pop("check", None) != fingerprint(mark):
         raise InputError(f"{checkpoint / MARK}: not as it was written; {repair}")
-    found = _digests(checkpoint)
-    for name in sorted(mark["files"].keys() | found.keys()):
-        if mark["files"].get(name) != found.get(name):
+    digests = _digests(checkpoint)
+    for name in sorted(mark["files"].keys() | digests.keys()):
+        if mark["files"].get(name) != digests.get(name):
             raise InputError(f"{checkpoint / name}: not as it was written; {repair}")
     return {key: value for key, value in mark.items() if key != "files"}
 
@@ -111,7 +111,7 @@ def train_to_end(trainer: Any, resumed: Path | None) -> float:
 
     Args:
         trainer: of the Hugging Face kind, with `best` and `seconds_aside`.
-        resumed: what `resume_from` found.
+        resumed: what `resume_from` gave.
     """
     from transformers import TrainerState
 

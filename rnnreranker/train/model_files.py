@@ -31,7 +31,7 @@ def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def loading(place: Path, what: str) -> Iterator[None]:
+def loading(path: Path, what: str) -> Iterator[None]:
     """A block that loads a model: whatever libraries raise in it becomes one line.
 
     Raises:
@@ -44,11 +44,11 @@ def loading(place: Path, what: str) -> Iterator[None]:
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(
-            f"{place}: cannot be trained as {what} ({reason}); give another {argument('encoder')}"
+            f"{path}: cannot be trained as {what} ({reason}); give another {argument('encoder')}"
         ) from None
 
 
-def limit_of(place: Path, model: Any, wanted: int | None) -> int:
+def limit_of(path: Path, model: Any, wanted: int | None) -> int:
     """Tokens at which texts are cut: as wanted, else LONGEST, never more than the model takes.
 
     Raises:
@@ -59,11 +59,11 @@ def limit_of(place: Path, model: Any, wanted: int | None) -> int:
     from rnnreranker.encode.transformer import NO_LIMIT, check_vocabulary
 
     if model.config.is_encoder_decoder:
-        raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
-    check_vocabulary(place, tokenizer, model)
+        raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+    check_vocabulary(path, tokenizer, model)
     limits = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
     most: int = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
     if wanted is not None and wanted > most:
-        raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {place} takes no more tokens")
+        raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {path} takes no more tokens")
     return wanted or min(LONGEST, most)

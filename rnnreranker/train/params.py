@@ -73,7 +73,9 @@ class TrainParams(TrainingParams):
         0.707, "plateau: what the learning rate is multiplied by", at_least=0, at_most=0.999
     )
     plateau_patience: int = setting(
-        8000, "plateau: steps of validations without a better loss that are borne; one more cuts", at_least=1
+        8000,
+        "plateau: patience in steps, validations without a better loss before the learning rate is cut",
+        at_least=1,
     )
     plateau_threshold: float = setting(1e-3, "plateau: relative gain that counts as better", at_least=0)
     plateau_cooldown: int = setting(3000, "plateau: steps after a cut that are not counted", at_least=0)
@@ -154,8 +156,8 @@ def settings_for(
 def loss_params(loss: str, values: Mapping[str, Any]) -> Params:
     """The parameters of a loss: those of `values` that it has."""
     own = hints_of(find("loss", loss).Params)
-    found: Params = make_params("loss", loss, {name: value for name, value in values.items() if name in own})
-    return found
+    params: Params = make_params("loss", loss, {name: value for name, value in values.items() if name in own})
+    return params
 
 
 _CODER = TrainParams(  # 001, Table 1, to full length; the floor of the learning rate is that of the authors' program

@@ -117,8 +117,8 @@ class TrainRequest(Request):
         """
         model = self.training.model
         if self.encoder is None:
-            found = self._encoder_of_index(model)
-            name, settings = str(found.get("name", "")), found.get("settings", {})
+            encoder = self._encoder_of_index(model)
+            name, settings = str(encoder.get("name", "")), encoder.get("settings", {})
             own = {key: settings.get(key) for key in Start._fields[1:]} if model.encoder_settings else {}
             return Start(name, **own)
         written = Written.read(self.encoder)
@@ -141,13 +141,13 @@ class TrainRequest(Request):
         if self.index is None:
             raise InputError(f"{argument('encoder')} is missing: what the training begins with")
         index = open_index(self.index)
-        found: dict[str, Any] = index.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
-        if not isinstance(found, dict) or not found.get("name"):
+        encoder: dict[str, Any] = index.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
+        if not isinstance(encoder, dict) or not encoder.get("name"):
             raise InputError(
                 f"{index.name}: this index does not say which encoder made its part {model.part}; give "
                 f"{argument('encoder')}, what the training begins with"
             )
-        return found
+        return encoder
 
     def lacking(self, *names: str) -> list[str]:
         """Those of some arguments that were not given, as their user writes them."""
@@ -179,11 +179,11 @@ def training_of(model: Form, loss: Form | None = None) -> Training:
     written = Written.read(model)
     if written.name not in names(KIND):
         raise InputError(f"{argument('model', written.name)}: no such model; {nearest(written.name, names(KIND))}")
-    found = find(KIND, written.name)()
+    trained = find(KIND, written.name)()
     shown, values = argument("model", written.name), dict(written.params)
     if loss is not None and "loss" in values:
         raise InputError(f"{argument('loss', str(Written.read(loss)))} and loss={values['loss']} of {shown}: give one")
-    known = [field.name for field in fields_of(found)]
+    known = [field.name for field in fields_of(trained)]
     if loss is not None and "loss" not in known:
         own = " or ".join(one for one, kind in methods(KIND).items() if "loss" not in getattr(kind, "without", ()))
         raise InputError(f"{argument('loss')}: is for {argument('model')} {own}, not for {written.name}")
@@ -194,7 +194,7 @@ def training_of(model: Form, loss: Form | None = None) -> Training:
     if "loss" in values:
         values |= _of_loss(values["loss"])
     try:
-        return Training(found, *settings_for(found.Params, values, written.preset or None))
+        return Training(trained, *settings_for(trained.Params, values, written.preset or None))
     except InputError as error:
         raise InputError(f"{shown}: {error}") from None
 

@@ -40,26 +40,26 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     >>> list(unread(DualParams(), TripletLoss()))
     ['degrees', 'in_batch_negatives']
     """
-    named, found = f"the loss {loss.name}", {}
+    named, reasons = f"the loss {loss.name}", {}
     if not loss.of_cosines or not loss.of_targets:
-        found["degrees"] = f"{named}, which has no degrees of relevance"
+        reasons["degrees"] = f"{named}, which has no degrees of relevance"
     elif not loss.reads_targets():
-        found["degrees"] = "alpha=0, at which degrees of relevance do not count"
+        reasons["degrees"] = "alpha=0, at which degrees of relevance do not count"
     if not loss.reads_targets():
-        found["batch_teacher"] = f"{named}, which asks what is positive alone"
+        reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
     if loss.in_batch:
-        found["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
+        reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
     if getattr(params, "negatives_from", "") == "in-batch":
         reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
-        found |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
+        reasons |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
     if "teacher" in loss.needs and hasattr(params, "random_negatives"):
         reason = f"{named}, in which documents without a target take no part"
-        found |= {"in_batch_negatives": reason, "random_negatives": reason}
+        reasons |= {"in_batch_negatives": reason, "random_negatives": reason}
     if getattr(params, "schedule", "plateau") != "plateau":
         of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
-        found |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
+        reasons |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
     if not getattr(params, "neutrality_weight", 1):
-        found["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
+        reasons["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
     if getattr(params, "architecture", "") == "doc":
-        found["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
-    return {name: reason for name, reason in found.items() if hasattr(params, name)}
+        reasons["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
+    return {name: reason for name, reason in reasons.items() if hasattr(params, name)}

@@ -53,15 +53,15 @@ def validate(
     """
     was_training = encoder.training
     encoder.eval()
-    order = sorted(range(len(collator.samples)), key=lambda place: (len(collator.cut[place]), place))
+    order = sorted(range(len(collator.samples)), key=lambda number: (len(collator.cut[number]), number))
     tally = Tally(loss, seed)
     with torch.no_grad():
         for start in range(0, len(order), batch_size):
-            places = order[start : start + batch_size]
-            batch = collator.batch(places)
+            numbers = order[start : start + batch_size]
+            batch = collator.batch(numbers)
             scores = score(encoder, table, batch)
-            for line, place in enumerate(places):
-                sample = collator.samples[place]
+            for line, number in enumerate(numbers):
+                sample = collator.samples[number]
                 size = len(sample.rows)
                 tally.add(sample.qid, sample.rows, scores[line, :size], batch.targets[line], batch.positive[line])
     encoder.train(was_training)
@@ -112,14 +112,14 @@ class Tally:
         self._losses.append(float(self._loss(own, aims, judged, valid)))
         self._divergences.append(float(divergence(own, wanted, valid)))
         by = own[0].cpu().numpy() if searched is None else searched
-        found = rank_positives_of(qid, ids, by, positive[:size], self._seed)
-        self._ranks += found.tolist()
+        ranks = rank_positives_of(qid, ids, by, positive[:size], self._seed)
+        self._ranks += ranks.tolist()
         shares = torch.softmax(own[0], dim=0).cpu().numpy()
         self._said.append(shares)
         self._true.append(positive[:size])
         self._probabilities += np.sort(shares[self._true[-1]])[::-1].tolist()
-        if len(found):
-            self._measured.append((reciprocal_rank(found), ndcg(found)))
+        if len(ranks):
+            self._measured.append((reciprocal_rank(ranks), ndcg(ranks)))
 
     def result(self, others: Mapping[str, float] | None = None) -> Validation:
         """The means, with other measures beside them."""

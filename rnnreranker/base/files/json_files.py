@@ -1,4 +1,4 @@
-"""JSON read strictly: every failure of the decoder, and a key that stands twice, is one line with its place."""
+"""JSON read strictly: every failure of the decoder, and a key that stands twice, is one line with file and line."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def _decoded(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)} stands there a second time")
-    return found
+    return values
 
 
 def _integer(text: str) -> int:

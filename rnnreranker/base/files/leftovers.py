@@ -1,4 +1,4 @@
-"""Temporary files and folders that killed processes left: whoever writes to the same place again removes them.
+"""Temporary files and folders that killed processes left: whoever writes to the same path again removes them.
 
 A process holds a lock on what it is writing under a temporary name, so that what nobody holds belongs to nobody. Where
 the system has no such locks nothing is removed.
@@ -17,7 +17,7 @@ from rnnreranker.base.process import interrupts
 
 
 def temporary_name(path: Path) -> Path:
-    """What a file or folder is called beside its place while this thread writes it."""
+    """What a file or folder is called beside its path while this thread writes it."""
     return path.with_name(f".{path.name}.{threading.get_native_id()}.tmp")
 
 

@@ -46,8 +46,8 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
                     raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
                 yield stream  # type: ignore[misc]
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                place = at() or f": after {stream.tell()} bytes of what it holds"
-                raise InputError(f"{path}{place}: not a whole gzip file ({error}); get it again") from None
+                where = at() or f": after {stream.tell()} bytes of what it holds"
+                raise InputError(f"{path}{where}: not a whole gzip file ({error}); get it again") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such {what}; check the path") from None
     except IsADirectoryError:
@@ -96,8 +96,8 @@ def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) ->
     Raises:
         InputError: with the line; `line` is that of the first byte.
     """
-    if (place := content.find(b"\0")) >= 0:
-        number = line + content.count(b"\n", 0, place)
+    if (position := content.find(b"\0")) >= 0:
+        number = line + content.count(b"\n", 0, position)
         raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
 
 

@@ -1,4 +1,4 @@
-"""YAML read strictly: every failure of the parser, and what readers of YAML differ on, is one line with its place.
+"""YAML read strictly: every failure of the parser, and what readers of YAML differ on, is one line with file and line.
 
 Numbers, `true` and `false` are those of YAML 1.2. What YAML 1.1 makes of other plain words (`yes`, `010`, `1:30`,
 `1_000`, dates) is refused, and so is a key that stands twice.
@@ -18,7 +18,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 from rnnreranker.base.files.json_files import LONGEST
 
-Place = tuple[str | int, ...]  # keys and positions from the root of a YAML document
+KeyPath = tuple[str | int, ...]  # keys and positions from the root of a YAML document
 
 DEEPEST = 100  # mappings and lists in one another
 MOST = 100_000  # values of a document, those of an alias counted every time it stands there
@@ -36,8 +36,8 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
     return copy.deepcopy(content)  # the caller's own: what is parsed is kept
 
 
-def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[Place, int], list[tuple[str, int]]]:
-    """Content (not to be changed), the line of every place, and what is ambiguous, with its line.
+def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[KeyPath, int], list[tuple[str, int]]]:
+    """Content (not to be changed), the line of every path of keys, and what is ambiguous, with its line.
 
     Raises:
         InputError: not YAML, with the line.
@@ -68,14 +68,14 @@ _AMBIGUOUS = {
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[Any, dict[Place, int], list[tuple[str, int]]]:
+def _parsed(text: str) -> tuple[Any, dict[KeyPath, int], list[tuple[str, int]]]:
     """As `parse_yaml`; a text is parsed once: parts are named by many specs. Whatever is wrong is a YAMLError."""
     if sum(map(text.count, _OPENERS)) > 50 * DEEPEST:
         _check_depth(text)  # libyaml's composer would overrun the stack
     loader = _LOADER(text)
     try:
         root = loader.get_single_node()
-        lines: dict[Place, int] = {(): 1}
+        lines: dict[KeyPath, int] = {(): 1}
         strange: list[tuple[str, int]] = []
         if root is not None:
             _note_lines(root, (), lines, strange, [0])
@@ -120,7 +120,7 @@ def _fault(problem: str, at: Any) -> yaml.MarkedYAMLError:
 
 
 def _note_lines(
-    node: yaml.Node, path: Place, lines: dict[Place, int], strange: list[tuple[str, int]], count: list[int]
+    node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], strange: list[tuple[str, int]], count: list[int]
 ) -> None:
     count[0] += 1
     if len(path) > DEEPEST:  # an alias to what it stands in too

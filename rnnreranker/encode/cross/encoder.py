@@ -85,9 +85,9 @@ class PairScorer:
         Raises:
             InputError: a text that is not a string, a score that is NaN or infinite.
         """
-        for place, pair in enumerate(pairs):
+        for number, pair in enumerate(pairs):
             if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-                raise InputError(f"pair {place}: expected two strings, the text of a query and that of a document")
+                raise InputError(f"pair {number}: expected two strings, the text of a query and that of a document")
         distinct = sorted({(query, text) for query, text in pairs})
         scores = np.empty(len(distinct), dtype=np.float32)
         if not distinct:
@@ -96,7 +96,7 @@ class PairScorer:
         lengths = [one.length for one in tokens]
 
         def compute(batch: list[int]) -> None:
-            scores[batch] = self.model.forward([tokens[place] for place in batch])
+            scores[batch] = self.model.forward([tokens[i] for i in batch])
 
         on_cpu = self.device == "cpu"
         compute_batches(compute, lengths, BATCH_TOKENS if on_cpu else DEVICE_TOKENS, threads if on_cpu else 1)
@@ -106,8 +106,8 @@ class PairScorer:
                 f"{self.name}: {len(wrong)} of {len(distinct)} scores are NaN or infinite (first: {query[:40]!r} with "
                 f"{text[:40]!r}); expected finite ones: train or get the model again"
             )
-        places = {pair: place for place, pair in enumerate(distinct)}
-        taken = [places[query, text] for query, text in pairs]
+        number_of = {pair: number for number, pair in enumerate(distinct)}
+        taken = [number_of[query, text] for query, text in pairs]
         return Scored(scores[taken], np.array([one.cut for one in tokens])[taken])
 
 

@@ -25,11 +25,11 @@ def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int
     path = _path(scorer, query, distinct)
     kept = read_kept(path, {"scores", "cut"})
     if kept is None or kept["scores"].shape != (len(distinct),) or kept["cut"].shape != (len(distinct),):
-        found = scorer.score([(query, text) for text in distinct], threads=threads)
-        kept = {"scores": found.scores, "cut": found.cut}
+        scored = scorer.score([(query, text) for text in distinct], threads=threads)
+        kept = {"scores": scored.scores, "cut": scored.cut}
         keep(path, **kept)
-    places = {text: place for place, text in enumerate(distinct)}
-    taken = [places[text] for text in texts]
+    number_of = {text: number for number, text in enumerate(distinct)}
+    taken = [number_of[text] for text in texts]
     return Scored(kept["scores"][taken], kept["cut"][taken])
 
 

@@ -79,8 +79,8 @@ class CrossModel:
 
     def _read(self, pairs: list[tuple[str, str]]) -> list[dict[str, np.ndarray]]:
         with self._tokenizing:
-            found = self.modules.preprocess(pairs, prompt=self.prompt or None, processing_kwargs=UNPADDED)
-        columns = {key: [np.array(row, dtype=np.int32) for row in found[key]] for key in READ if key in found}
+            tokens = self.modules.preprocess(pairs, prompt=self.prompt or None, processing_kwargs=UNPADDED)
+        columns = {key: [np.array(row, dtype=np.int32) for row in tokens[key]] for key in READ if key in tokens}
         return [dict(zip(columns, rows, strict=True)) for rows in zip(*columns.values(), strict=True)]
 
     def _cut(self, pairs: Sequence[tuple[str, str]], lengths: list[int]) -> np.ndarray:
@@ -89,11 +89,11 @@ class CrossModel:
         full = np.flatnonzero(cut).tolist()
         plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
         for start in range(0, len(full), AT_ONCE):
-            places = full[start : start + AT_ONCE]
-            queries, texts = zip(*(pairs[place] for place in places), strict=True)
+            rows = full[start : start + AT_ONCE]
+            queries, texts = zip(*(pairs[row] for row in rows), strict=True)
             with self._tokenizing:
-                found = self.modules.tokenizer([self.prompt + query for query in queries], list(texts), **plain)
-            cut[places] = [len(tokens) > self.max_length for tokens in found["input_ids"]]
+                tokenized = self.modules.tokenizer([self.prompt + query for query in queries], list(texts), **plain)
+            cut[rows] = [len(tokens) > self.max_length for tokens in tokenized["input_ids"]]
         return cut
 
     def forward(self, batch: Sequence[PairTokens]) -> np.ndarray:

@@ -103,9 +103,9 @@ class Encoder:
         if what not in ("queries", "documents"):
             raise InputError(f"what={what}: expected queries or documents")
         prompt = self.settings["query_prompt" if what == "queries" else "document_prompt"]
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
+                raise InputError(f"text {number} is a {type(text).__name__}; expected a string")
         distinct = sorted(set(texts))  # a text that comes twice gets the same vector both times
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         if not distinct:
@@ -114,15 +114,15 @@ class Encoder:
         tokens = model.tokenize([prompt + text for text in distinct])
 
         def compute(batch: list[int]) -> None:
-            vectors[batch] = model.forward([tokens[place] for place in batch])
+            vectors[batch] = model.forward([tokens[number] for number in batch])
 
         lengths = [model.length(entry) for entry in tokens]
         compute_batches(compute, lengths, BATCH_TOKENS, threads, progress=progress)
         if not np.isfinite(vectors).all():
             text = distinct[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise InputError(f"{self.name}: the vector of {text[:60]!r} has NaN or infinite values; try dtype float32")
-        places = {text: place for place, text in enumerate(distinct)}
-        return vectors[[places[text] for text in texts]]
+        number_of = {text: number for number, text in enumerate(distinct)}
+        return vectors[[number_of[text] for text in texts]]
 
 
 def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
@@ -285,8 +285,8 @@ def digest_of(name: str) -> str:
 
 def _own_code(name: str) -> type[TextModel] | None:
     """The model of its own code of that name, or None: files of a folder or of the hub."""
-    found: Any = find("encoder", name) if name in names("encoder") else KnownModel
-    return None if issubclass(found, KnownModel) else found
+    model: Any = find("encoder", name) if name in names("encoder") else KnownModel
+    return None if issubclass(model, KnownModel) else model
 
 
 def has_bfloat16() -> bool:

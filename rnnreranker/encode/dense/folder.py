@@ -37,8 +37,8 @@ def write_encoder(
         if encoder.normalize:
             kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
         modules = [
-            {"idx": place, "name": str(place), "path": where, "type": KINDS + kind}
-            for place, (where, kind) in enumerate(kinds)
+            {"idx": number, "name": str(number), "path": where, "type": KINDS + kind}
+            for number, (where, kind) in enumerate(kinds)
         ]
         write_json(folder / "modules.json", modules)
         write_json(

@@ -54,8 +54,8 @@ class QueryEncoder(nn.Module):
 
     def states(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         """(b, T, h): the last hidden state of every token."""
-        found: torch.Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
-        return found
+        states: torch.Tensor = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
+        return states
 
     def forward(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         """(b, d): the vectors of b queries; `tokens` and `attention` are (b, T) int64, attention 0 at padding."""
@@ -86,17 +86,17 @@ class Tokens:
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, special tokens included; never empty."""
         prompted = [self.prompt + (text.lower() if self.lowercase else text) for text in texts]
-        found = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
-        return [tokens or [self._pad] for tokens in found]
+        ids_of_texts = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
+        return [tokens or [self._pad] for tokens in ids_of_texts]
 
     def pad(self, cut: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Tokens and attention, both (b, T) int64, T the longest of the batch."""
         longest = max(map(len, cut))
         tokens = torch.full((len(cut), longest), self._pad, dtype=torch.int64)
         attention = torch.zeros_like(tokens)
-        for place, entry in enumerate(cut):
-            tokens[place, : len(entry)] = torch.tensor(entry)
-            attention[place, : len(entry)] = 1
+        for row, entry in enumerate(cut):
+            tokens[row, : len(entry)] = torch.tensor(entry)
+            attention[row, : len(entry)] = 1
         return tokens, attention
 
 
@@ -137,20 +137,20 @@ def load_query_encoder(
         raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give pooling={known_ones}")
     if normalize is None:
         normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
-    place = folder.path / own.transformer
+    path = folder.path / own.transformer
     transformers.logging.disable_progress_bar()
     try:
-        config = transformers.AutoConfig.from_pretrained(place, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
         if config.is_encoder_decoder:
-            raise InputError(f"{place}: an encoder-decoder model; expected an encoder")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
-        model = load_whole(place, config=_with_dropout(config, dropout), dtype=torch.float32)
-        check_vocabulary(place, tokenizer, model)
+            raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model = load_whole(path, config=_with_dropout(config, dropout), dtype=torch.float32)
+        check_vocabulary(path, tokenizer, model)
     except RnnrerankerError:
         raise
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{place}: cannot be loaded as an encoder ({reason}); get the model again") from None
+        raise InputError(f"{path}: cannot be loaded as an encoder ({reason}); get the model again") from None
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():

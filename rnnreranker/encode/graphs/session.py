@@ -87,14 +87,14 @@ class GraphSession:
         new = [text for text in texts if text not in self._kept]
         self._tokenizer.no_truncation()
         read = dict(zip(new, self._tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True))
-        found = {text: self._kept[text] if text in self._kept else read[text] for text in texts}
+        tokens_of = {text: self._kept[text] if text in self._kept else read[text] for text in texts}
         for text, tokens in read.items():
             if len(tokens) <= limit:
                 self._kept[text] = tokens
                 self._kept_tokens += len(tokens)
         while self._kept_tokens > KEPT:
             self._kept_tokens -= len(self._kept.pop(next(iter(self._kept))))
-        return found
+        return tokens_of
 
     def run(self, **inputs: np.ndarray) -> np.ndarray:
         """The output of the graph, float32; inputs: (b, t) int64 each, by their names."""

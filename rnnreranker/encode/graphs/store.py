@@ -55,17 +55,17 @@ def key_of(kind: str, *parts: Any) -> str:
 
 def kept_graph(key: str) -> KeptGraph | None:
     """The graph of that name; None where it is not there or not as it was written, so that it is made again."""
-    folder = _unkept.get(key) or _place(key)
+    folder = _unkept.get(key) or _path(key)
     if not folder.is_dir():
         return None
     try:
-        found = graph_in(folder, DESCRIPTION, "it is made again")
+        graph = graph_in(folder, DESCRIPTION, "it is made again")
     except InputError as error:
         say(f"{error}")
         return None
     with suppress(OSError):  # of the last use, for `_make_room`
         os.utime(folder)
-    return found
+    return graph
 
 
 def graph_in(folder: Path, description: str, remedy: str) -> KeptGraph:
@@ -99,27 +99,27 @@ def made_graph(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
     """
     try:
         with _making:
-            if key in _unkept and (found := kept_graph(key)) is not None:
-                return found
+            if key in _unkept and (graph := kept_graph(key)) is not None:
+                return graph
             try:
                 return _made_in_home(key, write)
             except (InputError, OSError) as error:
-                found = _made_for_now(key, write)
+                graph = _made_for_now(key, write)
                 say(f"the encoder's graph cannot be kept, and is made for this command alone: {_reason(error)}")
-                return found
+                return graph
     except MissingDependencyError as error:
         raise Refused(str(error)) from None
 
 
 def _made_in_home(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
-    place = _place(key)
-    with alone_in(place.parent, f"{place.parent}: another process is making a graph; waiting for it"):
-        if (found := kept_graph(key)) is None:
-            with folder_written_whole(place) as folder:
+    path = _path(key)
+    with alone_in(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
+        if (graph := kept_graph(key)) is None:
+            with folder_written_whole(path) as folder:
                 _write(folder, write)
-            _make_room(place)
-            found = graph_in(place, DESCRIPTION, "look at the disk")
-        return found
+            _make_room(path)
+            graph = graph_in(path, DESCRIPTION, "look at the disk")
+        return graph
 
 
 def _made_for_now(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
@@ -130,15 +130,15 @@ def _made_for_now(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGrap
         folder = above / key
         folder.mkdir()
         _write(folder, write)
-        found = graph_in(folder, DESCRIPTION, "look at the disk")
+        graph = graph_in(folder, DESCRIPTION, "look at the disk")
     except (InputError, OSError) as error:
         raise InputError(
-            f"the encoder's graph, which computes its vectors, cannot be written in {_place(key).parent} nor in the "
+            f"the encoder's graph, which computes its vectors, cannot be written in {_path(key).parent} nor in the "
             f"folder for temporary files ({_reason(error)}); make room there, or name others by RNNRERANKER_HOME or "
             "TMPDIR"
         ) from None
     _unkept[key] = folder
-    return found
+    return graph
 
 
 def _write(folder: Path, write: Callable[[Path], dict[str, Any]]) -> None:
@@ -157,7 +157,7 @@ def _reason(error: InputError | OSError) -> str:
     return str(error) if isinstance(error, InputError) else f"{error.filename or 'a file'}: {error.strerror or error}"
 
 
-def _place(key: str) -> Path:
+def _path(key: str) -> Path:
     return cache_home() / FOLDER / key
 
 

@@ -50,10 +50,10 @@ def make_late_base(
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
-    found = find_model(encoder)
+    model_folder = find_model(encoder)
     expansion = {"strategy": "fixed", "attend": False, "length": QUERY_LENGTH}
     transformer = Transformer(
-        str(found.path / read_settings(found.path).transformer),
+        str(model_folder.path / read_settings(model_folder.path).transformer),
         query_expansion=expansion,
         document_length=DOCUMENT_LENGTH,
         model_kwargs={"local_files_only": True},

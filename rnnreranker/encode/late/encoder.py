@@ -95,23 +95,23 @@ class LateEncoder:
         Raises:
             InputError: a text that is not a string, vectors that are NaN or infinite.
         """
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
+                raise InputError(f"text {number} is a {type(text).__name__}; expected a string")
         distinct = sorted({text for text in texts if text.strip()})
         read = self.model.read(distinct, what)
         none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
-        found = {"": none}
+        vectors_of = {"": none}
 
         def compute(batch: list[int]) -> None:
-            own = [distinct[place] for place in batch]
-            found.update(zip(own, self.model.vectors([read[place] for place in batch], what), strict=True))
+            own = [distinct[number] for number in batch]
+            vectors_of.update(zip(own, self.model.vectors([read[number] for number in batch], what), strict=True))
 
         compute_batches(compute, [one.length for one in read], BATCH_TOKENS, threads)
-        for text, (vectors, _) in found.items():
+        for text, (vectors, _) in vectors_of.items():
             if not np.isfinite(vectors).all():
                 raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
-        taken = [found[text if text.strip() else ""] for text in texts]
+        taken = [vectors_of[text if text.strip() else ""] for text in texts]
         offsets = np.cumsum([0, *(len(ids) for _, ids in taken)], dtype=np.int64)
         longer = {text for text, one in zip(distinct, read, strict=True) if one.cut}
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))

@@ -48,14 +48,14 @@ class LateGraph:
         """What `vectors` takes of each text: its tokens with the prompt's, cut; queries are expanded."""
         limit = self.query_length if side == "query" else self.document_length
         given = [self.prompts[side] + text for text in texts]
-        found = self.session.tokens([text.lower() for text in given] if self._about["lowercase"] else given, limit)
+        tokenized = self.session.tokens([text.lower() for text in given] if self._about["lowercase"] else given, limit)
         if side == "document" or not self.expands:
-            return [Read(one.ids, [1] * len(one.ids), one.cut) for one in found]
+            return [Read(one.ids, [1] * len(one.ids), one.cut) for one in tokenized]
         mask, attends = self._about["expansion"]
-        rest = [limit - len(one.ids) for one in found]
+        rest = [limit - len(one.ids) for one in tokenized]
         return [
             Read(one.ids + [mask] * more, [1] * len(one.ids) + [int(attends)] * more, one.cut)
-            for one, more in zip(found, rest, strict=True)
+            for one, more in zip(tokenized, rest, strict=True)
         ]
 
     def vectors(self, batch: Sequence[Read], side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -65,8 +65,8 @@ class LateGraph:
         for row, one in zip(attention, batch, strict=True):
             row[: len(one.ids)] = one.attention
         counted = real & ~np.isin(tokens, self._skipped[side])
-        found = self.run(tokens, attention)
-        return [(found[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
+        vectors = self.run(tokens, attention)
+        return [(vectors[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
 
     def run(self, tokens: np.ndarray, attention: np.ndarray) -> np.ndarray:
         """(b, longest, d) float32: a vector for every token; tokens, attention: (b, longest) int64."""

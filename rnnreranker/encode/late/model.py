@@ -61,9 +61,9 @@ class LateModel:
             return []
         limit = self.query_length if side == "query" else self.document_length
         with self._tokenizing:
-            found = self.modules.tokenizer([self.prompts[side] + text for text in texts], **PLAIN)["input_ids"]
+            ids_of_texts = self.modules.tokenizer([self.prompts[side] + text for text in texts], **PLAIN)["input_ids"]
         filled = side == "query" and self.expands
-        lengths = [len(tokens) for tokens in found]
+        lengths = [len(tokens) for tokens in ids_of_texts]
         return [
             Counted(text, limit if filled else min(length, limit), length > limit)
             for text, length in zip(texts, lengths, strict=True)
@@ -85,13 +85,13 @@ class LateModel:
         """The tensors (n, t) of texts that `tokens` takes, of the longest of them."""
         import torch
 
-        found = self.modules.preprocess(list(texts), prompt=self.prompts[side] or None, task=side)
-        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
+        features = self.modules.preprocess(list(texts), prompt=self.prompts[side] or None, task=side)
+        return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim() == 2}
 
     def tokens(self, features: Mapping[str, torch.Tensor], side: Side) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, t, d): a vector for every token, and (n, t) bool: which of them count."""
-        found = self.modules(dict(features), task=side)
-        return found["token_embeddings"], found["attention_mask"].bool()
+        outputs = self.modules(dict(features), task=side)
+        return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
 
 def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu") -> LateModel:

@@ -62,8 +62,8 @@ class TrainedScorer:
         with torch.no_grad():
             near = torch.from_numpy(documents).to(self._device).unsqueeze(0)
             valid = torch.ones(near.shape[:2], dtype=torch.bool, device=self._device)
-            found: np.ndarray = self.model.score(*query, near, valid)[0].double().cpu().numpy()
-            return found
+            scores: np.ndarray = self.model.score(*query, near, valid)[0].double().cpu().numpy()
+            return scores
 
 
 def write_scorer(
@@ -117,14 +117,14 @@ def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
         )
         model = CandidateScorer(encoder, dimension, params)
         state = load_file(str(folder / WEIGHTS))
-        found = model.load_state_dict(state, strict=False)
+        keys = model.load_state_dict(state, strict=False)
     except InputError as error:
         said = str(error) if str(folder) in str(error) else f"{folder / 'config.json'}: {error}"
         raise InputError(said) from None
     except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
         reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
         raise InputError(f"{folder}: cannot be loaded as a scorer ({reason}); train it again") from None
-    lost = [name for name in found.missing_keys if not name.startswith(INNER)]
-    if lost or found.unexpected_keys:
-        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + found.unexpected_keys)[0]})")
+    lost = [name for name in keys.missing_keys if not name.startswith(INNER)]
+    if lost or keys.unexpected_keys:
+        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
     return model.eval(), tokens

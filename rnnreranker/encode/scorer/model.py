@@ -39,7 +39,7 @@ class CandidateScorer(nn.Module):
     ) -> torch.Tensor:
         """(b, N) float: scores, any value where padded; arguments as for `ScorerNetwork.forward`."""
         queries = self.encoder.pool(states, attention)
-        found: torch.Tensor = self.scorer(queries, states, attention, documents, valid)
+        scores: torch.Tensor = self.scorer(queries, states, attention, documents, valid)
         if self.params.residual:
-            found = found + (documents @ queries.unsqueeze(2)).squeeze(2)
-        return found * self.inverse_temperature
+            scores = scores + (documents @ queries.unsqueeze(2)).squeeze(2)
+        return scores * self.inverse_temperature

@@ -80,5 +80,5 @@ class ScorerNetwork(nn.Module):
                     tgt_key_padding_mask=~valid,
                     memory_key_padding_mask=attention == 0,
                 )
-        found: torch.Tensor = self.head(candidates).squeeze(2)
-        return found
+        scores: torch.Tensor = self.head(candidates).squeeze(2)
+        return scores

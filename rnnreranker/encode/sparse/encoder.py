@@ -113,24 +113,26 @@ class SparseEncoder:
         """
         from scipy.sparse import csr_matrix, vstack
 
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise InputError(f"text {place} is a {type(text).__name__}; expected a string")
+                raise InputError(f"text {number} is a {type(text).__name__}; expected a string")
         distinct = sorted({text for text in texts if text.strip()})
         tokens = self.model.tokens([self._prompts[what] + text for text in distinct], self.max_length)
         parts: list[tuple[list[int], csr_matrix]] = []
 
         def compute(batch: list[int]) -> None:
-            found = _nonzero(self.model.forward([tokens[place] for place in batch], what))
-            if not np.isfinite(found.data).all() or (found.data < 0).any():
+            weights = _nonzero(self.model.forward([tokens[number] for number in batch], what))
+            if not np.isfinite(weights.data).all() or (weights.data < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
-            parts.append((batch, found))
+            parts.append((batch, weights))
 
         lengths = [one.length for one in tokens]
         compute_batches(compute, lengths, max(1, LOGITS // self.vocabulary), min(threads or cores(), AT_ONCE))
         parts.sort(key=lambda part: part[0])
-        stacked = vstack([*(found for _, found in parts), csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
-        rows = {distinct[place]: row for row, place in enumerate(place for batch, _ in parts for place in batch)}
+        stacked = vstack(
+            [*(weights for _, weights in parts), csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr"
+        )
+        rows = {distinct[number]: row for row, number in enumerate(number for batch, _ in parts for number in batch)}
         longer = {text for text, one in zip(distinct, tokens, strict=True) if one.cut}
         taken = stacked[[rows.get(text, len(rows)) for text in texts]]
         taken.sort_indices()
@@ -147,9 +149,9 @@ def _nonzero(weights: np.ndarray) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     flat, (rows, words) = weights.reshape(-1), weights.shape
-    places = np.flatnonzero(flat)
-    offsets = np.searchsorted(places, np.arange(rows + 1) * words)
-    return csr_matrix((flat[places], places % words, offsets), weights.shape)
+    nonzero = np.flatnonzero(flat)
+    offsets = np.searchsorted(nonzero, np.arange(rows + 1) * words)
+    return csr_matrix((flat[nonzero], nonzero % words, offsets), weights.shape)
 
 
 def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:

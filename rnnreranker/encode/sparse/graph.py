@@ -118,8 +118,8 @@ class _Pooled:
 
             def forward(self, states: Any) -> Any:
                 kept = torch.where(self.attention.unsqueeze(-1) == 1, states, states[:, :1])
-                found = torch.matmul(kept, self.weight.t()).amax(dim=1)
-                return found if self.bias is None else found + self.bias
+                logits = torch.matmul(kept, self.weight.t()).amax(dim=1)
+                return logits if self.bias is None else logits + self.bias
 
         largest = Largest()
 

@@ -70,8 +70,8 @@ class SparseModules:
     def numbers(self, text: str) -> list[int]:
         """The numbers of a text's tokens, as the modules read them."""
         with self._tokenizing:
-            found: list[int] = self._model.preprocess([text], task="document")["input_ids"][0].tolist()
-        return found
+            numbers: list[int] = self._model.preprocess([text], task="document")["input_ids"][0].tolist()
+        return numbers
 
     def forward(self, batch: list[Counted], what: str) -> np.ndarray:
         """(b, V) float32: the weights of a batch of texts."""
@@ -80,13 +80,13 @@ class SparseModules:
         with torch.inference_mode():
             with self._tokenizing:
                 features = self._model.preprocess([one.text for one in batch], task=what)
-            found = self._model(features, task=what)["sentence_embedding"]
-            if found.is_sparse:
-                found = found.to_dense()
+            weights = self._model(features, task=what)["sentence_embedding"]
+            if weights.is_sparse:
+                weights = weights.to_dense()
             if self._model.max_active_dims is not None:
-                kept = torch.topk(found, self._model.max_active_dims, dim=1)
-                found = torch.zeros_like(found).scatter_(1, kept.indices, kept.values)
-            return found.float().numpy()
+                kept = torch.topk(weights, self._model.max_active_dims, dim=1)
+                weights = torch.zeros_like(weights).scatter_(1, kept.indices, kept.values)
+            return weights.float().numpy()
 
 
 def _pool_sooner(model: Any) -> int:

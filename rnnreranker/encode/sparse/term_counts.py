@@ -32,8 +32,8 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
 
     tokenizer, folder = load_tokenizer(name)
     words = words_of(tokenizer, vocabulary, folder)
-    found = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
-    counts = [sorted(Counter(tokens).items()) for tokens in found]
+    ids_of_texts = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
+    counts = [sorted(Counter(tokens).items()) for tokens in ids_of_texts]
     offsets = np.concatenate([[0], np.cumsum([len(own) for own in counts])]).astype(np.int64)
     terms = np.array([term for own in counts for term, _ in own], dtype=np.int32)
     weights = np.array([1 if binary else count for own in counts for _, count in own], dtype=np.float32)

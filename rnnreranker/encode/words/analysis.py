@@ -49,5 +49,5 @@ class Analyser:
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of every text, in their order."""
-        found = [words(text, self.params.language) for text in texts]
-        return [self._stemmer.stemWords(own) for own in found] if self._stemmer is not None else found
+        words_of_texts = [words(text, self.params.language) for text in texts]
+        return [self._stemmer.stemWords(own) for own in words_of_texts] if self._stemmer is not None else words_of_texts

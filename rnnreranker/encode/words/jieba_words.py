@@ -32,7 +32,7 @@ def load_jieba() -> Any:
     with warnings.catch_warnings():  # of its regular expressions, and of pkg_resources
         warnings.simplefilter("ignore")
         jieba = require("jieba", "the words of Chinese texts", "'rnnreranker[zh]'")
-        found = jieba.Tokenizer()
-        found.FREQ, found.total = found.gen_pfdict(found.get_dict_file())
-        found.initialized = True  # it would read a marshalled copy from the folder of temporary files
-    return found
+        segmenter = jieba.Tokenizer()
+        segmenter.FREQ, segmenter.total = segmenter.gen_pfdict(segmenter.get_dict_file())
+        segmenter.initialized = True  # it would read a marshalled copy from the folder of temporary files
+    return segmenter

@@ -58,15 +58,15 @@ class KeptWeights:
 
     def _read(self, text: str) -> dict[str, float]:
         """The weights of a text that is not in memory."""
-        path = self._place(text)
+        path = self._file(text)
         kept = read_kept(path, {"words", "weights"})
         if kept is None or kept["words"].shape != kept["weights"].shape:
-            [found] = self._scorer.weights([text])
-            keep(path, words=np.array(list(found), dtype=np.str_), weights=np.array(list(found.values())))
-            return found
+            [weights] = self._scorer.weights([text])
+            keep(path, words=np.array(list(weights), dtype=np.str_), weights=np.array(list(weights.values())))
+            return weights
         return dict(zip(kept["words"].tolist(), kept["weights"].tolist(), strict=True))
 
-    def _place(self, text: str) -> Path:
+    def _file(self, text: str) -> Path:
         key = fingerprint(text)
         return self._folder / key[:2] / f"{key}.npz"
 

@@ -37,8 +37,8 @@ class ScorerNetwork(torch.nn.Module):
         else:
             embedded = self.transformer.get_input_embeddings()(tokens) + self.tags(tags)
             states = self.transformer(inputs_embeds=embedded, attention_mask=attention).last_hidden_state
-        found: torch.Tensor = self.linear(states).squeeze(-1)
-        return found
+        weights: torch.Tensor = self.linear(states).squeeze(-1)
+        return weights
 
 
 def padded(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:

@@ -18,10 +18,10 @@ class Pieces:
     """A text as a model reads it, beside its words.
 
     Attributes:
-        tokens: (T,) token numbers, those that the model adds included; tags: (T,) the places in "BMES" of their first
+        tokens: (T,) token numbers, those that the model adds included; tags: (T,) the indices in "BMES" of their first
             characters, `NO_TAG` for those that the model adds.
         words: as they are counted; spans: where they stand in the text, (start, end) characters.
-        pairs: (token, word) places, ascending: which tokens a word is cut into. A token may be of several words, as
+        pairs: (token, word) indices, ascending: which tokens a word is cut into. A token may be of several words, as
             "U.S" in one piece; a word may have none, where the text is cut at the model's length.
     """
 
@@ -54,10 +54,10 @@ class Pieces:
         shared: dict[int, int] = {}
         for token, _ in self.pairs:
             shared[token] = shared.get(token, 0) + 1
-        found: list[float | None] = [None] * len(self.words)
+        by_word: list[float | None] = [None] * len(self.words)
         for token, word in self.pairs:
-            found[word] = (found[word] or 0.0) + weights[token] / shared[token]
-        return found
+            by_word[word] = (by_word[word] or 0.0) + weights[token] / shared[token]
+        return by_word
 
     def _tokens_of_words(self) -> list[int]:
         counts = [0] * len(self.words)
@@ -80,16 +80,16 @@ class PieceReader:
 
     def read(self, text: str) -> Pieces:
         """The pieces of a text, which may be empty."""
-        found = self.tokenizer(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
+        encoding = self.tokenizer(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
         spans, words = self.analyser.spans(text), self.analyser.words([text])[0]
         tags = bmes_tags(text, spans)
-        places = [tuple(offset) for offset in found["offset_mapping"]]
+        offsets = [tuple(offset) for offset in encoding["offset_mapping"]]
         return Pieces(
-            list(found["input_ids"]),
-            [TAGS.index(tags[start]) if end > start else NO_TAG for start, end in places],
+            list(encoding["input_ids"]),
+            [TAGS.index(tags[start]) if end > start else NO_TAG for start, end in offsets],
             words,
             spans,
-            aligned(places, spans),
+            aligned(offsets, spans),
         )
 
 
@@ -99,11 +99,11 @@ def aligned(tokens: Sequence[tuple[int, ...]], words: Spans) -> list[tuple[int, 
     >>> aligned([(0, 0), (0, 3), (3, 6), (6, 7), (0, 0)], [(0, 2), (2, 6)])
     [(1, 0), (1, 1), (2, 1)]
     """
-    owner = {place: word for word, (start, end) in enumerate(words) for place in range(start, end)}
+    owner = {position: word for word, (start, end) in enumerate(words) for position in range(start, end)}
     pairs = {
-        (token, owner[place])
+        (token, owner[position])
         for token, (start, end) in enumerate(tokens)
-        for place in range(start, end)
-        if place in owner
+        for position in range(start, end)
+        if position in owner
     }
     return sorted(pairs)

@@ -62,8 +62,8 @@ class TermScorer:
 
         pieces = self._reader.read(text)
         with torch.inference_mode(), one_torch_thread():
-            found = self._network(**padded([pieces], self._reader.tokenizer.pad_token_id or 0))[0].double().tolist()
-        parts = zip(pieces.spans, pieces.words, pieces.gather(found), strict=True)
+            weights = self._network(**padded([pieces], self._reader.tokenizer.pad_token_id or 0))[0].double().tolist()
+        parts = zip(pieces.spans, pieces.words, pieces.gather(weights), strict=True)
         return [WeighedWord(*span, word, weight) for span, word, weight in parts]
 
     def weights(self, texts: Sequence[str]) -> list[dict[str, float]]:
@@ -140,12 +140,12 @@ def fast_tokenizer(folder: Path) -> Any:
         InputError: it does not.
     """
     transformers = require("transformers", "encoding text", "transformers")
-    found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    if not found.is_fast:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if not tokenizer.is_fast:
         raise InputError(
             f"{folder}: its tokenizer does not say where tokens stand in a text; give a model with tokenizer.json"
         )
-    return found
+    return tokenizer
 
 
 def _load(folder: Path, config: dict[str, Any]) -> tuple[ScorerNetwork, PieceReader]:
@@ -160,10 +160,10 @@ def _load(folder: Path, config: dict[str, Any]) -> tuple[ScorerNetwork, PieceRea
         )
     reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
     network = ScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
-    found = network.load_state_dict(load_file(str(folder / WEIGHTS)), strict=False)
-    lost = [name for name in found.missing_keys if name.startswith(OURS)]
-    if lost or found.unexpected_keys:
-        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + found.unexpected_keys)[0]})")
+    keys = network.load_state_dict(load_file(str(folder / WEIGHTS)), strict=False)
+    lost = [name for name in keys.missing_keys if name.startswith(OURS)]
+    if lost or keys.unexpected_keys:
+        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
     return network, reader
 
 
@@ -172,8 +172,8 @@ def _by_word(words: Sequence[WeighedWord]) -> dict[str, float]:
     for one in words:
         if one.weight is not None:
             several.setdefault(one.word, []).append(one.weight)
-    found = {}
+    weight_of = {}
     for word, weights in several.items():
         kept = [weight for weight in weights if weight >= 0] or weights
-        found[word] = sum(kept) / len(kept)
-    return found
+        weight_of[word] = sum(kept) / len(kept)
+    return weight_of

@@ -79,7 +79,7 @@ def pool(runs: Sequence[Run], depth: int, topics: Iterable[str], seed: int = 0) 
         docids = sorted({docid for run in heads if qid in run for docid, _ in run[qid]})
         if docids:
             order = np.random.default_rng([seed, *hashlib.sha256(qid.encode()).digest()]).permutation(len(docids))
-            pooled[qid] = [docids[place] for place in order]
+            pooled[qid] = [docids[row] for row in order]
     return pooled
 
 

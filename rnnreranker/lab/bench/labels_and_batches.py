@@ -31,7 +31,7 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
         vectors = contexts("clustered", max(1, min(QUERIES, 16_000 // n)), n, dimension)
         count = len(vectors)
         batch = JudgedBatch(
-            places=list(range(count)),
+            indices=list(range(count)),
             lengths=np.full(count, n),
             grades=np.ones((count, 1)),
             real=np.ones((count, n), dtype=bool),

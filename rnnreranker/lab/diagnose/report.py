@@ -56,7 +56,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
             _part(hub["share_of_lists"]),
             f"of its query's candidates have {hub['docid']} near",
         ),
-        ("likeness across queries", _number(flat["mean_cosine"]), "mean cosine of their candidates; 0 = none"),
+        ("similarity across queries", _number(flat["mean_cosine"]), "mean cosine of their candidates; 0 = none"),
         ("common direction", _number(flat["mean_vector"]), "of all vectors: 0 = none, 1 = all point one way"),
         ("similarities", f"{scale['lowest']:.3f} to {scale['highest']:.3f}", "lowest and highest of any query"),
         ("spread of similarities", _quartiles(scale["spread"], 3), "highest less lowest of a query: quartiles"),

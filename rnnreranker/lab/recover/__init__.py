@@ -1,4 +1,4 @@
-"""Hidden positives recovered: does likeness to one known positive find the others better than the query does?"""
+"""Hidden positives recovered: does similarity to one known positive find the others better than the query does?"""
 
 from rnnreranker.lab.recover.rankings import Visible, visible_positives
 from rnnreranker.lab.recover.recovery import Recovery, recover

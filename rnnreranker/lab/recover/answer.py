@@ -1,4 +1,4 @@
-"""What a recovery says, in a sentence: does likeness to a positive find the others better than the query does?"""
+"""What a recovery says, in a sentence: does similarity to a positive find the others better than the query does?"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Recovery:
     Attributes:
         queries, cases: queries used, and cases of visible positives in all.
         hidden, negatives: judged candidates that were ranked, over all cases.
-        rows: scorer, measure, value (mean over queries of the mean over their positives); for likeness to a positive
+        rows: scorer, measure, value (mean over queries of the mean over their positives); for similarity to a positive
             alone also difference from "query" with low and high (95% bootstrap interval over queries), p (paired
             t-test) and p_holm (over these rows).
         filters: see `detection.filtered`.

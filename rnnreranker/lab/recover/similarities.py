@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rnnreranker.labels.graph_similarity import Asked, Edges, GraphLikeness
+from rnnreranker.labels.graph_similarity import Asked, Edges, GraphSimilarity
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
-from rnnreranker.labels.similarity import VectorLikeness
+from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.plain import with_plain_neighbours
 from rnnreranker.rnn.reference import inner_products
@@ -71,11 +71,11 @@ class Similarities:
     def of(self, found: Candidates) -> Scores:
         """Name → (R, n) float64, of candidates to each positive; "query" is the same for all of them."""
         probes, lengths = np.append(0, found.places + 1), found.lengths
-        mixed = VectorLikeness(lengths, self.params, self.threads, found.context)
+        mixed = VectorSimilarity(lengths, self.params, self.threads, found.context)
         near, alike = _ends(mixed.geometric(probes)), _ends(mixed.jaccard(probes[1:]))
         scores = {"query": np.broadcast_to(near[:1], near[1:].shape), "geometric": near[1:], "jaccard": alike}
         scores["mixed"] = self.params.lam * near[1:] + (1.0 - self.params.lam) * alike
-        joint = VectorLikeness(lengths, self.joint, self.threads, found.context)
+        joint = VectorSimilarity(lengths, self.joint, self.threads, found.context)
         near, alike = _ends(joint.geometric(probes)), _ends(joint.jaccard(probes))
         a, lam = self.joint.positive_weight, self.joint.lam
         scores["joint-geometric"] = both(near, alike, a, 1.0)
@@ -101,7 +101,7 @@ class Similarities:
         count = len(found.rows)
         order = np.array([[place, *np.delete(np.arange(count), place)] for place in found.places.tolist()])
         lengths, back = np.full(len(order), count), np.argsort(order, axis=1)
-        single = GraphLikeness(lengths, self.params, self.threads, graph, found.rows[order])
+        single = GraphSimilarity(lengths, self.params, self.threads, graph, found.rows[order])
         first = np.ones(1, dtype=np.int64)
         near, alike = (
             np.take_along_axis(one[:, 0].astype(np.float64), back, axis=1)
@@ -112,7 +112,7 @@ class Similarities:
         a, lam = self.joint.positive_weight, self.joint.lam
         asked = Asked(np.arange(count)[None], found.scores[None], found.products[None])
         for name, edges in self._graphs.items():
-            joint = GraphLikeness(found.lengths, self.joint, self.threads, edges, found.rows[None], asked)
+            joint = GraphSimilarity(found.lengths, self.joint, self.threads, edges, found.rows[None], asked)
             scores[name] = both(_ends(joint.geometric(probes)), _ends(joint.jaccard(probes)), a, lam)
         return {OF_GRAPH + name: values for name, values in scores.items()}
 

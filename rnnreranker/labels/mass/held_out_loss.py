@@ -42,8 +42,8 @@ class Listwise:
     def targets(self, share: float) -> np.ndarray:
         """(C, N): labels of which a share leaves the positives, where others take any."""
         given = share * (self.others.sum(axis=1, keepdims=True) > 0)
-        found: np.ndarray = (1.0 - given) * self.hard + given * self.others
-        return found
+        targets: np.ndarray = (1.0 - given) * self.hard + given * self.others
+        return targets
 
     def of(self, chosen: np.ndarray) -> Listwise:
         """Some of the queries."""
@@ -51,18 +51,18 @@ class Listwise:
         return Listwise(*parts)
 
 
-def held_out_losses(found: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
+def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
     """(S, C) float64: cross-entropy of the hard targets of every query, by maps that were fitted without its fold.
 
     Of every share that of its best penalty, by the mean over all queries.
 
-    found: the queries; folds: (C,) from 0.
+    queries: the queries; folds: (C,) from 0.
     """
     with one_blas_thread():
-        scale = _scale(found)
+        scale = _scale(queries)
         parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
-        splits = [(found.of(rest), found.of(out), out) for rest, out in parts]
-        return np.stack([_best_penalty(splits, len(found), share, scale) for share in shares])
+        splits = [(queries.of(rest), queries.of(out), out) for rest, out in parts]
+        return np.stack([_best_penalty(splits, len(queries), share, scale) for share in shares])
 
 
 def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
@@ -84,35 +84,35 @@ def _best_penalty(
     best = np.full(count, np.inf)
     for penalty in PENALTIES:
         losses = np.empty(count)
-        for place, (rest, out, rows) in enumerate(splits):
-            maps[place] = fitted(rest, rest.targets(share), maps[place], penalty, scale)
-            losses[rows] = _losses(_products(out, maps[place]), out, scale)
+        for fold, (rest, out, rows) in enumerate(splits):
+            maps[fold] = fitted(rest, rest.targets(share), maps[fold], penalty, scale)
+            losses[rows] = _losses(_products(out, maps[fold]), out, scale)
         if losses.mean() > best.mean():
             break
         best = losses
     return best
 
 
-def fitted(found: Listwise, targets: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
+def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
     """(d * d,) float64: the map W whose q + W q has the lowest mean cross-entropy plus penalty |W|^2."""
     from scipy.optimize import minimize
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        logs = _log_shares(scale * _products(found, flat), found.real)
-        rest = ((np.exp(logs) - targets) * (scale / len(found)))[:, None].astype(np.float32)
-        gradient = np.matmul(rest, found.documents)[:, 0].T @ found.queries
-        loss = -(targets * np.where(found.real, logs, 0.0)).sum() / len(found)
+        logs = _log_shares(scale * _products(queries, flat), queries.real)
+        rest = ((np.exp(logs) - targets) * (scale / len(queries)))[:, None].astype(np.float32)
+        gradient = np.matmul(rest, queries.documents)[:, 0].T @ queries.queries
+        loss = -(targets * np.where(queries.real, logs, 0.0)).sum() / len(queries)
         return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
 
     done: np.ndarray = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
     return done
 
 
-def _products(found: Listwise, flat: np.ndarray) -> np.ndarray:
+def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
     """(C, N) float64: inner products of mapped queries and candidates."""
-    d = found.queries.shape[1]
-    mapped = found.queries + found.queries @ flat.reshape(d, d).astype(np.float32).T
-    return np.matmul(found.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
+    d = queries.queries.shape[1]
+    mapped = queries.queries + queries.queries @ flat.reshape(d, d).astype(np.float32).T
+    return np.matmul(queries.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
 
 
 def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
@@ -123,21 +123,21 @@ def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
     return logs
 
 
-def _losses(products: np.ndarray, found: Listwise, scale: float) -> np.ndarray:
+def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
     """(C,): the cross-entropy of the hard targets."""
-    logs = np.where(found.real, _log_shares(scale * products, found.real), 0.0)
-    losses: np.ndarray = -(found.hard * logs).sum(axis=1)
+    logs = np.where(queries.real, _log_shares(scale * products, queries.real), 0.0)
+    losses: np.ndarray = -(queries.hard * logs).sum(axis=1)
     return losses
 
 
-def _scale(found: Listwise) -> float:
+def _scale(queries: Listwise) -> float:
     """What inner products are multiplied by before the softmax: the positives are the likeliest with it."""
     from scipy.optimize import minimize_scalar
 
-    products = _products(found, np.zeros(found.queries.shape[1] ** 2))
-    spread = np.where(found.real, products, np.nan)
+    products = _products(queries, np.zeros(queries.queries.shape[1] ** 2))
+    spread = np.where(queries.real, products, np.nan)
     unit = 1.0 / max(float(np.nanmean(np.nanstd(spread, axis=1))), 1e-12)
     done = minimize_scalar(
-        lambda power: _losses(products, found, unit * 10.0**power).mean(), bounds=(-1.0, 2.0), method="bounded"
+        lambda power: _losses(products, queries, unit * 10.0**power).mean(), bounds=(-1.0, 2.0), method="bounded"
     )
     return float(unit * 10.0**done.x)

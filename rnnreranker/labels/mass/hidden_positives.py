@@ -65,24 +65,24 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
     numbers = {qid: number for number, qid in enumerate(dict.fromkeys(one.qid for one in contexts))}
     parts: list[tuple[np.ndarray, ...]] = [()] * len(contexts)
     positives = {qid: {docid for docid, _ in judged[qid]} for qid in numbers}
-    for place, similarity, target in labeler.similar(contexts):
-        one = contexts[place]
+    for index, similarity, target in labeler.similar(contexts):
+        one = contexts[index]
         others = similarity[1:].astype(np.float64), target[1:].astype(np.float64)
         hidden = np.array([docid in positives[one.qid] for docid in one.docids[1 : one.size]], dtype=bool)
         total = others[1].sum()
-        parts[place] = (*others[:1], others[1] / (total if total > 0 else 1.0), hidden)
+        parts[index] = (*others[:1], others[1] / (total if total > 0 else 1.0), hidden)
     cases = np.repeat(np.arange(len(contexts)), [len(part[0]) for part in parts])
     query = np.array([numbers[one.qid] for one in contexts], dtype=np.int64)
-    similarity, given, found = (
+    similarity, given, target_values = (
         np.concatenate([np.zeros(0, dtype=kind), *(part[at] for part in parts)])
         for at, kind in enumerate((np.float64, np.float64, bool))
     )
     known = np.array([len(positives[one.qid]) for one in contexts])
     weights = 1.0 / np.bincount(query, minlength=len(numbers))[query]
-    return HiddenPositives(query[cases], cases, similarity, given, found, known, weights)
+    return HiddenPositives(query[cases], cases, similarity, given, target_values, known, weights)
 
 
-def likeliest_share(found: HiddenPositives, threshold: float = -np.inf) -> float:
+def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
     """The share of probability that leaves the positives under which the known positives are the likeliest, in [0, 1].
 
     A relevant document of a case is the visible positive with probability 1 - u, or drawn from what the labels give the
@@ -92,17 +92,17 @@ def likeliest_share(found: HiddenPositives, threshold: float = -np.inf) -> float
 
     threshold: only candidates from it on take part, and cases that have such.
     """
-    given = np.where(found.similarity >= threshold, found.given, 0.0)
-    cases = len(found.known)
-    totals = np.bincount(found.case, given, cases)
+    given = np.where(positives.similarity >= threshold, positives.given, 0.0)
+    cases = len(positives.known)
+    totals = np.bincount(positives.case, given, cases)
     used = totals > 0
-    part = given / np.where(used, totals, 1.0)[found.case]
-    each = found.weights / found.known  # of one positive of the case
-    candidates = np.bincount(found.case, minlength=cases)
-    chosen = found.hidden & used[found.case]
-    inside = each[found.case][chosen]
-    by_labels, by_chance = part[chosen], 1.0 / candidates[found.case][chosen]
-    beyond = (found.known - 1 - np.bincount(found.case, found.hidden, cases)) * each
+    part = given / np.where(used, totals, 1.0)[positives.case]
+    each = positives.weights / positives.known  # of one positive of the case
+    candidates = np.bincount(positives.case, minlength=cases)
+    chosen = positives.hidden & used[positives.case]
+    inside = each[positives.case][chosen]
+    by_labels, by_chance = part[chosen], 1.0 / candidates[positives.case][chosen]
+    beyond = (positives.known - 1 - np.bincount(positives.case, positives.hidden, cases)) * each
     visible, hidden = each[used].sum(), inside.sum() + beyond[used].sum()
     if not inside.size:
         return 0.0
@@ -122,7 +122,7 @@ def likeliest_share(found: HiddenPositives, threshold: float = -np.inf) -> float
     return float(r * hidden / (visible + r * hidden))
 
 
-def even_threshold(found: HiddenPositives) -> float | None:
+def even_threshold(hidden: HiddenPositives) -> float | None:
     """The lowest similarity from which on a candidate is rather relevant than not; None where there is none.
 
     The probability of relevance rises with the similarity as isotonic regression finds it; it must reach 1/2, and
@@ -130,14 +130,14 @@ def even_threshold(found: HiddenPositives) -> float | None:
     """
     from scipy.optimize import isotonic_regression
 
-    values, places = np.unique(found.similarity, return_inverse=True)
+    values, inverse = np.unique(hidden.similarity, return_inverse=True)
     if not len(values):
         return None
-    weights = np.bincount(places, found.weight)
-    share = np.bincount(places, found.weight * found.hidden) / weights
+    weights = np.bincount(inverse, hidden.weight)
+    share = np.bincount(inverse, hidden.weight * hidden.hidden) / weights
     likely = isotonic_regression(share, weights=weights).x >= EVEN
     if not likely.any():
         return None
     threshold = float(values[int(np.argmax(likely))])
-    enough = len(np.unique(found.query[found.similarity >= threshold])) >= QUERIES
+    enough = len(np.unique(hidden.query[hidden.similarity >= threshold])) >= QUERIES
     return threshold if enough else None

@@ -93,19 +93,19 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, traini
     several = sum(len(pairs) > 1 for pairs in chosen.values())
     about = {"queries": len(chosen), "several": several}
 
-    def found(by: str, share: float, threshold: float | None = None, losses: Any = None) -> LearntMass:
+    def learnt_by(source: str, share: float, threshold: float | None = None, losses: Any = None) -> LearntMass:
         learnt: dict[str, Any] = {"mass": mass, "share": share, "threshold": threshold}
         params = dataclasses.replace(labeler.label_params, **learnt)
-        return LearntMass(params, by, losses=losses or {}, **about)
+        return LearntMass(params, source, losses=losses or {}, **about)
 
     if mass == "confident":
         cases = hidden_positives(labeler, of_these(run, chosen), chosen)
         threshold = even_threshold(cases)
         if threshold is None:
-            return found("judgements", 0.0, 0.0)
-        return found("judgements", likeliest_share(cases, threshold), threshold)
+            return learnt_by("judgements", 0.0, 0.0)
+        return learnt_by("judgements", likeliest_share(cases, threshold), threshold)
     if several >= SEVERAL * len(chosen):
-        return found("judgements", likeliest_share(hidden_positives(labeler, of_these(run, chosen), chosen)))
+        return learnt_by("judgements", likeliest_share(hidden_positives(labeler, of_these(run, chosen), chosen)))
     if not (labeler.inputs.has("vectors") and labeler.inputs.has("query vectors")):
         raise InputError(
             f"{several} of {len(chosen)} queries have several positives: the mass is learnt by the loss on held-out "
@@ -114,7 +114,7 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, traini
     known = drawn({qid: pairs for qid, pairs in (training or chosen).items() if pairs and qid in run})
     losses = held_out_losses(listwise(labeler, of_these(run, known), known), np.arange(len(known)) % FOLDS)
     about["queries"] = len(known)
-    return found("loss", best_share(losses), None, dict(zip(SHARES, losses.mean(axis=1).tolist(), strict=True)))
+    return learnt_by("loss", best_share(losses), None, dict(zip(SHARES, losses.mean(axis=1).tolist(), strict=True)))
 
 
 def drawn(judged: Judged) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def drawn(judged: Judged) -> dict[str, Any]:
 
 def of_these(run: Run, judged: Judged) -> Run:
     """The run of some queries, in their order."""
-    places = {qid: place for place, qid in enumerate(run.qids)}
-    return run.of_queries([places[qid] for qid in judged])
+    index_of = {qid: index for index, qid in enumerate(run.qids)}
+    return run.of_queries([index_of[qid] for qid in judged])
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
@@ -138,13 +138,13 @@ def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
     shape = len(wider), max((one.size for one in wider), default=1)
     documents = np.zeros((*shape, vectors.dimension), dtype=np.float32)
     real, hard, others = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
-    for place, one in enumerate(wider):
-        vectors.fetch(one.rows, documents[place, : one.size])
-        real[place, : one.size] = True
-        hard[place, : len(one.grades)] = targets.of_grades(one.grades)
-    for place, _, given in labeler.similar(labelled):
-        count = len(labelled[place].grades)
-        others[place, count : len(given)] = given[count:]
+    for index, one in enumerate(wider):
+        vectors.fetch(one.rows, documents[index, : one.size])
+        real[index, : one.size] = True
+        hard[index, : len(one.grades)] = targets.of_grades(one.grades)
+    for index, _, given in labeler.similar(labelled):
+        count = len(labelled[index].grades)
+        others[index, count : len(given)] = given[count:]
     totals = others.sum(axis=1, keepdims=True)
     asked = queries.of([one.qid for one in wider]).vectors.astype(np.float32)
     return Listwise(asked, documents, real, hard, others / np.where(totals > 0, totals, 1.0))

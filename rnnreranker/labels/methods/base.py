@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 Source = Literal["vectors", "neighbours"]
-Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # place of a context, its scores, its targets
+Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # index of a context, its scores, its targets
 
 
 class Labeler(ABC):
@@ -96,7 +96,7 @@ class Labeler(ABC):
 
     @abstractmethod
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The place of every context with the scores and targets, (n,) float32 each, of its n = `size` candidates."""
+        """The index of every context with the scores and targets, (n,) float32 each, of its n = `size` candidates."""
 
     def infer(self, run: Run, qrels: pandas.DataFrame) -> SoftLabels:
         """The labels of the queries of a run that have a positive, in the order of the run.
@@ -113,21 +113,21 @@ class Labeler(ABC):
         size = getattr(self.params, "context", 2**31 - 1)
         contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
         scores: list[Any] = [None] * len(contexts)
-        found: list[Any] = [None] * len(contexts)
-        for place, raw, given in self.labelled(contexts):
-            scores[place], found[place] = raw, given
-        return assembled(contexts, scores, found, self.describe()), without
+        target_lists: list[Any] = [None] * len(contexts)
+        for index, raw, given in self.labelled(contexts):
+            scores[index], target_lists[index] = raw, given
+        return assembled(contexts, scores, target_lists, self.describe()), without
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
-        found: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
+        metadata: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
         if self.params.to_dict():
-            found[self.Params.section or "params"] = self.params.to_dict()
+            metadata[self.Params.section or "params"] = self.params.to_dict()
         if (source := self.source_of_rows) is not None:
-            found["index"] = source.fingerprint
+            metadata["index"] = source.fingerprint
             if self.source != "vectors":
-                found["from"] = self.source
-        return found | {"labels": self.label_params.to_dict() | {"mass": "own"}}
+                metadata["from"] = self.source
+        return metadata | {"labels": self.label_params.to_dict() | {"mass": "own"}}
 
     @property
     def source_of_rows(self) -> Any:
@@ -144,14 +144,14 @@ class ContextLabeler(Labeler):
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """See `Labeler.labelled`."""
-        for place, one in enumerate(contexts):
-            found = np.asarray(self.scores(one), dtype=np.float64)
-            if found.shape != (one.size,) or not np.isfinite(found).all():
-                shape = f"scores of shape {found.shape}, expected {one.size} finite ones"
+        for index, one in enumerate(contexts):
+            scores = np.asarray(self.scores(one), dtype=np.float64)
+            if scores.shape != (one.size,) or not np.isfinite(scores).all():
+                shape = f"scores of shape {scores.shape}, expected {one.size} finite ones"
                 raise InputError(f"method {self.name}: query {one.qid}: {shape}")
             real = np.ones((1, one.size), dtype=bool)
-            raw, given = smooth.of_candidates(found[None], one.grades[None], real, self.label_params)
-            yield place, raw[0], given[0]
+            raw, given = smooth.of_candidates(scores[None], one.grades[None], real, self.label_params)
+            yield index, raw[0], given[0]
 
 
 def make_labeler(

@@ -16,4 +16,4 @@ class EvidenceLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: s*."""
-        return self.likeness(batch).mixed(batch.positives)
+        return self.similarity(batch).mixed(batch.positives)

@@ -15,4 +15,4 @@ class GeometricLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: s."""
-        return self.likeness(batch).geometric(batch.positives)
+        return self.similarity(batch).geometric(batch.positives)

@@ -26,5 +26,5 @@ class HardLabeler(Labeler):
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """The grades of the positives, which stand first, as scores, and their softmax; see `Labeler.labelled`."""
-        for place, one in enumerate(contexts):
-            yield place, one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32)
+        for index, one in enumerate(contexts):
+            yield index, one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32)

@@ -15,4 +15,4 @@ class JaccardLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: J."""
-        return self.likeness(batch).jaccard(batch.positives)
+        return self.similarity(batch).jaccard(batch.positives)

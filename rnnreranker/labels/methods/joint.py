@@ -9,10 +9,10 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
-from rnnreranker.labels.graph_similarity import Asked, GraphLikeness
+from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import Source
-from rnnreranker.labels.similarity import Likeness
+from rnnreranker.labels.similarity import Similarity
 from rnnreranker.labels.vector_labeler import VectorLabeler
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
@@ -23,14 +23,14 @@ from rnnreranker.rnn.params import VECTORS_ALONE
 class JointParams(RnnParams):
     """Settings of joint labels: those of the similarity, and how much its two ends count.
 
-    - `positive_weight`: a, the weight of likeness to a positive; 1 - a is that of likeness to the query.
+    - `positive_weight`: a, the weight of similarity to a positive; 1 - a is that of similarity to the query.
     - `queries`: with a graph in place of vectors, where similarities of query and candidate come from, as of
       `RnnReranker`. "encoded": inner products of query vectors and vectors; "run": the run's scores are these products,
       as those of dense retrieval with the vectors of the graph; "none": they are not known.
     """
 
     positive_weight: float = setting(
-        0.5, "a: weight of likeness to a positive; 1 - a of likeness to the query", at_least=0, at_most=1
+        0.5, "a: weight of similarity to a positive; 1 - a of similarity to the query", at_least=0, at_most=1
     )
     queries: Literal["encoded", "run", "none"] = setting(
         "none",
@@ -66,24 +66,24 @@ class JointLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32."""
-        return self.likeness(batch).joint(batch.positives, self.params.positive_weight)
+        return self.similarity(batch).joint(batch.positives, self.params.positive_weight)
 
-    def likeness(self, batch: JudgedBatch) -> Likeness:
+    def similarity(self, batch: JudgedBatch) -> Similarity:
         """Of the candidates of a batch to its elements, the query among them."""
         if self.source == "vectors":
-            return super().likeness(batch)
+            return super().similarity(batch)
         products = {
             "encoded": lambda: _products(batch),
             "run": lambda: np.where(batch.real, batch.scores, 0.0),
             "none": lambda: None,
         }[self.params.queries]()
         asked = Asked(batch.ranks, batch.scores, products)
-        return GraphLikeness(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows, asked)
+        return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows, asked)
 
 
 def _products(batch: JudgedBatch) -> np.ndarray:
     """(B, N) float64: inner products of query and candidates, 0 for padding."""
-    found = np.zeros(batch.real.shape)
+    products = np.zeros(batch.real.shape)
     for row, length in enumerate(batch.lengths.tolist()):
-        found[row, :length] = inner_products(batch.vectors[row, 0], batch.vectors[row, 1 : length + 1])
-    return found
+        products[row, :length] = inner_products(batch.vectors[row, 0], batch.vectors[row, 1 : length + 1])
+    return products

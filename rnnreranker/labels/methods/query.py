@@ -16,5 +16,5 @@ class QueryLabeler(VectorLabeler):
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N): the same for every positive; grades weigh it as they weigh evidence."""
-        near = self.likeness(batch).geometric(np.zeros(1, dtype=np.int64))
+        near = self.similarity(batch).geometric(np.zeros(1, dtype=np.int64))
         return np.broadcast_to(near, (len(near), batch.grades.shape[1], near.shape[2]))

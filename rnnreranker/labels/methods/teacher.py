@@ -55,23 +55,23 @@ class TeacherLabeler(ContextLabeler):
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """See `Labeler.infer_from`; says what the teacher has to remark."""
-        found = super().infer_from(run, judged)
+        labels_and_left_out = super().infer_from(run, judged)
         if remark := self.teacher.remark():
             say(remark)
-        return found
+        return labels_and_left_out
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
         if self.teacher.reads_scores:
             raise InputError(f"teacher {self.teacher.name}: reads scores of the run, which positives put in have not")
-        found: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
-        return found
+        scores: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
+        return scores
 
     @property
     def teacher(self) -> Reranker:
         """Whose scores these are."""
-        found: Reranker = self.inputs.teacher
-        return found
+        teacher: Reranker = self.inputs.teacher
+        return teacher
 
     @property
     def source_of_rows(self) -> Any:

@@ -71,19 +71,19 @@ class TermWeightLabeler(ContextLabeler):
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
-        found = super().describe()
-        return found if self._scorer is None else found | {"scorer": self._scorer.digest}
+        metadata = super().describe()
+        return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
         """See `Labeler.infer_from`."""
         self._pairs = self._apart = self._wordless = 0
-        found = super().infer_from(run, judged)
+        labels_and_left_out = super().infer_from(run, judged)
         if self._apart:
             pairs = counted(self._pairs, "pair")
             say(f"{self._apart} of {pairs} of query and candidate share no word: their score is 0")
         if self._wordless:
             say(f"{counted(self._wordless, 'query', 'queries')} without a word: the scores of all candidates are 0")
-        return found
+        return labels_and_left_out
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: eq. 5 of the candidates."""
@@ -98,10 +98,10 @@ class TermWeightLabeler(ContextLabeler):
                     f"query {one.qid}: no text of {lost[0]}; give the documents that the run was made from"
                 )
             query, *documents = self._scorer.weights([text, *(texts[docid] for docid in one.docids[: one.size])])
-        found, apart = distributions(query, documents, self.params)
+        scores, apart = distributions(query, documents, self.params)
         self._pairs, self._apart = self._pairs + one.size, self._apart + apart
         self._wordless += not query
-        return found
+        return scores
 
     @cached_property
     def _weights(self) -> CollectionWeights:

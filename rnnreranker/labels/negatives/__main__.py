@@ -41,14 +41,14 @@ def main(argv: Sequence[str]) -> int:
     nothing = not args.output and not args.truth
     said = "give --output FILE (what to write), --truth QRELS (what to compare with), or both"
     check(request, args.output, (nothing, said))
-    found = mined_negatives(request)
+    mined = mined_negatives(request)
     if args.truth:
-        _print(found.tolls)
+        _print(mined.tolls)
     if args.output:
-        rows = found.write(args.output)
+        rows = mined.write(args.output)
         command.say(
-            f"{args.output}: {command.counted(rows, 'row')}, {command.counted(len(found.pools), 'query', 'queries')}; "
-            f"filter {request.chosen.name}, discarded above {found.threshold:.6g}"
+            f"{args.output}: {command.counted(rows, 'row')}, {command.counted(len(mined.pools), 'query', 'queries')}; "
+            f"filter {request.chosen.name}, discarded above {mined.threshold:.6g}"
         )
     return 0
 

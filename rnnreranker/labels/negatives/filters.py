@@ -1,4 +1,4 @@
-"""Which candidates are no negatives to train on: by likeness to the positives, to both ends, or by query score.
+"""Which candidates are no negatives to train on: by similarity to the positives, to both ends, or by query score.
 
 Every filter gives each pair of a positive and a candidate a suspicion, and discards what is above a threshold: so
 filters can be compared at the same share of discarded pairs.
@@ -35,7 +35,7 @@ class Pool:
     """One query's R positives and the n candidates that nobody judged relevant, in the order of the run.
 
     positives: R docids; candidates: n docids; positive_scores: (R,) and scores: (n,) inner products with the query;
-    likeness: filter → (R, n) the similarity of positive and candidate that it goes by: s* of "rnn", joint of "joint".
+    similarity: filter → (R, n) the similarity of positive and candidate that it goes by: s* of "rnn", joint of "joint".
     """
 
     qid: str
@@ -43,7 +43,7 @@ class Pool:
     candidates: tuple[str, ...]
     positive_scores: np.ndarray
     scores: np.ndarray
-    likeness: Mapping[str, np.ndarray]
+    similarity: Mapping[str, np.ndarray]
 
 
 def pools(
@@ -83,14 +83,18 @@ def pools(
         labeler.check(run, judged)
         contexts, _ = contexts_of(run, judged, size, labeler.source_of_rows)
         for batch in labeler.batches(contexts):
-            found = labeler.similarities(batch)
-            for row, place in enumerate(batch.places):
-                alike[how][place] = found[row]
+            similarities = labeler.similarities(batch)
+            for row, index in enumerate(batch.indices):
+                alike[how][index] = similarities[row]
             if source == "vectors" and how == next(iter(labelers)):
                 scores.update(_products(batch))
     return [
-        _pool(one, scores.get(place, np.zeros(one.size)), {how: found[place] for how, found in alike.items()})
-        for place, one in enumerate(contexts)
+        _pool(
+            one,
+            scores.get(index, np.zeros(one.size)),
+            {how: similarities[index] for how, similarities in alike.items()},
+        )
+        for index, one in enumerate(contexts)
     ]
 
 
@@ -110,18 +114,18 @@ def scored(run: Run, judged: Judged, inputs: Inputs, size: int) -> list[Pool]:
     rows = np.concatenate([np.zeros(0, dtype=np.int64), *(one.rows for one in contexts)])
     bounds = np.cumsum([0, *(one.size for one in contexts)]).tolist()
     fetched = FetchedTogether(lambda part: vectors.fetch(rows[part]), bounds, vectors.dimension)
-    places = {qid: row for row, qid in enumerate(queries.qids)}
+    row_of = {qid: row for row, qid in enumerate(queries.qids)}
     return [
-        _pool(one, (fetched.of(number) @ queries.vectors[places[one.qid]]).astype(np.float64), {})
+        _pool(one, (fetched.of(number) @ queries.vectors[row_of[one.qid]]).astype(np.float64), {})
         for number, one in enumerate(contexts)
     ]
 
 
 def _products(batch: JudgedBatch) -> Iterator[tuple[int, np.ndarray]]:
-    """The place of every context of a batch, and its (n,) float64 inner products with the query."""
-    for row, (place, length) in enumerate(zip(batch.places, batch.lengths.tolist(), strict=True)):
+    """The index of every context of a batch, and its (n,) float64 inner products with the query."""
+    for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
         products = batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]
-        yield place, products.astype(np.float64)
+        yield index, products.astype(np.float64)
 
 
 def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.ndarray]) -> Pool:
@@ -133,7 +137,7 @@ def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.nda
         tuple(itertools.compress(docids, other.tolist())),
         scores[:count],
         scores[other],
-        {how: found[:, : context.size][:, other].astype(np.float64) for how, found in alike.items()},
+        {how: similarities[:, : context.size][:, other].astype(np.float64) for how, similarities in alike.items()},
     )
 
 
@@ -144,14 +148,14 @@ def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:
         run, judged: as of `pools`; size: candidates of a query that take part, positives included.
     """
     contexts, _ = contexts_of(run, judged, size, None)
-    found = []
+    pools_of_run = []
     for context in contexts:
         docids = context.docids[: context.size]
         count = int(context.positive[: context.size].sum())
         rest = len(docids) - count
         blank = np.zeros(count), np.zeros(rest)
-        found.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank, {}))
-    return found
+        pools_of_run.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank, {}))
+    return pools_of_run
 
 
 def suspicion(pool: Pool, how: str) -> np.ndarray:
@@ -167,7 +171,7 @@ def suspicion(pool: Pool, how: str) -> np.ndarray:
     """
     shape = len(pool.positives), len(pool.candidates)
     if how in SIMILAR:
-        return np.broadcast_to(pool.likeness[how].max(axis=0), shape)
+        return np.broadcast_to(pool.similarity[how].max(axis=0), shape)
     if how == "max-score":
         return np.broadcast_to(pool.scores, shape)
     if how in ("margin", "relative-margin"):
@@ -179,7 +183,7 @@ def suspicion(pool: Pool, how: str) -> np.ndarray:
     raise InputError(f"filter {how}: not known; {nearest(how, FILTERS)}")
 
 
-def threshold_at(found: Sequence[Pool], how: str, rate: float) -> float:
+def threshold_at(several: Sequence[Pool], how: str, rate: float) -> float:
     """The smallest threshold that discards at most this share of all pairs; ties stay together, on the kept side.
 
     Raises:
@@ -187,7 +191,7 @@ def threshold_at(found: Sequence[Pool], how: str, rate: float) -> float:
     """
     if not 0 <= rate <= 1:
         raise InputError(f"rate={rate}: expected a number in [0, 1]")
-    values = np.concatenate([np.zeros(0), *(suspicion(pool, how).ravel() for pool in found)])
+    values = np.concatenate([np.zeros(0), *(suspicion(pool, how).ravel() for pool in several)])
     if not len(values):
         raise InputError("no query has a candidate beside its positives: there are no negatives to choose from")
     allowed = int(rate * len(values) + 1e-9)

@@ -168,11 +168,11 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
         )
     index = None if request.index is None else open_index(request.index)
     mining = request.chosen.mining
-    found = _pools(request, run, judged, index, topics, wanted)
+    mined = _pools(request, run, judged, index, topics, wanted)
     threshold = mining.threshold
     if threshold is None:
-        threshold = threshold_at(found, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
-    return MinedNegatives(request, found, threshold, _tolls(request, found, threshold), topics, index)
+        threshold = threshold_at(mined, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
+    return MinedNegatives(request, mined, threshold, _tolls(request, mined, threshold), topics, index)
 
 
 def _pools(
@@ -204,7 +204,7 @@ def _pools(
     return scored(run, judged, inputs, context)
 
 
-def _tolls(request: NegativesRequest, found: list[Pool], threshold: float) -> list[Toll]:
+def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> list[Toll]:
     """What every filter does by full judgements, at the share of pairs that the chosen one discards."""
     from rnnreranker.data.qrels import qrels_of
 
@@ -214,10 +214,10 @@ def _tolls(request: NegativesRequest, found: list[Pool], threshold: float) -> li
     pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
     truth = dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
     how = request.chosen.name
-    chosen = toll(found, how, threshold, truth, request.relevant)
+    chosen = toll(mined, how, threshold, truth, request.relevant)
     rate = chosen.discarded / chosen.pairs
     others = [other for other in FILTERS if other not in (how, "none")]
-    return [chosen, *(toll(found, one, threshold_at(found, one, rate), truth, request.relevant) for one in others)]
+    return [chosen, *(toll(mined, one, threshold_at(mined, one, rate), truth, request.relevant) for one in others)]
 
 
 def _holds_texts(output: str | Path | None) -> bool:

@@ -30,21 +30,21 @@ class Mined:
 
 
 @phase("choosing negatives")
-def mine(found: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
+def mine(pools: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
     """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
 
     A draw depends on the seed, the query and the positive alone. Positives that no candidate is left for are missing.
     """
     negatives = params.negatives
     mined = []
-    for pool in found:
+    for pool in pools:
         away = discarded(pool, params.filter, threshold)
         for row, positive in enumerate(pool.positives):
             kept = np.flatnonzero(~away[row])
             if params.sampling == "random" and len(kept) > negatives:
                 key = zlib.crc32(f"{pool.qid}\t{positive}".encode())
                 kept = np.sort(np.random.default_rng([params.seed, key]).choice(kept, negatives, replace=False))
-            chosen = tuple(pool.candidates[place] for place in kept[:negatives].tolist())
+            chosen = tuple(pool.candidates[candidate] for candidate in kept[:negatives].tolist())
             if chosen:
                 mined.append(Mined(pool.qid, positive, chosen))
     return mined
@@ -116,14 +116,14 @@ class Toll:
 
 
 def toll(
-    found: Sequence[Pool], how: str, threshold: float, truth: Mapping[tuple[str, str], int], relevant: int = 1
+    pools: Sequence[Pool], how: str, threshold: float, truth: Mapping[tuple[str, str], int], relevant: int = 1
 ) -> Toll:
     """Hidden positives that a filter removes and true negatives that it loses; pairs without a judgement do not count.
 
     truth: (query id, docid) -> grade, of full judgements.
     """
     pairs = gone = hidden = hidden_gone = negative = negative_gone = 0
-    for pool in found:
+    for pool in pools:
         away = discarded(pool, how, threshold)
         pairs, gone = pairs + away.size, gone + int(away.sum())
         grades = [truth.get((pool.qid, docid)) for docid in pool.candidates]

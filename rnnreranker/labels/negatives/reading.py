@@ -25,14 +25,14 @@ def read_negatives(path: str | Path) -> list[Mined]:
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: {EXPECTED}, a name that ends in {', '.join(SUFFIXES)}")
     rows = {".tsv": _of_tsv, ".jsonl": _of_jsonl, ".parquet": _of_parquet}[path.suffix](path)
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    negatives_of: dict[tuple[str, str], dict[str, None]] = {}
     for where, row in rows:
         if len(row) < 3 or not all(isinstance(cell, str) and cell for cell in row):
             raise InputError(f"{path}{where}: no anchor, positive and negative in it; {EXPECTED}")
-        found.setdefault((row[0], row[1]), {}).update(dict.fromkeys(row[2:]))
-    if not found:
+        negatives_of.setdefault((row[0], row[1]), {}).update(dict.fromkeys(row[2:]))
+    if not negatives_of:
         raise InputError(f"{path}: holds no negatives; {EXPECTED}")
-    return [Mined(anchor, positive, tuple(negatives)) for (anchor, positive), negatives in found.items()]
+    return [Mined(anchor, positive, tuple(negatives)) for (anchor, positive), negatives in negatives_of.items()]
 
 
 def holds_texts(path: str | Path) -> bool:

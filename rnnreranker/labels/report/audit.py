@@ -43,17 +43,19 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
     ranked = []
     for one in labels:
         others = np.where(one.positive, 0.0, one.targets)
-        best = [place for place in np.argsort(-others, kind="stable")[:per_query].tolist() if others[place] > 0]
+        best = [
+            candidate for candidate in np.argsort(-others, kind="stable")[:per_query].tolist() if others[candidate] > 0
+        ]
         if best:
             positives = tuple(docid for docid, known in zip(one.docids, one.positive, strict=True) if known)
-            proposed = {one.docids[place]: float(others[place]) for place in best}
+            proposed = {one.docids[candidate]: float(others[candidate]) for candidate in best}
             ranked.append((-float(others[best[0]]), one.qid, positives, proposed))
     if not ranked:
         raise InputError(
             "the labels give nothing to documents beside the positives: there is nothing to audit; "
             "use a method that smooths, and a larger n_max"
         )
-    ranked.sort(key=lambda found: found[:2])
+    ranked.sort(key=lambda one_ranked: one_ranked[:2])
     return [
         Proposal(number, qid, positives, proposed)
         for number, (_, qid, positives, proposed) in enumerate(ranked[:queries], 1)
@@ -62,7 +64,7 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
 
 def write_audit(
     path: Path,
-    found: list[Proposal],
+    to_judge: list[Proposal],
     topics: Mapping[str, str],
     texts: Mapping[str, str],
     metadata: Mapping[str, Any],
@@ -72,7 +74,7 @@ def write_audit(
 
     Args:
         path: of the page.
-        found: what is to be judged.
+        to_judge: what is to be judged.
         topics, texts: of queries and documents, by id.
         metadata: of the labels.
         curve: rows of `by_confidence`, what judgements that are there already say; the page shows them first.
@@ -80,8 +82,8 @@ def write_audit(
     Raises:
         InputError: a query or a document without a text.
     """
-    docids = dict.fromkeys(docid for one in found for docid in (*one.positives, *one.proposed))
-    lost = [one.qid for one in found if one.qid not in topics]
+    docids = dict.fromkeys(docid for one in to_judge for docid in (*one.positives, *one.proposed))
+    lost = [one.qid for one in to_judge if one.qid not in topics]
     lost_documents = [docid for docid in docids if docid not in texts]
     if lost or lost_documents:
         what = f"query {lost[0]}" if lost else f"document {lost_documents[0]}"
@@ -89,7 +91,7 @@ def write_audit(
             f"{len(lost)} queries and {len(lost_documents)} documents to audit have no text (first: {what}); "
             "give the topics, and an index with texts or --documents"
         )
-    total = sum(len(one.proposed) for one in found)
-    shown = {"found": found, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
+    total = sum(len(one.proposed) for one in to_judge)
+    shown = {"to_judge": to_judge, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
     page = render("labels.report", "audit.html.j2", **shown, curve=curve)
     write_page(path, page)

@@ -29,15 +29,15 @@ def by_confidence(
     0.5
     """
     counted = np.ones(len(values)) if weights is None else weights
-    places = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
+    bins = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
     rows = []
-    for place in np.unique(places).tolist():
-        chosen = places == place
+    for one_bin in np.unique(bins).tolist():
+        chosen = bins == one_bin
         own = counted[chosen]
         rows.append(
             {
-                "low": float(edges[place]),
-                "high": float(edges[place + 1]),
+                "low": float(edges[one_bin]),
+                "high": float(edges[one_bin + 1]),
                 "candidates": int(chosen.sum()),
                 "mean": float(np.average(values[chosen], weights=own)),
                 "relevant": float(np.average(relevant[chosen], weights=own)),

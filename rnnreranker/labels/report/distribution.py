@@ -42,10 +42,10 @@ def edges_of(low: float, high: float, bins: int) -> np.ndarray:
     """
     if not (np.isfinite([low, high]).all() and low < high):
         raise InputError(f"--range {low:g} {high:g}: expected two numbers, the first below the second")
-    found = np.linspace(low, high, bins + 1).astype(np.float32)
-    if (np.diff(found) <= 0).any():
+    edges = np.linspace(low, high, bins + 1).astype(np.float32)
+    if (np.diff(edges) <= 0).any():
         raise InputError(f"--bins {bins}: too many between {low:g} and {high:g}; give fewer, or a wider --range")
-    return found
+    return edges
 
 
 def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = False) -> dict[str, Distribution]:
@@ -57,7 +57,7 @@ def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = Fa
         distances: (1 - score) / 2 in place of the score (paper 004, eq. 6).
     """
     sides = {"all": np.ones(len(labels.scores), dtype=bool), "positives": labels.positive, "others": ~labels.positive}
-    found = {}
+    distributions = {}
     for name, side in sides.items():
         scores = labels.scores[side]
         real = scores[np.isfinite(scores)]
@@ -66,7 +66,7 @@ def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = Fa
         real = (np.float32(1) - real) / np.float32(2) if distances else real
         counts = np.bincount(np.searchsorted(edges, real, side="left"), minlength=len(edges) + 1)
         exact = real.astype(np.float64)
-        found[name] = Distribution(
+        distributions[name] = Distribution(
             real.size,
             scores.size - real.size,
             float((real == 0).mean()),
@@ -74,7 +74,7 @@ def distributions_of(labels: SoftLabels, edges: np.ndarray, distances: bool = Fa
             tuple(np.quantile(exact, QUANTILES).tolist()),
             tuple((counts / real.size).tolist()),
         )
-    return found
+    return distributions
 
 
 def ranges_of(edges: np.ndarray) -> list[str]:
@@ -103,10 +103,10 @@ def draw(several: Mapping[str, Mapping[str, Distribution]], ranges: Sequence[str
 
     folder.mkdir(parents=True, exist_ok=True)
     figure, axes = new_axes(7.5, 4.2)
-    for number, (name, found) in enumerate(several.items()):
+    for number, (name, distributions) in enumerate(several.items()):
         for side, line in (("others", "-"), ("positives", "--")):
-            if side in found:
-                shown = found[side].shares
+            if side in distributions:
+                shown = distributions[side].shares
                 axes.plot(range(len(shown)), shown, line, color=f"C{number % 10}", marker=".", label=f"{name}, {side}")
     axes.set(xlabel=what, ylabel="share of pairs", ylim=(0, None))
     axes.set_xticks(range(len(ranges)), ranges, rotation=40, ha="right")

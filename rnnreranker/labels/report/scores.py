@@ -63,7 +63,7 @@ def _print(several: dict[str, dict[str, Distribution]], ranges: list[str]) -> No
     """A table of quantiles and one of ranges; ranges at the ends only where a score is there."""
     from rnnreranker.labels.report.distribution import QUANTILES
 
-    sides = [(name, side, found) for name, of in several.items() for side, found in of.items()]
+    sides = [(name, side, distribution) for name, of in several.items() for side, distribution in of.items()]
     header = ["labels", "of", "pairs", "zeros", "mean", *(f"q{100 * at:g}" for at in QUANTILES)]
     numbers = [[one.zeros, one.mean, *one.quantiles] for _, _, one in sides]
     rows = [

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way of weighing the words of a query and a document.
+class Weighting:
+    """One weighting of the words of a query and a document.
 
     Attributes:
-        name: of the way; query, document: word → weight.
+        name: of the weighting; query, document: word → weight.
     """
 
     name: str
@@ -66,64 +66,64 @@ class Piece:
     kind: str = "own"
 
 
-def ways_of(query: str, document: str, scorer: TermScorer, source: TermSource | None = None) -> list[Way]:
+def weightings_of(query: str, document: str, scorer: TermScorer, source: TermSource | None = None) -> list[Weighting]:
     """The weights that a term scorer predicts and, where counted words are given, those of eq. 1 (TF-IDF).
 
     Raises:
         InputError: counted words of another kind than those of the scorer.
     """
-    found = [Way("predicted", *scorer.weights([query, document]))]
+    weightings = [Weighting("predicted", *scorer.weights([query, document]))]
     if source is None:
-        return found
+        return weightings
     if source.params != scorer.terms:
         raise InputError(
             f"{source.index}: its words are counted as {source.params.to_dict()}, those of {scorer.name} as "
             f"{scorer.terms.to_dict()}; give an index of the scorer's words"
         )
-    return [*found, Way("TF-IDF", *CollectionWeights(source).of_texts([query, document]))]
+    return [*weightings, Weighting("TF-IDF", *CollectionWeights(source).of_texts([query, document]))]
 
 
-def rows_of(ways: Sequence[Way]) -> list[str]:
-    """The words of both texts: first those that take part by the first way, the largest product first."""
-    first = ways[0]
+def rows_of(weightings: Sequence[Weighting]) -> list[str]:
+    """The words of both texts: first those that take part by the first weighting, the largest product first."""
+    first = weightings[0]
     words = {*first.query, *first.document}
 
-    def place(word: str) -> tuple[float, bool, float, str]:
+    def order_of(word: str) -> tuple[float, bool, float, str]:
         product = first.product(word)
         both = word in first.query and word in first.document
         largest = max(first.query.get(word, -1.0), first.document.get(word, -1.0))
         return (1.0 if product is None else -product, not both, -largest, word)
 
-    return sorted(words, key=place)
+    return sorted(words, key=order_of)
 
 
-def pieces_of(text: str, words: Sequence[WeighedWord], way: Way, largest: float) -> list[Piece]:
+def pieces_of(text: str, words: Sequence[WeighedWord], weighting: Weighting, largest: float) -> list[Piece]:
     """A text cut at its words.
 
     Args:
         text: as written; words: of it, in their order.
-        way: weights of both texts; largest: the weight that is shaded most, above 0.
+        weighting: weights of both texts; largest: the weight that is shaded most, above 0.
     """
-    found, end = [], 0
-    shared = set(way.shared)
+    pieces, end = [], 0
+    shared = set(weighting.shared)
     for one in words:
-        found.append(Piece(text[end : one.start]))
-        both = one.word in way.query and one.word in way.document
+        pieces.append(Piece(text[end : one.start]))
+        both = one.word in weighting.query and one.word in weighting.document
         kind = "shared" if one.word in shared else "discarded" if both else "own"
         shade = min(max(one.weight or 0.0, 0.0) / largest, 1.0)
-        found.append(Piece(text[one.start : one.end], one.word, one.weight, shade, kind))
+        pieces.append(Piece(text[one.start : one.end], one.word, one.weight, shade, kind))
         end = one.end
-    return [piece for piece in (*found, Piece(text[end:])) if piece.text]
+    return [piece for piece in (*pieces, Piece(text[end:])) if piece.text]
 
 
-def write_words(path: Path, query: str, document: str, scorer: TermScorer, ways: Sequence[Way]) -> None:
+def write_words(path: Path, query: str, document: str, scorer: TermScorer, weightings: Sequence[Weighting]) -> None:
     """Write the page, one HTML file that needs nothing else.
 
     Args:
         path: of the page.
         query, document: the texts.
         scorer: whose weights shade them.
-        ways: of `ways_of`, the scorer's first.
+        weightings: of `weightings_of`, the scorer's first.
 
     Raises:
         InputError: it cannot be written.
@@ -132,6 +132,9 @@ def write_words(path: Path, query: str, document: str, scorer: TermScorer, ways:
     words = {name: scorer.words(text) for name, text in texts.items()}
     weights = [one.weight for several in words.values() for one in several if one.weight is not None]
     largest = max([weight for weight in weights if weight > 0], default=1.0)
-    shown = {name: pieces_of(text, words[name], ways[0], largest) for name, text in texts.items()}
+    shown = {name: pieces_of(text, words[name], weightings[0], largest) for name, text in texts.items()}
     about = {"scorer": Path(scorer.name).name, "language": scorer.terms.language, "largest": largest}
-    write_page(path, render("labels.report", "words.html.j2", texts=shown, ways=ways, rows=rows_of(ways), **about))
+    write_page(
+        path,
+        render("labels.report", "words.html.j2", texts=shown, weightings=weightings, rows=rows_of(weightings), **about),
+    )

@@ -13,7 +13,7 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import print_table
 
 if TYPE_CHECKING:
-    from rnnreranker.labels.report.shaded_words import Way
+    from rnnreranker.labels.report.shaded_words import Weighting
     from rnnreranker.search.indexes import Index
 
 
@@ -48,7 +48,7 @@ def show_words(
     )
     check_writable(output)
     from rnnreranker.encode.words.scorer import load_term_scorer
-    from rnnreranker.labels.report.shaded_words import ways_of, write_words
+    from rnnreranker.labels.report.shaded_words import weightings_of, write_words
     from rnnreranker.search.indexes import open_index
 
     opened = None if index is None else open_index(index)
@@ -57,12 +57,12 @@ def show_words(
     assert asked is not None
     assert compared is not None
     scorer = load_term_scorer(term_scorer)
-    ways = ways_of(asked, compared, scorer, None if opened is None else opened.term_source)
-    for name, words in (("query", ways[0].query), ("text", ways[0].document)):
+    weightings = weightings_of(asked, compared, scorer, None if opened is None else opened.term_source)
+    for name, words in (("query", weightings[0].query), ("text", weightings[0].document)):
         if not words:
             command.say(f"the {name} has no word of the language {scorer.terms.language}: d is 0")
-    _print(ways)
-    write_words(Path(output).expanduser(), asked, compared, scorer, ways)
+    _print(weightings)
+    write_words(Path(output).expanduser(), asked, compared, scorer, weightings)
     command.say(f"page of words: {output}")
 
 
@@ -79,22 +79,25 @@ def _topic(topics: str | Path | Mapping[str, str], qid: str) -> str:
 def _text(index: Index, docid: str) -> str:
     from rnnreranker.parts.texts import texts_of
 
-    found = {} if index.texts is None else texts_of(index.texts, [docid])
-    if docid not in found:
+    texts = {} if index.texts is None else texts_of(index.texts, [docid])
+    if docid not in texts:
         raise InputError(
             f"{argument('docid', docid)}: {index.name} has no text of it; give {argument('text')}, or another docid"
         )
-    return found[docid]
+    return texts[docid]
 
 
-def _print(ways: list[Way]) -> None:
+def _print(weightings: list[Weighting]) -> None:
     """The weights of all words, and eq. 5, as a table."""
     from rnnreranker.labels.report.shaded_words import rows_of
 
-    header = ["word", *(f"{way.name} {of}" for way in ways for of in ("query", "text", "product"))]
+    header = ["word", *(f"{weighting.name} {of}" for weighting in weightings for of in ("query", "text", "product"))]
     rows: list[list[str]] = []
-    for word in rows_of(ways):
-        several = [(way.query.get(word), way.document.get(word), way.product(word)) for way in ways]
+    for word in rows_of(weightings):
+        several = [
+            (weighting.query.get(word), weighting.document.get(word), weighting.product(word))
+            for weighting in weightings
+        ]
         rows.append([word, *("-" if one is None else f"{one:.4f}" for three in several for one in three)])
-    rows.append(["d (eq. 5)", *(cell for way in ways for cell in ("-", "-", f"{way.degree:.4f}"))])
+    rows.append(["d (eq. 5)", *(cell for weighting in weightings for cell in ("-", "-", f"{weighting.degree:.4f}"))])
     print_table(header, rows)

@@ -24,7 +24,7 @@ class MmrParams(Params):
 
     lam: float = setting(
         0.5,
-        "lambda: weight of relevance, 1 - lambda of unlikeness to what stands above",
+        "lambda: weight of relevance, 1 - lambda of dissimilarity to what stands above",
         at_least=0,
         at_most=1,
         was="mmr_lambda",
@@ -49,18 +49,18 @@ class MmrReranker(Reranker):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: strictly falling in the order in which candidates are taken."""
         relevance = unit(candidates.scores[None], None)[0]
-        taken, values = marginal(relevance, likeness(candidates.vectors), self.params.lam)
+        taken, values = marginal(relevance, similarities(candidates.vectors), self.params.lam)
         found = np.empty(len(values))
         found[taken] = falling(values)
         return found
 
 
-def likeness(vectors: np.ndarray) -> np.ndarray:
+def similarities(vectors: np.ndarray) -> np.ndarray:
     """(n, n) float64: inner products mapped so that the lowest of two candidates is 0 and the highest 1.
 
     All 0 where they are equal, else 1 on the diagonal. vectors: (n, d) float32.
 
-    >>> likeness(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).tolist()  # products 1, 0, 1
+    >>> similarities(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).tolist()  # products 1, 0, 1
     [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
     rows = vectors.astype(np.float64)

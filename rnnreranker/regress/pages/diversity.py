@@ -56,18 +56,20 @@ def diversity(figures: Figures) -> list[Line]:
         if "redundancy" in one.outcome
     }
 
-    def found(where: Collection, name: str) -> Record | None:
+    def record_of(where: Collection, name: str) -> Record | None:
         return runs.get((where.spec, where.query_set, name))
 
     lines = []
     for stage in layout.stages:
         names = {method: stage.over(method) if method else stage.id for method in METHODS}
-        names = {one: name for one, name in names.items() if any(found(where, name) for where in layout.collections)}
-        sets = [where for where in layout.collections if all(found(where, name) for name in names.values())]
+        names = {
+            one: name for one, name in names.items() if any(record_of(where, name) for where in layout.collections)
+        }
+        sets = [where for where in layout.collections if all(record_of(where, name) for name in names.values())]
         if not sets or len(names) < 3:  # nothing to compare
             continue
         for method, name in names.items():
-            mine = [one for one in (found(where, name) for where in sets) if one is not None]
+            mine = [one for one in (record_of(where, name) for where in sets) if one is not None]
             gains = [one.outcome["differences"][MEASURE] for one in mine if method]
             cosines, pairs = ([one.outcome["redundancy"][figure] for one in mine] for figure in NAMES)
             lines.append(

@@ -176,7 +176,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Over:
+class MethodCells:
     """Cells of a method over one first stage, or several, taken together."""
 
     cells: tuple[Cell, ...]
@@ -235,17 +235,17 @@ class Table:
     layout: Layout
     cells: tuple[Cell, ...]
 
-    def over(self, method: str, stage: str = "", without: Sequence[str] = ()) -> Over:
+    def over(self, method: str, stage: str = "", without: Sequence[str] = ()) -> MethodCells:
         """The cells of a method: over one first stage, or over all but those `without`.
 
         Raises:
             InputError: none on record.
         """
-        found = [cell for cell in self.cells if cell.method == method and stage in ("", cell.stage)]
-        found = [cell for cell in found if cell.stage not in without]
-        if not found:
+        chosen = [cell for cell in self.cells if cell.method == method and stage in ("", cell.stage)]
+        chosen = [cell for cell in chosen if cell.stage not in without]
+        if not chosen:
             raise InputError(f"no record of {method} over {stage or 'any first stage'}; measure it with --record")
-        return Over(tuple(found))
+        return MethodCells(tuple(chosen))
 
     def methods(self, stage: str) -> list[str]:
         """The methods that are on record over a first stage."""
@@ -257,8 +257,8 @@ class Table:
     def complete(self) -> bool:
         """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
         if self.layout.together:
-            places = [{cell.collection for cell in self.cells if cell.stage == one.id} for one in self.layout.stages]
-            return bool(places[0]) and all(one == places[0] for one in places)
+            present = [{cell.collection for cell in self.cells if cell.stage == one.id} for one in self.layout.stages]
+            return bool(present[0]) and all(one == present[0] for one in present)
         wanted = len(self.layout.shown) * len(self.layout.stages) * len(self.layout.collections)
         return sum(cell.method in self.layout.shown for cell in self.cells) == wanted
 
@@ -268,10 +268,10 @@ class Table:
         Raises:
             InputError: it is not on record.
         """
-        found = [cell for cell in self.over(method, stage).cells if cell.collection == collection]
-        if not found:
+        matching = [cell for cell in self.over(method, stage).cells if cell.collection == collection]
+        if not matching:
             raise InputError(f"no record of {method} over {stage} on {collection}; measure it with --record")
-        return found[0]
+        return matching[0]
 
     def with_methods(self, methods: Iterable[str]) -> list[Stage]:
         """The first stages over which all these methods are on record."""
@@ -286,13 +286,13 @@ def stage_table(figures: Figures, name: str) -> Table:
     for stage in layout.stages:
         for where in layout.collections:
             base = runs.get((where.spec, where.query_set, stage.id))
-            found = []
+            own = []
             for method in layout.methods:
                 run = runs.get((where.spec, where.query_set, stage.over(method)))
                 cell = base and run and _cell(where.title, stage.id, method, base, run)
-                found += [cell] if cell else []
-            if not layout.together or {*layout.shown} <= {cell.method for cell in found}:
-                cells += found
+                own += [cell] if cell else []
+            if not layout.together or {*layout.shown} <= {cell.method for cell in own}:
+                cells += own
     corrected = holm([cell.p for cell in cells])
     return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
 
@@ -300,8 +300,8 @@ def stage_table(figures: Figures, name: str) -> Table:
 def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:
     """None where the run was measured before it was compared with the first stage in nDCG@10 and R@100."""
     differences = run.outcome.get("differences", {})
-    found, recall = differences.get(MEASURE), differences.get(RECALL)
-    if found is None or recall is None or found["baseline"] != base.name:
+    gain, recall = differences.get(MEASURE), differences.get(RECALL)
+    if gain is None or recall is None or gain["baseline"] != base.name:
         return None
     before, after = (next(iter(one.outcome["values"].values())) for one in (base, run))
     deep = differences.get(DEEP) if DEEP in before else None
@@ -311,7 +311,7 @@ def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -
         method=method,
         base=before[MEASURE],
         value=after[MEASURE],
-        **{key: found[key] for key in ("difference", "low", "high", "p")},
+        **{key: gain[key] for key in ("difference", "low", "high", "p")},
         p_holm=1.0,
         recall_base=before[RECALL],
         recall=after[RECALL],

@@ -21,7 +21,7 @@ class Forecast:
     Attributes:
         collection: the spec; query sets of one spec are of one collection.
         query_set, condition, parameters: the parts of its name.
-        found: what was measured.
+        measured: what was measured.
         word: the verdict on it.
         gain: of the reranked run in nDCG@10, with its interval; None = not on record.
     """
@@ -30,7 +30,7 @@ class Forecast:
     query_set: str
     condition: str
     parameters: str
-    found: dict[str, Any]
+    measured: dict[str, Any]
     word: str
     gain: Row | None
 
@@ -65,7 +65,7 @@ def forecasts(figures: Figures) -> list[Forecast]:
 def cases(made: list[Forecast]) -> list[Case]:
     """Those that the limit is set on: the default, measured, and neither risky nor of little effect."""
     return [
-        Case(one.collection, one.found["order"]["agreement"], one.gained)
+        Case(one.collection, one.measured["order"]["agreement"], one.gained)
         for one in made
         if one.parameters == DEFAULT and one.gain is not None and one.word in (HELPS, MAY)
     ]

@@ -20,19 +20,19 @@ class Kind(NamedTuple):
 
 def method_tables() -> dict[str, Kind]:
     """The methods of this package by kind; those of other packages would differ from machine to machine."""
-    found = {}
+    kinds = {}
     for kind, (_, group) in KINDS.items():
         own = {name: one for name, one in methods(kind).items() if one.__module__.split(".")[0] == PACKAGE}
         sharing: dict[type[Params], list[str]] = {}
         for name, one in own.items():
             sharing.setdefault(one.Params, []).append(name)
         settings = [(names, settings_of(params)) for params, names in sharing.items()]
-        found[kind] = Kind(
+        kinds[kind] = Kind(
             group,
             [(name, *_about(one)) for name, one in own.items()],
             [(names, rows) for names, rows in settings if rows],
         )
-    return found
+    return kinds
 
 
 def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:

@@ -99,8 +99,8 @@ def _needs(needs: dict[str, Any]) -> list[str]:
 
 def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
     """The table of published values, in the order of the spec's query sets and conditions."""
-    sets = {entry.id: place for place, entry in enumerate(spec.query_sets)}
-    order = {condition.id: place for place, condition in enumerate(spec.conditions)}
+    sets = {entry.id: rank for rank, entry in enumerate(spec.query_sets)}
+    order = {condition.id: rank for rank, condition in enumerate(spec.conditions)}
     several = {entry.id: len(entry.protocols) > 1 for entry in spec.query_sets}
     return [
         [
@@ -144,8 +144,8 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
         lines.append(
             [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
         )
-        if (found := record.outcome.get("differences")) and protocol == query_set.protocols[0]:
-            texts = [text for name in compared for text in _difference(found.get(name))]
+        if (by_run := record.outcome.get("differences")) and protocol == query_set.protocols[0]:
+            texts = [text for name in compared for text in _difference(by_run.get(name))]
             differences.append([titles.get(record.name, record.name), *texts])
     facts = mine[0].outcome
     return {
@@ -166,16 +166,16 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
 
 def _values(record: Record, protocol: str) -> dict[str, float]:
     """Measure → what a run scored; a measure that the spec has had only since is not there."""
-    found: dict[str, float] = record.outcome["values"][protocol]
-    return found
+    values: dict[str, float] = record.outcome["values"][protocol]
+    return values
 
 
-def _difference(found: dict[str, Any] | None) -> list[str]:
+def _difference(difference: dict[str, Any] | None) -> list[str]:
     """Difference with its interval, p, topics won, tied and lost."""
-    if found is None:
+    if difference is None:
         return ["", "", ""]
-    interval = f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
-    return [interval, _p(found["p_holm"]), f"{found['win']}/{found['tie']}/{found['loss']}"]
+    interval = f"{difference['difference']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
+    return [interval, _p(difference["p_holm"]), f"{difference['win']}/{difference['tie']}/{difference['loss']}"]
 
 
 def _p(p: float) -> str:
@@ -184,14 +184,14 @@ def _p(p: float) -> str:
 
 def _tested(records: Sequence[Record], protocol: str) -> list[list[str]]:
     """Pairs of published runs with their p, each pair once."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    tested: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for pair in record.outcome.get("pairs", ()):
             if pair["protocol"] == protocol:
                 one, other = record.name, str(pair["condition"])
                 key = (min(one, other), max(one, other), str(pair["measure"]))
-                found.setdefault(key, [f"`{one}`, `{other}`", key[2], _p(float(pair["p_holm"]))])
-    return list(found.values())
+                tested.setdefault(key, [f"`{one}`, `{other}`", key[2], _p(float(pair["p_holm"]))])
+    return list(tested.values())
 
 
 def _made(record: Record) -> str:

@@ -28,19 +28,19 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
         return []
     written = []
     for study in figures.records("study"):
-        found = study.outcome
+        outcome = study.outcome
         (docs / picture(study)).parent.mkdir(parents=True, exist_ok=True)
-        if found["arms"] == "labels":
+        if outcome["arms"] == "labels":
             for name, label in CURVES.items():
-                written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
-            written.append(save_figure(_positives(found["positives"]), docs / picture(study, "positives")))
-        elif found["arms"] == "candidates":
-            written.append(save_figure(_counts(found["rows"]), docs / picture(study)))
-        elif found["arms"] in MODELS:
+                written.append(save_figure(_curves(outcome["curves"], name, label), docs / picture(study, name)))
+            written.append(save_figure(_positives(outcome["positives"]), docs / picture(study, "positives")))
+        elif outcome["arms"] == "candidates":
+            written.append(save_figure(_counts(outcome["rows"]), docs / picture(study)))
+        elif outcome["arms"] in MODELS:
             for name, label in CURVES.items():
-                written.append(save_figure(_curves(found["curves"], name, label), docs / picture(study, name)))
-            if "distances" in found:
-                written.append(save_figure(_distances(found["distances"]), docs / picture(study, "distances")))
+                written.append(save_figure(_curves(outcome["curves"], name, label), docs / picture(study, name)))
+            if "distances" in outcome:
+                written.append(save_figure(_distances(outcome["distances"]), docs / picture(study, "distances")))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
             from rnnreranker.lab.tune.plots import write_plots
@@ -64,26 +64,26 @@ MARKS = {  # method → colour, shape and name of its mark
 APART = {2: 0.34, 3: 0.27}  # rows between the marks of so many methods
 
 
-def _forest(found: Table) -> Figure:
+def _forest(table: Table) -> Figure:
     """Differences in nDCG@10 to the first stage with their intervals: a panel a stage, a row a collection."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    places = [one.title for one in found.layout.collections]
-    shown = found.layout.shown
-    stages = found.with_methods(shown)
+    titles = [one.title for one in table.layout.collections]
+    shown = table.layout.shown
+    stages = table.with_methods(shown)
     wide = min(3, len(stages))
     deep = -(-len(stages) // wide)
     row = 0.27 if len(shown) == 2 else 0.36
-    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + row * len(places))), layout="constrained")
+    figure = Figure(figsize=(1.6 + 2.9 * wide, 0.9 + deep * (0.9 + row * len(titles))), layout="constrained")
     figure.patch.set_alpha(0)
     panels = figure.subplots(deep, wide, sharey=True, squeeze=False).ravel()
     for panel, stage in zip(panels, stages, strict=False):
-        for place, method in enumerate(shown):
+        for number, method in enumerate(shown):
             colour, shape, label = MARKS[method]
-            off = APART[len(shown)] * (place - (len(shown) - 1) / 2)
-            over = found.over(method, stage.id)
-            rows = [places.index(cell.collection) + off for cell in over.cells]
+            off = APART[len(shown)] * (number - (len(shown) - 1) / 2)
+            over = table.over(method, stage.id)
+            rows = [titles.index(cell.collection) + off for cell in over.cells]
             middle = [cell.difference for cell in over.cells]
             spread = [
                 [cell.difference - cell.low for cell in over.cells],
@@ -91,13 +91,13 @@ def _forest(found: Table) -> Figure:
             ]
             style = {"color": colour, "marker": shape, "markersize": 5, "elinewidth": 1.6, "label": label}
             panel.errorbar(middle, rows, xerr=spread, linestyle="none", **style)
-            panel.plot(over.gain, len(places) + off, color=colour, marker="D", markersize=6, linestyle="none")
+            panel.plot(over.gain, len(titles) + off, color=colour, marker="D", markersize=6, linestyle="none")
         panel.axvline(0, color=INK, linewidth=1)
-        panel.axhline(len(places) - 0.5, color=FAINT, linewidth=0.8)
+        panel.axhline(len(titles) - 0.5, color=FAINT, linewidth=0.8)
         panel.grid(axis="x", color=FAINT, linewidth=0.6)
         panel.set_title(stage.title, color=INK, fontsize=10, loc="left", fontweight="bold")
-        panel.set_yticks([*range(len(places) + 1)], [*places, "mean"])
-        panel.set_ylim(len(places) + 0.5, -0.5)
+        panel.set_yticks([*range(len(titles) + 1)], [*titles, "mean"])
+        panel.set_ylim(len(titles) + 0.5, -0.5)
     for panel in panels:
         panel.patch.set_alpha(0)
         panel.spines[["top", "right", "left"]].set_visible(False)
@@ -115,25 +115,25 @@ def _forest(found: Table) -> Figure:
     return figure
 
 
-def _curves(found: Mapping[str, Mapping[str, Sequence[float]]], name: str, label: str) -> Figure:
+def _curves(curves: Mapping[str, Mapping[str, Sequence[float]]], name: str, label: str) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
-    for place, (arm, curve) in enumerate(_own(found).items()):
-        axes.plot(curve["step"], curve[name], marker="osv^Dx"[place % 6], markersize=4, label=arm)
+    for number, (arm, curve) in enumerate(_own(curves).items()):
+        axes.plot(curve["step"], curve[name], marker="osv^Dx"[number % 6], markersize=4, label=arm)
     axes.set(xlabel="step", ylabel=label)
     axes.legend(frameon=False, fontsize=8)
     return figure
 
 
-def _positives(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
+def _positives(positives: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
-    own = _own(found)
+    own = _own(positives)
     ranks, _, shares = zip(*next(iter(own.values()))["before"], strict=True)
     axes.plot(ranks, shares, color="0.5", linestyle="--", label="before")
-    for place, (arm, when) in enumerate(own.items()):
+    for number, (arm, when) in enumerate(own.items()):
         ranks, _, shares = zip(*when["after"], strict=True)
-        axes.plot(ranks, shares, marker="osv^Dx"[place % 6], markersize=4, label=arm)
+        axes.plot(ranks, shares, marker="osv^Dx"[number % 6], markersize=4, label=arm)
     axes.set(xscale="log", yscale="log", xlabel="rank of the positive, from", ylabel="its mean probability")
     axes.legend(frameon=False, fontsize=8)
     return figure
@@ -144,33 +144,36 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
     every = [row for row in rows if row["group"] == "all" and row["against"]]
-    for place, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
+    for number, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
         of = [row for row in every if row["measure"] == measure]
-        counts = [int(row["arm"].removeprefix("N = ")) * 1.03**place for row in of]  # beside each other
-        found = [row["against"]["base"] for row in of]
-        middle = [one["difference"] for one in found]
-        spread = [[one["difference"] - one["low"] for one in found], [one["high"] - one["difference"] for one in found]]
-        axes.errorbar(counts, middle, yerr=spread, marker="osv"[place % 3], markersize=4, capsize=2, label=measure)
+        counts = [int(row["arm"].removeprefix("N = ")) * 1.03**number for row in of]  # beside each other
+        differences = [row["against"]["base"] for row in of]
+        middle = [one["difference"] for one in differences]
+        spread = [
+            [one["difference"] - one["low"] for one in differences],
+            [one["high"] - one["difference"] for one in differences],
+        ]
+        axes.errorbar(counts, middle, yerr=spread, marker="osv"[number % 3], markersize=4, capsize=2, label=measure)
     axes.axhline(0, color="0.5", linewidth=0.8)
     axes.set(xscale="log", xlabel="candidates a training query", ylabel="difference from the encoder as it was")
     axes.legend(frameon=False, fontsize=8)
     return figure
 
 
-def _distances(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+def _distances(distances: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """The shares of pairs of question and sentence by their distance, an arm a line (004, Figure 5)."""
     figure = new_figure()
     panels = figure.subplots(1, 2, sharex=True)
     for panel, pairs, title in zip(panels, ("relevant", "others"), ("relevant pairs", "other pairs"), strict=True):
-        for place, (arm, far) in enumerate(found.items()):
+        for number, (arm, far) in enumerate(distances.items()):
             middles = [(start + 0.5) / len(far[pairs]) for start in range(len(far[pairs]))]
-            panel.plot(middles, far[pairs], marker="osv^Dx*"[place % 7], markersize=3, linewidth=1, label=arm)
+            panel.plot(middles, far[pairs], marker="osv^Dx*"[number % 7], markersize=3, linewidth=1, label=arm)
         panel.set(xlabel="distance (1 - cosine) / 2", title=title)
     panels[0].set_ylabel("share of the pairs")
     panels[0].legend(frameon=False, fontsize=6)
     return figure
 
 
-def _own(found: Mapping[str, Any]) -> dict[str, Any]:
+def _own(by_arm: Mapping[str, Any]) -> dict[str, Any]:
     """The arms under their own hyperparameters."""
-    return {arm: value for arm, value in found.items() if not arm.endswith(", hparam")}
+    return {arm: value for arm, value in by_arm.items() if not arm.endswith(", hparam")}

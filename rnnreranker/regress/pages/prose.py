@@ -133,14 +133,14 @@ def short(value: float, digits: int = 3, sign: bool = False) -> str:
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
 
 
-def interval(found: Row, digits: int = 4, prefix: str = "") -> str:
+def interval(row: Row, digits: int = 4, prefix: str = "") -> str:
     """A difference with its 95% interval; `prefix` of its keys where a row has several.
 
     >>> interval({"difference": 0.05, "low": -0.01, "high": 0.11}, 2)
     '+0.05 [-0.01, +0.11]'
     """
-    low, high = found[f"{prefix}low"], found[f"{prefix}high"]
-    middle = found.get("difference", found.get("gain", found.get(prefix.removesuffix("_"))))
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    middle = row.get("difference", row.get("gain", row.get(prefix.removesuffix("_"))))
     return f"{middle:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
@@ -155,10 +155,10 @@ def pick(rows: Sequence[Row], **where: Any) -> Row:
     Raises:
         InputError: none or several have.
     """
-    found = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
-    if len(found) != 1:
-        raise InputError(f"{len(found)} rows with {where}; expected one")
-    return found[0]
+    matching = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
+    if len(matching) != 1:
+        raise InputError(f"{len(matching)} rows with {where}; expected one")
+    return matching[0]
 
 
 def each(records: Sequence[Record], **where: Any) -> list[Row]:
@@ -171,9 +171,9 @@ def less(first: Sequence[Row], second: Sequence[Row], key: str = "value") -> lis
     return [one[key] - other[key] for one, other in zip(first, second, strict=True)]
 
 
-def apart(found: Row) -> bool:
+def apart(row: Row) -> bool:
     """Whether the interval of a difference leaves 0 out."""
-    return bool(found["low"] > 0 or found["high"] < 0)
+    return bool(row["low"] > 0 or row["high"] < 0)
 
 
 def claim(holds: Any, sentence: str) -> str:

@@ -48,7 +48,7 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
     names = {path: path.relative_to(folder) for path in files}
     if not any(_fits(name, query_set.runs) for name in names.values() for _, query_set in asked):
         names = {path: Path(folder.resolve().name) / name for path, name in names.items()}  # a folder of one data set
-    found = []
+    run_files_of = []
     for spec, query_set in asked:
         near = [path for path in files if _fits(names[path], query_set.runs)]
         for condition in spec.conditions_of(query_set):
@@ -56,8 +56,8 @@ def find_runs(folder: Path, asked: Sequence[tuple[Spec, QuerySet]]) -> list[RunF
             named = (path for pattern in patterns for path in near if fnmatch(path.name.lower(), pattern))
             if matching := list(dict.fromkeys(named)):
                 others = tuple(path.name for path in matching[1:])
-                found.append(RunFile(spec, query_set, condition.id, matching[0], others))
-    return found
+                run_files_of.append(RunFile(spec, query_set, condition.id, matching[0], others))
+    return run_files_of
 
 
 def _fits(path: Path, pattern: str) -> bool:
@@ -78,8 +78,8 @@ def measure_published(
     errors: list[str] = []
     for query_set in dict.fromkeys((entry.spec.name, entry.query_set.id) for entry in files):
         mine = [entry for entry in files if (entry.spec.name, entry.query_set.id) == query_set]
-        found, wrong = _measure(mine, folder, queries or {})
-        records += found
+        measured, wrong = _measure(mine, folder, queries or {})
+        records += measured
         errors += wrong
     return records, errors
 
@@ -120,8 +120,8 @@ def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]])
     Raises:
         InputError: as `find_runs`.
     """
-    found = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
-    given = [entry for entry in found if entry.spec.condition(entry.condition).published]
+    there = find_runs(folder, [(spec, query_set) for spec, query_sets in asked for query_set in query_sets])
+    given = [entry for entry in there if entry.spec.condition(entry.condition).published]
     return {(entry.query_set.id, entry.condition): entry.path for entry in given}
 
 
@@ -144,15 +144,15 @@ def run_files(
         if name not in known:
             names = ", ".join(dict.fromkeys(spec.name for spec, _ in asked))
             raise InputError(f"--only {name}: no such condition in {names}; {nearest(name, dict.fromkeys(known))}")
-    found = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
-    found = [entry for entry in found if not entry.spec.published]  # these are reranked, by their own plan
-    if not found:
+    chosen = [entry for entry in find_runs(folder, asked) if not only or entry.condition in only]
+    chosen = [entry for entry in chosen if not entry.spec.published]  # these are reranked, by their own plan
+    if not chosen:
         looked_for = ", ".join(query_set.runs for _, query_set in asked if query_set.runs)
         say(f"{folder}: no run file of these conditions; looked for {looked_for} with `runs` of the conditions")
-    for entry in found:
+    for entry in chosen:
         others = f" (not used: {', '.join(entry.others)})" if entry.others else ""
         say(f"{entry.query_set.id} {entry.condition}: {entry.path}{others}")
-    records, errors = measure_published(found, folder, queries)
+    records, errors = measure_published(chosen, folder, queries)
     for error in errors:
         say(f"error: {error}")
     return records, errors

@@ -23,7 +23,7 @@ def study_table(study: Mapping[str, Any], group: str) -> tuple[list[str], list[l
         against = of_arm[first]["against"]
         line = [arm, *(f"{of_arm[measure]['value']:.4f}" for measure in measures), _difference(against.get("base"))]
         if smoothing:
-            others = [found for name, found in against.items() if name != "base"]
+            others = [difference for name, difference in against.items() if name != "base"]
             line.append(_difference(others[0] if others else None))
         lines.append(line)
     return header, lines
@@ -51,7 +51,7 @@ def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
             else []
         )
         own += [f"{of_degrees[arm][first]:.4f}" if arm in of_degrees else "-"] if of_degrees else []
-        compared = [f"− {other} {_difference(found)}" for other, found in of_arm[first]["against"].items()]
+        compared = [f"− {other} {_difference(difference)}" for other, difference in of_arm[first]["against"].items()]
         lines.append([arm, *(f"{of_arm[name]['value']:.4f}" for name in measures), *own, "; ".join(compared) or "-"])
     return ["", *measures, *counted, f"differences in {first}"], lines
 
@@ -74,9 +74,9 @@ def against(
     return {row["arm"]: row["against"][other] for row in rows if other in row["against"]}
 
 
-def differences(found: Mapping[str, Mapping[str, float]], arms: Sequence[str]) -> list[float]:
+def differences(by_arm: Mapping[str, Mapping[str, float]], arms: Sequence[str]) -> list[float]:
     """The differences of some arms, in their order."""
-    return [found[arm]["difference"] for arm in arms]
+    return [by_arm[arm]["difference"] for arm in arms]
 
 
 def rises(study: Mapping[str, Any]) -> dict[str, float]:
@@ -91,8 +91,8 @@ def picture(study: Record, name: str = "") -> str:
     return f"study/{stem}{'-' if name else ''}{name.replace('@', '-')}.svg"
 
 
-def _difference(found: Mapping[str, float] | None) -> str:
-    if found is None:
+def _difference(difference: Mapping[str, float] | None) -> str:
+    if difference is None:
         return "-"
-    text = f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
-    return f"{text}, p {'<.001' if found['p_holm'] < 0.001 else format(found['p_holm'], '.3f')}"
+    text = f"{difference['difference']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
+    return f"{text}, p {'<.001' if difference['p_holm'] < 0.001 else format(difference['p_holm'], '.3f')}"

@@ -85,13 +85,13 @@ def agreement(
     ones, others, printed = map(np.array, zip(*pairs, strict=True))
     values = np.array([np.nan if value is None else value for value in twins])
     counted = _counted(printed, values[ones] - values[others])
-    found = Agreement(*(int(number) for number in counted))  # type: ignore[arg-type]
+    of_table = Agreement(*(int(number) for number in counted))  # type: ignore[arg-type]
     rows = sorted({*ones.tolist(), *others.tolist()})
     known = [by_topic[row] for row in rows if row < len(by_topic) and by_topic[row]]
     if len(known) < len(rows):
         kept = [value if row < len(by_topic) and by_topic[row] else None for row, value in enumerate(twins)]
         among = agreement(columns, kept, by_topic)
-        return replace(found, among=among if among.low is not None else None)
+        return replace(of_table, among=among if among.low is not None else None)
     matrix = np.array(known, dtype=np.float64)  # (rows, topics)
     topics = matrix.shape[1]
     counts = np.random.default_rng(0).multinomial(topics, np.full(topics, 1 / topics), size=SAMPLES)
@@ -100,20 +100,20 @@ def agreement(
     same, opposite, here, there = _counted(printed, differences)
     size = np.sqrt(((same + opposite + here) * (same + opposite + there)).astype(np.float64))
     if not size.any():
-        return found
+        return of_table
     low, high = np.percentile((same - opposite)[size > 0] / size[size > 0], [2.5, 97.5])
-    return replace(found, low=float(low), high=float(high), topics=topics)
+    return replace(of_table, low=float(low), high=float(high), topics=topics)
 
 
 def _pairs(columns: Sequence[Sequence[float | None]], twins: Sequence[float | None]) -> list[tuple[int, int, int]]:
     """Two rows with values on both sides, and 1, 0 or -1 for the printed order, for every column."""
-    found = []
+    pairs = []
     for column in columns:
         rows = [row for row, value in enumerate(column) if value is not None and twins[row] is not None]
         for one, other in combinations(rows, 2):
             difference = float(column[one]) - float(column[other])  # type: ignore[arg-type]
-            found.append((one, other, 0 if abs(difference) <= EQUAL else 1 if difference > 0 else -1))
-    return found
+            pairs.append((one, other, 0 if abs(difference) <= EQUAL else 1 if difference > 0 else -1))
+    return pairs
 
 
 def _counted(printed: np.ndarray, differences: np.ndarray) -> tuple[np.ndarray, ...]:

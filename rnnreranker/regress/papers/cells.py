@@ -103,8 +103,8 @@ def entries(cells: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], l
         cells: as `check` accepts them.
     """
     details: list[dict[str, Any]] = []
-    places: dict[str, int] = {}
-    found = []
+    numbers: dict[str, int] = {}
+    shown = []
     decimals = _decimals(cells)
     for cell, identity in zip(cells, _addresses(cells), strict=True):
         about = {
@@ -115,12 +115,12 @@ def entries(cells: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], l
                 for entry in cell["history"] or ()
             ],
         }
-        place = places.setdefault(repr(about), len(details))
-        if place == len(details):
+        number = numbers.setdefault(repr(about), len(details))
+        if number == len(details):
             details.append(about)
         digits = cell.get("decimals", decimals[cell["paper"], cell["table"], cell["measure"]])
         finer = digits + (2 if cell["state"] == "changed" else 1)  # so that no changed value looks reproduced
-        found.append(
+        shown.append(
             {
                 "id": identity,
                 **{key: str(cell[key]) for key in ("paper", "table", "row", "dataset", "measure", "state")},
@@ -134,10 +134,10 @@ def entries(cells: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], l
                 "letter": cell.get("letter") or "",
                 "letters": cell.get("letters") or "",
                 "tuned": bool(cell["tuned"]),
-                "about": place,
+                "about": number,
             }
         )
-    return found, details
+    return shown, details
 
 
 def _decimals(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], int]:

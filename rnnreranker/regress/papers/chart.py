@@ -39,23 +39,23 @@ def chart(panels: Sequence[Panel], x_label: str, title: str) -> str:
     >>> chart([Panel("y", [Line("a", [1, 10], [0.5, 1.0])], 100)], "N", "T").count("<circle")
     2
     """
-    places = sorted({x for panel in panels for line in panel.lines for x in line.x})
+    xs = sorted({x for panel in panels for line in panel.lines for x in line.x})
     height = TOP + sum(panel.height for panel in panels) + GAP * (len(panels) - 1) + BOTTOM
     parts = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}" class="chart">']
     top = TOP
     for number, panel in enumerate(panels):
-        parts += _panel(panel, top, places, first=sum(len(before.lines) for before in panels[:number]))
+        parts += _panel(panel, top, xs, first=sum(len(before.lines) for before in panels[:number]))
         top += panel.height + GAP
     base = top - GAP
-    for place in _marked(places):
-        x = _x(place, places)
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{base + 15}" text-anchor="middle">{place:g}</text>')
+    for value in _marked(xs):
+        x = _x(value, xs)
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{base + 15}" text-anchor="middle">{value:g}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text class="name" x="{middle:.1f}" y="{base + 33}" text-anchor="middle">{escape(x_label)}</text>')
     return "".join([*parts, "</svg>"])
 
 
-def _panel(panel: Panel, top: int, places: Sequence[float], first: int) -> list[str]:
+def _panel(panel: Panel, top: int, all_x: Sequence[float], first: int) -> list[str]:
     values = [value for line in panel.lines for value in (*line.y, *line.low, *line.high)]
     values += [line.level for line in panel.lines if line.level is not None]
     ticks = _ticks(0.0 if panel.from_zero else min(values), max(values))
@@ -72,7 +72,7 @@ def _panel(panel: Panel, top: int, places: Sequence[float], first: int) -> list[
         parts.append(f'<text class="tick" x="{LEFT - 5}" y="{y(tick) + 3.5:.1f}" text-anchor="end">{text}</text>')
     parts.append(f'<text class="name" x="{LEFT - 38}" y="{top - 12}">{escape(panel.label)}</text>')
     for number, line in enumerate(panel.lines, first):
-        xs = [_x(place, places) for place in line.x]
+        xs = [_x(x, all_x) for x in line.x]
         if line.low:
             upper = [f"{x:.1f} {y(value):.1f}" for x, value in zip(xs, line.high, strict=True)]
             lower = [f"{x:.1f} {y(value):.1f}" for x, value in zip(xs, line.low, strict=True)]
@@ -81,27 +81,27 @@ def _panel(panel: Panel, top: int, places: Sequence[float], first: int) -> list[
             parts.append(f'<path class="level c{number}" d="M{LEFT} {y(line.level):.1f}H{WIDTH - RIGHT}"/>')
         points = [f"{x:.1f} {y(value):.1f}" for x, value in zip(xs, line.y, strict=True)]
         parts.append(f'<path class="line c{number}" d="M{"L".join(points)}"/>')
-        for x, place, value in zip(xs, line.x, line.y, strict=True):
-            told = f"{line.name} {value:.{decimals + 2}f} at {place:g}"
+        for x, at, value in zip(xs, line.x, line.y, strict=True):
+            label = f"{line.name} {value:.{decimals + 2}f} at {at:g}"
             dot = f'<circle class="c{number}" cx="{x:.1f}" cy="{y(value):.1f}" r="2.6">'
-            parts.append(f"{dot}<title>{escape(told)}</title></circle>")
+            parts.append(f"{dot}<title>{escape(label)}</title></circle>")
         end = f'x="{WIDTH - RIGHT + 6}" y="{y(line.y[-1]) + 4:.1f}"'
         parts.append(f'<text class="of c{number}" {end}>{escape(line.name)}</text>')
     return parts
 
 
-def _x(place: float, places: Sequence[float]) -> float:
-    first, last = math.log(places[0]), math.log(places[-1])
-    share = (math.log(place) - first) / (last - first) if last > first else 0.5
+def _x(value: float, values: Sequence[float]) -> float:
+    first, last = math.log(values[0]), math.log(values[-1])
+    share = (math.log(value) - first) / (last - first) if last > first else 0.5
     return LEFT + 8 + share * (WIDTH - LEFT - RIGHT - 16)
 
 
-def _marked(places: Sequence[float]) -> list[float]:
-    """The places that get a number: those far enough from the one before."""
+def _marked(values: Sequence[float]) -> list[float]:
+    """The values of x that get a number: those far enough from the one before."""
     marked: list[float] = []
-    for place in places:
-        if not marked or _x(place, places) - _x(marked[-1], places) >= 24:
-            marked.append(place)
+    for value in values:
+        if not marked or _x(value, values) - _x(marked[-1], values) >= 24:
+            marked.append(value)
     return marked
 
 

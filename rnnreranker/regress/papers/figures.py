@@ -41,15 +41,15 @@ def figures(sweeps: Sequence[Record], sets: Mapping[str, tuple[Spec, QuerySet]],
     Raises:
         InputError: a record that is no context sweep, or of no query set.
     """
-    found: dict[str, dict[str, Record]] = {}
+    by_set: dict[str, dict[str, Record]] = {}
     for record in sweeps:
-        found.setdefault(record.outcome["query_set"], {})[record.outcome["measure"]] = record
-    for name, mine in found.items():
+        by_set.setdefault(record.outcome["query_set"], {})[record.outcome["measure"]] = record
+    for name, mine in by_set.items():
         if name not in sets:
             raise InputError(f"context sweep of {name}: no such query set; {nearest(name, sets)}")
         for record in mine.values():
             _check(record, sets[name][0])
-    return [_drawn(*sets[name], mine, runs) for name, mine in found.items()]
+    return [_drawn(*sets[name], mine, runs) for name, mine in by_set.items()]
 
 
 def sweep_command(spec: Spec, query_set: QuerySet, measure: str) -> str:
@@ -80,7 +80,7 @@ def _check(record: Record, spec: Spec) -> None:
 def _drawn(spec: Spec, query_set: QuerySet, sweeps: Mapping[str, Record], runs: Sequence[Record]) -> Drawn:
     last = last_run(runs, query_set.id, BASE)
     before = last.outcome["values"].get(query_set.protocols[0], {}) if last else {}
-    order = {measure: place for place, measure in enumerate(spec.measures)}
+    order = {measure: rank for rank, measure in enumerate(spec.measures)}
     sweeps = dict(sorted(sweeps.items(), key=lambda entry: order.get(entry[0], len(order))))
     by_measure = {measure: record.outcome["sweeps"]["context"] for measure, record in sweeps.items()}
     quality = [_line(measure, rows, before.get(measure)) for measure, rows in by_measure.items()]

@@ -65,7 +65,7 @@ def matrix_page(
         tuned=sum(bool(cell["tuned"]) for cell in cells),
         lettered=any(cell.get("letters") for cell in cells),
         models=listed(
-            list(dict.fromkeys(name for table in tables for found in table["twins"] for name in found.models))
+            list(dict.fromkeys(name for table in tables for one_set in table["twins"] for name in one_set.models))
         ),
         interval_text=interval_text,
         twin_names=twin_names,
@@ -170,5 +170,5 @@ def _papers(
 
 
 def _counted(entries: Sequence[dict[str, Any]]) -> dict[str, int]:
-    found = Counter(entry["state"] for entry in entries)
-    return {state: found[state] for state in STATES}
+    counts = Counter(entry["state"] for entry in entries)
+    return {state: counts[state] for state in STATES}

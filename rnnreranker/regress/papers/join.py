@@ -21,17 +21,17 @@ def key_of(cell: Published) -> Key:
 
 
 def page_cells(
-    cells: Iterable[Published], found: Mapping[Key, Mapping[str, Any]] | None = None
+    cells: Iterable[Published], joined: Mapping[Key, Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
     """One dictionary a cell, as `html.matrix_page` takes them, in the order given.
 
-    The state, where `found` does not say it: `external` and `planned` as the paper's file says, and `external` for
+    The state, where `joined` does not say it: `external` and `planned` as the paper's file says, and `external` for
     times of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last
     digit, else `changed`; `runnable elsewhere` where nothing is measured.
 
     Args:
         cells: of `paper.published`.
-        found: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
+        joined: cell → any of `measured` (in the unit of ir-measures: .735, also where the paper prints 73.5), `state`,
             `note`, `commands`, `parameters`, `history` (its `value`s in the same unit), `letter` (of its row),
             `letters` (of the rows it differs from), `tuned` (the paper chose parameters of this system on the set).
 
@@ -39,12 +39,12 @@ def page_cells(
         InputError: a key that no cell has, or something else than the above for one.
     """
     cells = list(cells)
-    found = dict(found or {})
-    unknown = [key for key in found if key not in {key_of(cell) for cell in cells}]
-    wrong = sorted({name for values in found.values() for name in values} - JOINED)
+    joined = dict(joined or {})
+    unknown = [key for key in joined if key not in {key_of(cell) for cell in cells}]
+    wrong = sorted({name for values in joined.values() for name in values} - JOINED)
     if unknown or wrong:
         raise InputError(f"measured values: {f'no cell {unknown[0]}' if unknown else f'unknown {wrong[0]}'}")
-    return [_page_cell(cell, found.get(key_of(cell), {})) for cell in cells]
+    return [_page_cell(cell, joined.get(key_of(cell), {})) for cell in cells]
 
 
 def _page_cell(cell: Published, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def letters(
             and pair["p_holm"] < LEVEL
             and _is_newest(newest.get((system[0], str(pair["condition"]))), str(pair["sha256"]))
         }
-        found = [names[row] for row, systems in table.items() if row in names and systems & others]
-        differs[key_of(cell)] = "" if cell.query else "".join(found)
+        different = [names[row] for row, systems in table.items() if row in names and systems & others]
+        differs[key_of(cell)] = "" if cell.query else "".join(different)
     return of_row, differs
 
 

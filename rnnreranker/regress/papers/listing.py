@@ -64,18 +64,18 @@ def print_matrix(
 ) -> None:
     """Print how many published cells are in which state; with `cells`, every cell that was measured."""
     papers = [name for name in names if name in paper_names(folder)]
-    found = Matrix(folder, papers or None, table, measured, commands=False)
+    matrix = Matrix(folder, papers or None, table, measured, commands=False)
     if cells:
         rows = []
-        for cell in found.cells:
+        for cell in matrix.cells:
             value = cell["measured"]
             shown, gap = ("-", "-") if value is None else (f"{value:.4f}", f"{value - cell['published']:+.4f}")
-            place = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
-            rows.append([*place, cell["published"], shown, gap, cell["state"]])
+            names_of_cell = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
+            rows.append([*names_of_cell, cell["published"], shown, gap, cell["state"]])
         print_table(
             ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
         )
-    print_table(["state", "cells", "distinct"], found.summary())
+    print_table(["state", "cells", "distinct"], matrix.summary())
 
 
 def print_list(folder: Path) -> None:

@@ -66,8 +66,8 @@ def counted(states: Iterable[str]) -> str:
     >>> counted(["planned", "reproduced", "planned"])
     '1 reproduced, 2 planned'
     """
-    found = Counter(states)
-    return ", ".join(f"{found[state]} {state}" for state in STATES if found[state])
+    counts = Counter(states)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def reproduced(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -99,27 +99,27 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
     mine = [(cell, entry) for cell, entry in pairs if cell.table == table.table]
     remarks = list(dict.fromkeys(entry["note"] for _, entry in mine if entry["note"]))
     head = ["row", "data set", "measure", "published", "measured", "difference", "state"]
-    head += [f"twin: {found.id}" for found in twins]
+    head += [f"twin: {one_set.id}" for one_set in twins]
     lines = []
     for cell, entry in mine:
         state = entry["state"] + (f" ({remarks.index(entry['note']) + 1})" if entry["note"] else "")
         measured = entry["measured"] + (f" {entry['letters']}" if entry["letters"] else "")
         name = entry["row"] + (f" [{entry['letter']}]" if entry["letter"] else "")
         texts = (name, entry["dataset"], entry["measure"], published_text(entry), measured)
-        lines.append([*texts, entry["difference"], state, *(found.text(cell.row, cell.metric) for found in twins)])
-    places = ((1, "dataset"), (2, "measure")) if len(mine) > 1 else ()
-    same = [place for place, key in places if len({entry[key] for _, entry in mine}) == 1]
+        lines.append([*texts, entry["difference"], state, *(one_set.text(cell.row, cell.metric) for one_set in twins)])
+    columns = ((1, "dataset"), (2, "measure")) if len(mine) > 1 else ()
+    same = [column for column, key in columns if len({entry[key] for _, entry in mine}) == 1]
     caption = table.caption
     if same:
-        common = ", ".join(lines[0][place] for place in same)
+        common = ", ".join(lines[0][column] for column in same)
         caption = caption if common in caption else f"{caption} ({common})"
-        head = [text for place, text in enumerate(head) if place not in same]
-        lines = [[text for place, text in enumerate(line) if place not in same] for line in lines]
-    measures = list(dict.fromkeys(name for found in twins for name in found.measures))
+        head = [text for column, text in enumerate(head) if column not in same]
+        lines = [[text for column, text in enumerate(line) if column not in same] for line in lines]
+    measures = list(dict.fromkeys(name for one_set in twins for name in one_set.measures))
     measures = [
         name
         for name in measures
-        if any(interval_text(found.agreements[name]) for found in twins if name in found.measures)
+        if any(interval_text(one_set.agreements[name]) for one_set in twins if name in one_set.measures)
     ] or measures
     return {
         "name": headed(table.table),
@@ -133,34 +133,36 @@ def _section(table: Table, pairs: Sequence[tuple[Published, dict[str, Any]]], tw
         "by_query": _by_query(mine),
         "twins": twins,
         "twin_measures": measures,
-        "agreements": [_agreements(found, measures) for found in twins],  # a line for each query set
+        "agreements": [_agreements(one_set, measures) for one_set in twins],  # a line for each query set
         "rows": [[row, twin.name, f"`{twin.command}`"] for row, twin in _first(twins).items()],
         "twins_note": table.twins_note,
-        "resampled": any((one.among or one).low is not None for found in twins for one in found.agreements.values()),
+        "resampled": any(
+            (one.among or one).low is not None for one_set in twins for one in one_set.agreements.values()
+        ),
     }
 
 
 def _first(twins: Sequence[TwinSet]) -> dict[str, Twin]:
     """Row → its twin on the first set that has one."""
-    return {row: next(found.twins[row] for found in twins if row in found.twins) for row in twin_names(twins)}
+    return {row: next(one_set.twins[row] for one_set in twins if row in one_set.twins) for row in twin_names(twins)}
 
 
-def _agreements(found: TwinSet, measures: Sequence[str]) -> list[str]:
-    texts = [interval_text(found.agreements[name]) if name in found.agreements else "" for name in measures]
-    return [f"[{found.id}]({found.spec}.md): {found.model} on {found.title}", *texts]
+def _agreements(twins: TwinSet, measures: Sequence[str]) -> list[str]:
+    texts = [interval_text(twins.agreements[name]) if name in twins.agreements else "" for name in measures]
+    return [f"[{twins.id}]({twins.spec}.md): {twins.model} on {twins.title}", *texts]
 
 
 def _by_query(pairs: Sequence[tuple[Published, dict[str, Any]]]) -> dict[str, tuple[int, list[list[str]]]]:
     """Rows measured query by query: how many queries, and the lines of those that differ, the largest first."""
-    found: dict[str, tuple[int, list[tuple[float, list[str]]]]] = {}
+    by_row: dict[str, tuple[int, list[tuple[float, list[str]]]]] = {}
     for cell, entry in pairs:
         if cell.query and entry["measured"]:
-            count, lines = found.get(cell.row, (0, []))
+            count, lines = by_row.get(cell.row, (0, []))
             if entry["state"] == "changed":
                 line = [cell.query, entry["published"], entry["measured"], entry["difference"], remark(cell)]
                 lines.append((abs(float(entry["measured"]) - float(entry["published"])), line))
-            found[cell.row] = count + 1, lines
+            by_row[cell.row] = count + 1, lines
     return {
         row: (count, [line for _, line in sorted(lines, key=lambda pair: -pair[0])])
-        for row, (count, lines) in found.items()
+        for row, (count, lines) in by_row.items()
     }

@@ -76,8 +76,8 @@ class Matrix:
         self._check(folder)
         known = {key_of(cell): self._known(cell) for cell in self.published}
         newest = {system: entries[-1] for system, entries in self.runs.items()}
-        for name, found in zip(("letter", "letters"), letters(self.published, newest), strict=True):
-            for key, text in found.items():
+        for name, by_cell in zip(("letter", "letters"), letters(self.published, newest), strict=True):
+            for key, text in by_cell.items():
                 known[key][name] = text
         self.cells = page_cells(self.published, known)
         studies = read_records(records_file(folder, "", "study"))
@@ -126,10 +126,10 @@ class Matrix:
         """
         faults: dict[str, None] = {}
         for cell in filter(_obtained, self.published):
-            place = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{cell.how.line}: row {cell.row}"
+            where = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{cell.how.line}: row {cell.row}"
             name = cell.columns.query_set
             if name not in self.sets:
-                faults[f"{place}: no query set {name}; {nearest(name, self.sets)}"] = None
+                faults[f"{where}: no query set {name}; {nearest(name, self.sets)}"] = None
                 continue
             spec, query_set = self.sets[name]
             for kind, wanted, known in (
@@ -138,7 +138,7 @@ class Matrix:
                 ("measure", cell.metric, spec.measures_of(query_set)),
             ):
                 if wanted not in known:
-                    faults[f"{place}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"] = None
+                    faults[f"{where}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"] = None
         for paper in self.papers:
             faults |= dict.fromkeys(check_twins(paper, self.sets, folder))
         if faults:
@@ -146,7 +146,7 @@ class Matrix:
 
     def _history(self, cell: Published) -> list[dict[str, Any]]:
         """What is on record, oldest first, in the unit of ir-measures."""
-        found = []
+        history = []
         for record in self.runs.get((cell.columns.query_set, cell.how.condition), ()):
             outcome = record.outcome
             scores = outcome.get("queries" if cell.query else "values", {}).get(cell.columns.protocol, {})
@@ -154,8 +154,8 @@ class Matrix:
             if value is not None:
                 about = {"date": record.date[:10], "commit": record.commit[:10], "value": value}
                 of_file = {"run": outcome["file"], "sha256": record.inputs["run"][:16]} if "file" in outcome else {}
-                found.append({**about, **of_file})
-        return found
+                history.append({**about, **of_file})
+        return history
 
     def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], dict[str, Any]]:
         key = (query_set.id, condition.id)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.specs.reading import Document, Place
+from rnnreranker.regress.specs.reading import Document, KeyPath
 
 SCHEMA = 3
 STEPS = ("training", "reranking")  # of a system, whose parameters a paper chose
@@ -141,7 +141,7 @@ def read_paper(name: str, folder: Path) -> Paper:
     return Paper(**{**values, "tables": tuple(table for table in tables if table is not None)})
 
 
-def _table(document: Document, entry: Any, path: Place) -> Table | None:
+def _table(document: Document, entry: Any, path: KeyPath) -> Table | None:
     values = document.fields(Table, entry, path)
     if values is None:
         return None
@@ -152,17 +152,17 @@ def _table(document: Document, entry: Any, path: Place) -> Table | None:
     rows = []
     seen: set[str] = set()
     for number, part in enumerate(document.sequence(entry, "rows", path)):
-        place = (*path, "rows", number)
-        row = _row(document, part, place, columns)
+        keys = (*path, "rows", number)
+        row = _row(document, part, keys, columns)
         if row is not None:
             if row.row in seen:
-                document.problem(place, f"row {row.row} stands here a second time")
+                document.problem(keys, f"row {row.row} stands here a second time")
             seen.add(row.row)
             rows.append(row)
     return Table(**{**values, "columns": tuple(c for c in columns if c is not None), "rows": tuple(rows)})
 
 
-def _columns(document: Document, entry: Any, path: Place) -> Columns | None:
+def _columns(document: Document, entry: Any, path: KeyPath) -> Columns | None:
     values = document.fields(Columns, entry, path)
     if values is None:
         return None
@@ -178,7 +178,7 @@ def _columns(document: Document, entry: Any, path: Place) -> Columns | None:
     return columns
 
 
-def _row(document: Document, entry: Any, path: Place, columns: list[Columns | None]) -> Row | None:
+def _row(document: Document, entry: Any, path: KeyPath, columns: list[Columns | None]) -> Row | None:
     values = document.fields(Row, entry, path, skip=("line",))
     if values is None:
         return None
@@ -207,7 +207,7 @@ def _row(document: Document, entry: Any, path: Place, columns: list[Columns | No
 
 def published(paper: Paper) -> list[Published]:
     """Every published cell of a paper, in the order of its tables, rows and columns."""
-    found = []
+    every_cell = []
     for table in paper.tables:
         for row in table.rows:
             for columns, cells in zip(table.columns, row.values, strict=True):
@@ -221,8 +221,8 @@ def published(paper: Paper) -> list[Published]:
                 for (dataset, measure, query), value in zip(heads, cells, strict=True):
                     if value is not None:
                         names = (paper.id, table.table, row.row, dataset, str(measure), value)
-                        found.append(Published(*names, columns, row, table.caption, query))
-    return found
+                        every_cell.append(Published(*names, columns, row, table.caption, query))
+    return every_cell
 
 
 def remark(cell: Published) -> str:

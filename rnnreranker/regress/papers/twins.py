@@ -86,7 +86,7 @@ def twin_sets(
     """
     cells = [cell for cell in published(paper) if cell.table == table.table and not cell.columns.latency]
     printed = list(dict.fromkeys(cell.metric for cell in cells))
-    found = []
+    twins_of_table = []
     for name in table.twins:
         spec, query_set = sets[name]
         measures = [measure for measure in printed if measure in spec.measures_of(query_set)]
@@ -106,8 +106,8 @@ def twin_sets(
             )
         models = [TITLES.get(model, model) for model in _models(table, spec)]
         about = (query_set.title or spec.title).partition(":")[0]
-        found.append(TwinSet(name, spec.name, about, models, measures, twins, agreements))
-    return found
+        twins_of_table.append(TwinSet(name, spec.name, about, models, measures, twins, agreements))
+    return twins_of_table
 
 
 def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder: Path) -> list[str]:
@@ -120,17 +120,17 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
                 faults.append(f"{path}: table {table.table}: twins: no query set {name}; {nearest(str(name), sets)}")
         known = [sets[name] for name in table.twins if name in sets]
         for row in table.rows:
-            place = f"{path}:{row.line}: row {row.row}: twin"
+            where = f"{path}:{row.line}: row {row.row}: twin"
             if row.twin and not known:
-                faults.append(f"{place}: table {table.table} names no query set in `twins`")
+                faults.append(f"{where}: table {table.table} names no query set in `twins`")
                 continue
             wanted, names = _wanted(row), {entry for spec, _ in known for entry in _names(spec, row)}
             if wanted and wanted not in names:
-                faults.append(f"{place}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
+                faults.append(f"{where}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
             if isinstance(row.twin, dict):
                 arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)] or _arms()
                 if (arm := str(row.twin.get("arm"))) not in arms:
-                    faults.append(f"{place}: arm {arm}: no study has it; {nearest(arm, arms)}")
+                    faults.append(f"{where}: arm {arm}: no study has it; {nearest(arm, arms)}")
     return faults
 
 
@@ -170,15 +170,15 @@ def _names(spec: Spec, row: Row) -> list[str]:
 
 def _models(table: Table, spec: Spec) -> list[str]:
     """The models of a table's twins: those that encode what they search, and those that trained ones begin with."""
-    found: list[str] = []
+    models: list[str] = []
     known = {condition.id for condition in spec.conditions}
 
     def add(model: Any) -> None:
         for name in [model] if isinstance(model, str) else [spec.model(one).start for one in models_in(model)]:
             if isinstance(name, dict):
                 add(name)
-            elif name and name not in found:
-                found.append(name)
+            elif name and name not in models:
+                models.append(name)
 
     def visit(condition: Condition) -> None:
         for name in condition.of:
@@ -194,7 +194,7 @@ def _models(table: Table, spec: Spec) -> list[str]:
     for row in table.rows:
         if isinstance(row.twin, str) and row.twin in known:
             visit(spec.condition(row.twin))
-    return found or [name for name in (spec.dense_encoder,) if name]
+    return models or [name for name in (spec.dense_encoder,) if name]
 
 
 def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Twin | None:
@@ -203,13 +203,13 @@ def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) 
     kind, part = ("study", row.twin["arm"]) if of_study else ("run", protocol)
     mine = [entry for entry in records if (entry.kind, entry.spec, entry.name) == (kind, spec.name, wanted)]
     for record in reversed(mine):
-        outcome, found = record.outcome, {}
+        outcome, values_of = record.outcome, {}
         if of_study:
             rows = [entry for entry in outcome["rows"] if (entry["arm"], entry["group"]) == (part, "all")]
-            found = {entry["measure"]: entry["value"] for entry in rows}
+            values_of = {entry["measure"]: entry["value"] for entry in rows}
         elif outcome.get("query_set") == query_set.id:
-            found = outcome["values"].get(protocol, {})
-        if values := {name: value for name, value in found.items() if value is not None}:
+            values_of = outcome["values"].get(protocol, {})
+        if values := {name: value for name, value in values_of.items() if value is not None}:
             name = f"{part} (study {wanted})" if of_study else wanted
             again = f"python -m rnnreranker.regress {query_set.id} --only {wanted}"
             topics = outcome.get("queries", {}).get(part, {})
@@ -225,10 +225,10 @@ def _by_topic(values: Sequence[Mapping[str, float]]) -> list[list[float] | None]
 
 def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
     """Row → the name of its twin, for the rows that have one on any of the sets."""
-    return {row: twin.name for found in sets for row, twin in found.twins.items()}
+    return {row: twin.name for one_set in sets for row, twin in one_set.twins.items()}
 
 
-def interval_text(found: Agreement) -> str:
+def interval_text(agreement: Agreement) -> str:
     """Kendall's tau with its interval in words of a table.
 
     >>> interval_text(Agreement(same=5, opposite=1, low=-0.5, high=1, topics=20))
@@ -238,14 +238,14 @@ def interval_text(found: Agreement) -> str:
     >>> interval_text(Agreement(same=1, opposite=5, among=Agreement(1, 0, low=-1, high=1, topics=20)))
     '1 of 6 pairs, τ −.67; of rows known by topic 1 of 1 pair, τ 1.00 [−1.00, 1.00]'
     """
-    if not found.pairs:
+    if not agreement.pairs:
         return ""
-    text = f"{found.same} of {found.pairs} {'pair' if found.pairs == 1 else 'pairs'}"
-    if found.tau is not None:
-        text += f", τ {_signed(found.tau)}"
-    if found.low is not None and found.high is not None:
-        text += f" [{_signed(found.low)}, {_signed(found.high)}]"
-    return f"{text}; of rows known by topic {interval_text(found.among)}" if found.among else text
+    text = f"{agreement.same} of {agreement.pairs} {'pair' if agreement.pairs == 1 else 'pairs'}"
+    if agreement.tau is not None:
+        text += f", τ {_signed(agreement.tau)}"
+    if agreement.low is not None and agreement.high is not None:
+        text += f" [{_signed(agreement.low)}, {_signed(agreement.high)}]"
+    return f"{text}; of rows known by topic {interval_text(agreement.among)}" if agreement.among else text
 
 
 def _signed(value: float) -> str:

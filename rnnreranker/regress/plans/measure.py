@@ -90,16 +90,16 @@ class Measured:
         from rnnreranker.evaluate import compare
         from rnnreranker.evaluate.comparison import holm
 
-        found: dict[str, dict[str, Any]] = {}
+        differences: dict[str, dict[str, Any]] = {}
         scores = self.scores.get(self.query_set.protocols[0], {})
         tested = [(one, base) for one, base in pairs if one in scores and base in scores]
         compared = [entry for one, base in tested for entry in compare(self._both(scores[base], scores[one]))]
         for entry, p_holm in zip(compared, holm([entry.p for entry in compared]), strict=True):
-            found.setdefault(entry.run, {})[entry.measure] = {
+            differences.setdefault(entry.run, {})[entry.measure] = {
                 **{name: getattr(entry, name) for name in ("baseline", "difference", "low", "high", "p")},
                 **{"p_holm": p_holm, "win": entry.wins, "tie": entry.ties, "loss": entry.losses},
             }
-        return found
+        return differences
 
     def _both(self, base: Scores, run: Scores) -> Scores:
         """Two runs' scores as one, in the measures that are compared."""
@@ -118,7 +118,7 @@ class Measured:
         """Run → the others of `names` that it was tested against: paired t-test, Holm's family all of a protocol."""
         from rnnreranker.evaluate.comparison import holm, paired_t_test
 
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        others_of: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         for protocol, scores in self.scores.items():
             tested = [
                 (one, other, measure)
@@ -132,9 +132,9 @@ class Measured:
             ]
             for (one, other, measure), corrected in zip(tested, holm(p), strict=True):
                 about = {"protocol": protocol, "measure": measure, "p_holm": round(corrected, PRECISION)}
-                found[one].append({"condition": other, **about})
-                found[other].append({"condition": one, **about})
-        return found
+                others_of[one].append({"condition": other, **about})
+                others_of[other].append({"condition": one, **about})
+        return others_of
 
 
 def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
@@ -237,16 +237,16 @@ def _digest(path: Path) -> str:
 
 def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
     """The steps that a file is made by, each once, in their order."""
-    found: dict[Path, Step] = {}
+    chain: dict[Path, Step] = {}
 
     def visit(output: Path) -> None:
-        if output in steps and output not in found:
+        if output in steps and output not in chain:
             for before in steps[output].inputs:
                 visit(before)
-            found[output] = steps[output]
+            chain[output] = steps[output]
 
     visit(path)
-    return list(found.values())
+    return list(chain.values())
 
 
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
@@ -254,14 +254,14 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     from rnnreranker.data import pydoc
     from rnnreranker.parts.description import describe
 
-    found = {}
+    fingerprints = {}
     used = {step.value("--index") for step in chain}
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)
         if name in used:
             of_collection = pydoc.fingerprint() if built_in(index) else ""
-            found[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
-    return found
+            fingerprints[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
+    return fingerprints
 
 
 def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:

@@ -46,12 +46,12 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
     wrong = _other_collections(plan)
     for step in plan.steps:
         named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
-        found = named or next((blocked[path] for path in step.inputs if path in blocked), None)
+        state = named or next((blocked[path] for path in step.inputs if path in blocked), None)
         if step in steps:
-            found = found or _data(plan, step) or _files(step) or _gpu(step) or _space(plan, step, disk)
-            found = found or _download(plan, step)
-        if found:
-            blocked[step.output] = found
+            state = state or _data(plan, step) or _files(step) or _gpu(step) or _space(plan, step, disk)
+            state = state or _download(plan, step)
+        if state:
+            blocked[step.output] = state
     return blocked
 
 
@@ -74,7 +74,7 @@ def count_documents(index: Index, name: str) -> int:
 
 def _other_collections(plan: Plan) -> dict[str, State]:
     """What `--index` is given of indexes with another number of documents: a sample never passes for the collection."""
-    found = {}
+    states = {}
     named = {step.value("--index") for step in plan.steps} | {step.value("--output") for step in plan.steps}
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)
@@ -83,17 +83,17 @@ def _other_collections(plan: Plan) -> dict[str, State]:
         try:
             count = count_documents(index, name)
         except (UnavailableError, MissingDependencyError) as error:
-            found[name] = _not_here(plan, index.documents, error)
+            states[name] = _not_here(plan, index.documents, error)
             continue
         except RnnrerankerError as error:
-            found[name] = _no_file(plan, index.documents) or failed(error)
+            states[name] = _no_file(plan, index.documents) or failed(error)
             continue
         fewest, most = index.count
         if not fewest <= count <= most:
             stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
             here = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
-            found[name] = skipped(here)
-    return found
+            states[name] = skipped(here)
+    return states
 
 
 def _data(plan: Plan, step: Step) -> State | None:
@@ -224,8 +224,8 @@ def _pyserini_cache() -> Path:
 
 def downloaded(index: str) -> bool:
     """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum."""
-    found = (_pyserini_cache() / "indexes").glob(f"*{index}*")
-    return any(path.is_dir() and _stem_is(path.name, index) for path in found)
+    folders = (_pyserini_cache() / "indexes").glob(f"*{index}*")
+    return any(path.is_dir() and _stem_is(path.name, index) for path in folders)
 
 
 def _stem_is(folder: str, index: str) -> bool:

@@ -41,11 +41,11 @@ class Outcome:
 
     def reasons(self) -> dict[State, list[str]]:
         """Why something is missing → the names of what."""
-        found: dict[State, list[str]] = {}
+        reasons: dict[State, list[str]] = {}
         for (_, name), state in self.states.items():
-            if state.kind in ("skipped", "error") and name not in found.setdefault(state, []):
-                found[state].append(name)
-        return found
+            if state.kind in ("skipped", "error") and name not in reasons.setdefault(state, []):
+                reasons[state].append(name)
+        return reasons
 
 
 def chosen_plan(

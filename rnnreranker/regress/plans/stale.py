@@ -83,10 +83,10 @@ def read_stamp(step: Step) -> dict[str, Any]:
     """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
     path = _stamp(step)
     try:
-        found = read_json(path) if path.is_file() else None
+        stamp = read_json(path) if path.is_file() else None
     except InputError:  # one that is damaged says nothing: the step is taken again
         return {}
-    return found if isinstance(found, dict) else {}
+    return stamp if isinstance(stamp, dict) else {}
 
 
 def write_stamp(step: Step, stamp: dict[str, Any]) -> None:

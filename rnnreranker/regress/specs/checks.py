@@ -9,8 +9,8 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.written import Written
-from rnnreranker.regress.specs.reading import Document, Place
-from rnnreranker.regress.specs.rules import Found, check
+from rnnreranker.regress.specs.reading import Document, KeyPath
+from rnnreranker.regress.specs.rules import Entries, check
 from rnnreranker.regress.specs.spec import (
     WORKS,
     Condition,
@@ -71,13 +71,13 @@ class _Checker:
         self.path, self.data = path, data
         self.document = Document(path)
         self.files = [*self._parts(), self.document]
-        self.found: Found = {key: [] for key in KINDS}
+        self.entries: Entries = {key: [] for key in KINDS}
 
     def _parts(self) -> Iterable[Document]:
         for number, name in enumerate(self.document.optional(self.document.content, "parts")):
             file = self.path.parent / "parts" / f"{name}.yaml"
             if not file.is_file():
-                known = [found.stem for found in (self.path.parent / "parts").glob("*.yaml")]
+                known = [path.stem for path in (self.path.parent / "parts").glob("*.yaml")]
                 hint = nearest(str(name), known) if known else "there are none"
                 self.document.problem(("parts", number), f"parts {name}: no such file; {hint}")
                 continue
@@ -99,20 +99,20 @@ class _Checker:
         for key in KINDS:
             self._entries(key)
         works = [work for key in WORKS for work in self._works(key)]
-        if not self.found["conditions"] and not works:
+        if not self.entries["conditions"] and not works:
             self.document.problem(("conditions",), "conditions: none here and none in the parts")
-        check(self.document, self.found, works, self.data)
+        check(self.document, self.entries, works, self.data)
         self._redundancy(values.get("redundancy", ""))
         problems = [problem for source in (self.document, *self.files[:-1]) for problem in source.in_order()]
         if problems:
             raise InputError("; ".join(problems))
         plain: dict[str, Any] = {key: tuple(map(str, values[key])) for key in _lists(Spec) if key in values}
-        found: dict[str, Any] = {key: tuple(entry for entry, _, _ in kept) for key, kept in self.found.items()}
-        return Spec(**{**values, **plain, **found, "works": tuple(works), "source": str(self.path)})
+        by_kind: dict[str, Any] = {key: tuple(entry for entry, _, _ in kept) for key, kept in self.entries.items()}
+        return Spec(**{**values, **plain, **by_kind, "works": tuple(works), "source": str(self.path)})
 
     def _redundancy(self, name: str) -> None:
         """Note an index of `redundancy` that is none, or has no vectors."""
-        parts = {entry.id: entry.parts for entry, _, _ in self.found["indexes"]}
+        parts = {entry.id: entry.parts for entry, _, _ in self.entries["indexes"]}
         if name and "dense" not in parts.get(name, ()):
             wrong = f"index {name} has no part dense" if name in parts else f"{name}: no such index"
             self.document.problem(("redundancy",), f"redundancy: {wrong}; expected an index of the spec with vectors")
@@ -121,56 +121,56 @@ class _Checker:
         """The good entries of a mapping id → entry, of the parts and of the file itself; ids stand once."""
         for source in self.files:
             for name, content in source.mapping(source.content, key).items():
-                place = (key, name)
-                if any(entry.id == name for entry, _, _ in self.found[key]):
-                    source.problem(place, f"{name} stands a second time among the {key}, here or in the parts")
-                entry = self._entry(KINDS[key], str(name), content, source, place)
+                keys = (key, name)
+                if any(entry.id == name for entry, _, _ in self.entries[key]):
+                    source.problem(keys, f"{name} stands a second time among the {key}, here or in the parts")
+                entry = self._entry(KINDS[key], str(name), content, source, keys)
                 if entry is not None:
-                    self.found[key].append((entry, source, place))
+                    self.entries[key].append((entry, source, keys))
 
-    def _entry(self, kind: Any, name: str, content: Any, source: Document, place: Place) -> Any:
-        values = source.fields(kind, content, place, skip=("id",))
+    def _entry(self, kind: Any, name: str, content: Any, source: Document, keys: KeyPath) -> Any:
+        values = source.fields(kind, content, keys, skip=("id",))
         if values is None:
             return None
         before = len(source.problems)
         for key in _lists(kind):
             if key in values and key != "of":
-                values[key] = tuple(source.optional(values, key, place))
+                values[key] = tuple(source.optional(values, key, keys))
                 if key != "contexts" and not all(isinstance(one, str) for one in values[key]):
-                    source.problem((*place, key), f"{key}: expected texts")
+                    source.problem((*keys, key), f"{key}: expected texts")
         for key in ("retrieve", "prf", "fuse", "aggregate", "expand", "labels", "negatives", "train", "first"):
             if key in values:
-                values[key] = self._use(values[key], source, (*place, key))
+                values[key] = self._use(values[key], source, (*keys, key))
         if "rerank" in values:
             uses = values["rerank"] if isinstance(values["rerank"], list) else [values["rerank"]]
-            values["rerank"] = tuple(self._use(use, source, (*place, "rerank")) for use in uses)
+            values["rerank"] = tuple(self._use(use, source, (*keys, "rerank")) for use in uses)
         if "of" in values:
             values["of"] = tuple(
-                [values["of"]] if isinstance(values["of"], str) else source.optional(values, "of", place)
+                [values["of"]] if isinstance(values["of"], str) else source.optional(values, "of", keys)
             )
         if "count" in values:
-            values["count"] = self._count(values["count"], source, (*place, "count"))
+            values["count"] = self._count(values["count"], source, (*keys, "count"))
         return kind(id=name, **values) if len(source.problems) == before else None
 
-    def _use(self, value: Any, source: Document, place: Place) -> Written | None:
+    def _use(self, value: Any, source: Document, keys: KeyPath) -> Written | None:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
             got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
-            example = EXAMPLES.get(str(place[-1]), "rnn")
-            source.problem(place, f"{place[-1]}: {got}; expected one method with its settings, as {{{example}: {{}}}}")
+            example = EXAMPLES.get(str(keys[-1]), "rnn")
+            source.problem(keys, f"{keys[-1]}: {got}; expected one method with its settings, as {{{example}: {{}}}}")
             return None
         ((name, settings),) = value.items()
         if not isinstance(settings, dict | None):
-            source.problem((*place, name), f"{name}: {settings!r}; expected a mapping of settings, as {{}}")
+            source.problem((*keys, name), f"{name}: {settings!r}; expected a mapping of settings, as {{}}")
             return None
         params = dict(settings or {})
         return Written(str(name), params, str(params.pop("preset", "") or ""))
 
-    def _count(self, value: Any, source: Document, place: Place) -> tuple[int, int] | None:
+    def _count(self, value: Any, source: Document, keys: KeyPath) -> tuple[int, int] | None:
         bounds = value if isinstance(value, list) else [value, value]
         if len(bounds) == 2 and all(type(bound) is int and bound > 0 for bound in bounds):
             return (bounds[0], bounds[1])
-        source.problem(place, f"count: {value!r}; expected a number of documents, or [fewest, most]")
+        source.problem(keys, f"count: {value!r}; expected a number of documents, or [fewest, most]")
         return None
 
     def _works(self, key: str) -> list[Work]:

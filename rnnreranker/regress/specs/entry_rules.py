@@ -18,7 +18,7 @@ from rnnreranker.regress.specs.methods import (
     options_of,
 )
 from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, reads_texts_alone, start_models
-from rnnreranker.regress.specs.reading import Document, Place
+from rnnreranker.regress.specs.reading import Document, KeyPath
 from rnnreranker.regress.specs.spec import STEPS, Condition, Index, Model, Work
 
 # flags of `python -m rnnreranker.index` besides the settings of dense vectors
@@ -35,35 +35,35 @@ OF_MODEL = {
 }  # what models are there
 
 
-def check_index(entry: Index, source: Document, place: Place) -> None:
+def check_index(entry: Index, source: Document, keys: KeyPath) -> None:
     """Note what an index must not say."""
     if bool(entry.prebuilt) == bool(entry.documents):
-        source.problem(place, f"index {entry.id}: give either `prebuilt` or `documents`")
-    _check_text(entry, source, place)
+        source.problem(keys, f"index {entry.id}: give either `prebuilt` or `documents`")
+    _check_text(entry, source, keys)
     known = set(PARTS.values())
     if not entry.parts or set(entry.parts) - known:
         said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
-        source.problem((*place, "parts"), said)
+        source.problem((*keys, "parts"), said)
     for part in OF_PART:
         its = entry.parts.get(part) or {}
         for key in its if isinstance(its, dict) else ():
             if key not in (own := _settings_of(part)):
-                source.problem((*place, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
+                source.problem((*keys, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
     if "neighbours" in entry.parts:
-        _check_graph(entry, source, (*place, "parts", "neighbours"))
+        _check_graph(entry, source, (*keys, "parts", "neighbours"))
     dense = entry.parts.get("dense") or {}
     named = dense.get("encoder") if isinstance(dense, dict) else None
     if "dense" in entry.parts and not (isinstance(named, str) or list(models_in(named))):
-        source.problem((*place, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
+        source.problem((*keys, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
 
 
-def _check_text(entry: Index | Model, source: Document, place: Place) -> None:
+def _check_text(entry: Index | Model, source: Document, keys: KeyPath) -> None:
     """Note fields that cannot be read, or are not of documents."""
     if entry.text and ",".join(entry.text) not in CHOICES:
         listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
-        source.problem((*place, "text"), f"text [{', '.join(entry.text)}]: expected {listed}")
+        source.problem((*keys, "text"), f"text [{', '.join(entry.text)}]: expected {listed}")
     if entry.text and (not entry.documents or entry.documents in BUILT_IN):
-        source.problem((*place, "text"), f"{entry.id}: text is of `documents`; leave it out")
+        source.problem((*keys, "text"), f"{entry.id}: text is of `documents`; leave it out")
 
 
 def _settings_of(part: str) -> list[str]:
@@ -74,18 +74,18 @@ def _settings_of(part: str) -> list[str]:
     return [name.removeprefix(begin) for name in own]
 
 
-def _check_graph(entry: Index, source: Document, place: Place) -> None:
+def _check_graph(entry: Index, source: Document, keys: KeyPath) -> None:
     """`neighbours: {}` or with their number, in an index that has vectors and is made here."""
     settings = entry.parts["neighbours"] or {}
     good = isinstance(settings, dict) and set(settings) <= {"neighbours"}
     number = settings.get("neighbours", 1) if good else None
     if type(number) is not int or number < 1:
-        source.problem(place, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
+        source.problem(keys, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
     if "dense" not in entry.parts or entry.prebuilt:
-        source.problem(place, f"index {entry.id}: neighbours are those of a dense part that is made here")
+        source.problem(keys, f"index {entry.id}: neighbours are those of a dense part that is made here")
 
 
-def check_model(entry: Model, source: Document, place: Place, indexes: dict[str, Index]) -> None:
+def check_model(entry: Model, source: Document, keys: KeyPath, indexes: dict[str, Index]) -> None:
     """Note what a model must not say."""
     for key, look, use, more in (
         ("labels", check_labels, entry.labels, [indexes.get(entry.index)]),
@@ -93,13 +93,13 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
         ("train", check_training, entry.train, []),
     ):
         if use:
-            source.note((*place, key), look, use, *more)
-    _check_steps(entry, source, place)
-    _check_text(entry, source, place)
+            source.note((*keys, key), look, use, *more)
+    _check_steps(entry, source, keys)
+    _check_text(entry, source, keys)
     if reads_texts_alone(entry):
-        _check_of_texts(entry, source, place)
+        _check_of_texts(entry, source, keys)
         return
-    source.note((*place, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
+    source.note((*keys, "first"), check_use, "retriever", entry.first, indexes.get(entry.candidates or entry.index))
     dense = entry.index in indexes and "dense" in indexes[entry.index].parts
     reads_texts = entry.train.name != "query"
     filtered = entry.negatives.name if entry.negatives and entry.negatives.name != "none" else ""
@@ -120,28 +120,28 @@ def check_model(entry: Model, source: Document, place: Place, indexes: dict[str,
     ):
         if wrong:
             named = f"index {entry.index}" if key == "index" else entry.id
-            source.problem((*place, key) if key else place, f"{named}: {said}")
+            source.problem((*keys, key) if key else keys, f"{named}: {said}")
 
 
-def _check_of_texts(entry: Model, source: Document, place: Place) -> None:
+def _check_of_texts(entry: Model, source: Document, keys: KeyPath) -> None:
     """Note what a model that learns from texts alone must not say."""
     for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation"):
         if getattr(entry, key):
-            source.problem((*place, key), f"{key}: {entry.train.name} is trained on texts alone; leave it out")
+            source.problem((*keys, key), f"{key}: {entry.train.name} is trained on texts alone; leave it out")
     if bool(entry.index) == bool(entry.documents):
-        source.problem(place, f"{entry.id}: give either `index` or `documents`")
+        source.problem(keys, f"{entry.id}: give either `index` or `documents`")
     if not entry.start:
-        source.problem(place, f"{entry.id}: give `start`, the model that the training begins with, or none")
+        source.problem(keys, f"{entry.id}: give `start`, the model that the training begins with, or none")
 
 
-def _check_steps(entry: Model, source: Document, place: Place) -> None:
+def _check_steps(entry: Model, source: Document, keys: KeyPath) -> None:
     """Needs of steps that the model has."""
     made = [name for name in STEPS if name == "candidates" or getattr(entry, name)]
     for name, needs in entry.step_needs.items():
         if name not in made:
-            source.problem((*place, "step_needs", name), f"step_needs {name}; {nearest(str(name), made)}")
+            source.problem((*keys, "step_needs", name), f"step_needs {name}; {nearest(str(name), made)}")
         elif not isinstance(needs, dict):
-            source.problem((*place, "step_needs", name), f"step_needs {name}: {needs!r}; expected {{gpu_hours: …}}")
+            source.problem((*keys, "step_needs", name), f"step_needs {name}: {needs!r}; expected {{gpu_hours: …}}")
 
 
 def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
@@ -167,9 +167,9 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
             yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
 
 
-def check_kinds(entry: Any, source: Document, place: Place, models: dict[str, Model]) -> None:
+def check_kinds(entry: Any, source: Document, keys: KeyPath, models: dict[str, Model]) -> None:
     """Note a model that stands where another kind of model is expected."""
     for key, name, kind in model_links(entry):
         trained = models[name].train.name if name in models else kind
         if kind and trained not in kind.split(" or "):
-            source.problem((*place, key), f"{key} {name}: is trained as {trained}; expected a model of `{kind}`")
+            source.problem((*keys, key), f"{key} {name}: is trained as {trained}; expected a model of `{kind}`")

@@ -48,8 +48,8 @@ def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = 
             return str(folder(str(value[KEY])))
         return {name: with_folders(inner, folder) for name, inner in value.items()}
     if isinstance(value, list):
-        found = [str(with_folders(inner, folder)) for inner in value]
-        return found if apart else ",".join(found)
+        folders = [str(with_folders(inner, folder)) for inner in value]
+        return folders if apart else ",".join(folders)
     return value
 
 

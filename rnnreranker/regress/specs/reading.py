@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rnnreranker.base.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.base.files import read_text
-from rnnreranker.base.files.yaml_files import Place, parse_yaml
+from rnnreranker.base.files.yaml_files import KeyPath, parse_yaml
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _TYPES: dict[str, Any] = {
 
 
 class Document:
-    """A parsed YAML file that knows the line of every key and gathers the problems found in it.
+    """A parsed YAML file that knows the line of every key and gathers the problems in it.
 
     Raises:
         InputError: no such file, or not a YAML mapping.
@@ -39,18 +39,18 @@ class Document:
         self.content: dict[str, Any] = content  # shared by all documents of the same text: not to be changed
         self.problems = [f"{path}:{line}: {text}" for text, line in strange]
 
-    def problem(self, path: Place, text: str) -> None:
-        """Note a problem at a place; of a key that is not there, at what should hold it."""
+    def problem(self, path: KeyPath, text: str) -> None:
+        """Note a problem at the path of keys; of a key that is not there, at what should hold it."""
         self.problems.append(f"{self.source}:{self.line(path)}: {text}")
 
-    def line(self, path: Place) -> int:
-        """The line of a place; of a key that is not there, that of what should hold it."""
+    def line(self, path: KeyPath) -> int:
+        """The line of the path of keys; of a key that is not there, that of what should hold it."""
         while path not in self._lines:
             path = path[:-1]
         return self._lines[path]
 
     def fields(
-        self, kind: Any, content: Any, path: Place, skip: tuple[str, ...] = (), beside: tuple[str, ...] = ()
+        self, kind: Any, content: Any, path: KeyPath, skip: tuple[str, ...] = (), beside: tuple[str, ...] = ()
     ) -> dict[str, Any] | None:
         """The values of a dataclass, or None after noting unknown, missing and mistyped keys.
 
@@ -83,7 +83,7 @@ class Document:
                 self.problem((*path, key), f"{key}: {value!r}; expected {entry.type}")
         return dict(content) if len(self.problems) == before else None
 
-    def sequence(self, content: dict[str, Any], key: str, path: Place = ()) -> list[Any]:
+    def sequence(self, content: dict[str, Any], key: str, path: KeyPath = ()) -> list[Any]:
         """The list under a key; none, after noting it, where there is none or an empty one."""
         value = content.get(key)
         if not isinstance(value, list) or not value:
@@ -91,7 +91,7 @@ class Document:
             return []
         return value
 
-    def mapping(self, content: dict[str, Any], key: str, path: Place = ()) -> dict[str, Any]:
+    def mapping(self, content: dict[str, Any], key: str, path: KeyPath = ()) -> dict[str, Any]:
         """The mapping under a key; an empty one where the key is missing."""
         value = content.get(key, {})
         if not isinstance(value, dict):
@@ -112,11 +112,11 @@ class Document:
         """The problems by line."""
         return sorted(self.problems, key=lambda problem: int(problem[len(self.source) + 1 :].split(":")[0]))
 
-    def optional(self, content: dict[str, Any], key: str, path: Place = ()) -> list[Any]:
+    def optional(self, content: dict[str, Any], key: str, path: KeyPath = ()) -> list[Any]:
         """The list under a key; an empty one where the key is missing or holds nothing."""
         return self.sequence(content, key, path) if content.get(key) not in (None, []) else []
 
-    def note(self, path: Place, call: Callable[..., T], *arguments: Any) -> T | None:
+    def note(self, path: KeyPath, call: Callable[..., T], *arguments: Any) -> T | None:
         """What a call gives, or None after noting the error that it raises."""
         try:
             return call(*arguments)

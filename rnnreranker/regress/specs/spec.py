@@ -169,11 +169,11 @@ class Spec:
     @property
     def dense_encoder(self) -> str:
         """The encoder of its first index with vectors, or what one begins with that the spec trains; "" without one."""
-        found: Any = next((entry.parts["dense"]["encoder"] for entry in self.indexes if "dense" in entry.parts), "")
-        while isinstance(found, dict):
-            model = self.model(found["model"])
-            found = model.start if model.start != NOTHING else "a model trained from nothing"
-        return str(found)
+        encoder: Any = next((entry.parts["dense"]["encoder"] for entry in self.indexes if "dense" in entry.parts), "")
+        while isinstance(encoder, dict):
+            model = self.model(encoder["model"])
+            encoder = model.start if model.start != NOTHING else "a model trained from nothing"
+        return str(encoder)
 
     def condition(self, name: str) -> Condition:
         """The condition of that id.
@@ -245,13 +245,13 @@ def query_set_names(folder: Path) -> dict[str, str]:
     Raises:
         InputError: an id that two specs have, or that is the name of another spec.
     """
-    found: dict[str, str] = {}
+    spec_of: dict[str, str] = {}
     names = spec_names(folder)
     for spec in names:
         content = Document(folder / f"{spec}.yaml").content.get("query_sets")
         for name in content if isinstance(content, dict) else ():
-            other = found.get(name) or (name if name in names and name != spec else "")
+            other = spec_of.get(name) or (name if name in names and name != spec else "")
             if other:
                 raise InputError(f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id")
-            found[name] = spec
-    return found
+            spec_of[name] = spec
+    return spec_of

@@ -103,15 +103,15 @@ def raise_sixteen(typingctx: Any, maxima: Any, at: Any, row: Any, start: Any) ->
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = ir.VectorType(ir.FloatType(), 16)
 
-        def place(array: int, offset: int) -> Any:
+        def address(array: int, offset: int) -> Any:
             data = context.make_array(signature.args[array])(context, builder, args[array]).data
             return builder.bitcast(builder.gep(data, [args[offset]]), vector.as_pointer())
 
-        held = builder.load(place(0, 1))
+        held = builder.load(address(0, 1))
         held.align = 4
-        block = builder.load(place(2, 3))
+        block = builder.load(address(2, 3))
         block.align = 4
-        stored = builder.store(builder.select(builder.fcmp_ordered(">", block, held), block, held), place(0, 1))
+        stored = builder.store(builder.select(builder.fcmp_ordered(">", block, held), block, held), address(0, 1))
         stored.align = 4
         return context.get_dummy_value()
 
@@ -148,8 +148,8 @@ def _standing(width: int) -> Any:
             load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v16f32.p0v16f32")
             own = []
             for block in range(width // 16):
-                places = builder.add(lanes, ir.Constant(lanes.type, [16 * block] * 16))
-                real = builder.icmp_signed("<", places, total)
+                lane_numbers = builder.add(lanes, ir.Constant(lanes.type, [16 * block] * 16))
+                real = builder.icmp_signed("<", lane_numbers, total)
                 own.append(builder.call(load, [block_of(data, block), number(4), real, lowest]))
             counts = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * 16)) for _ in own]
             for against in range(width // 16):  # loops: unrolled, all comparisons would be held at once
@@ -198,7 +198,7 @@ def rank_sixteen(typingctx: Any, values: Any, first: Any, count: Any, block: Any
         own.align = 4
         counted = cgutils.alloca_once_value(builder, ir.Constant(lanes, [0] * 16))
         spread = ir.Constant(lanes, [0] * 16)
-        places = builder.add(
+        lane_numbers = builder.add(
             ir.Constant(lanes, list(range(16))),
             builder.shuffle_vector(
                 builder.insert_element(ir.Constant(lanes, ir.Undefined), builder.trunc(args[3], lane), lane(0)),
@@ -209,9 +209,9 @@ def rank_sixteen(typingctx: Any, values: Any, first: Any, count: Any, block: Any
         with cgutils.for_range(builder, args[2]) as loop:
             one = builder.insert_element(empty, builder.load(builder.gep(start, [loop.index])), lane(0))
             other = builder.shuffle_vector(one, empty, spread)
-            place = builder.insert_element(ir.Constant(lanes, ir.Undefined), builder.trunc(loop.index, lane), lane(0))
+            number = builder.insert_element(ir.Constant(lanes, ir.Undefined), builder.trunc(loop.index, lane), lane(0))
             before = builder.icmp_signed(
-                "<", builder.shuffle_vector(place, ir.Constant(lanes, ir.Undefined), spread), places
+                "<", builder.shuffle_vector(number, ir.Constant(lanes, ir.Undefined), spread), lane_numbers
             )
             above = builder.fcmp_ordered(">", other, own)
             equal = builder.and_(builder.fcmp_ordered("==", other, own), before)
@@ -242,17 +242,17 @@ def sum_of_minima(typingctx: Any, one: Any, other: Any, start: Any, blocks: Any)
             a.align = b.align = 8
             smaller = builder.select(builder.fcmp_ordered("<", a, b), a, b)
             builder.store(builder.fadd(builder.load(sums), smaller), sums)
-        found, width = builder.load(sums), 8
+        total, width = builder.load(sums), 8
         while width > 1:
             width //= 2
             low, high = (
                 builder.shuffle_vector(
-                    found, found, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width)))
+                    total, total, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width)))
                 )
                 for at in (0, width)
             )
-            found = builder.fadd(low, high)
-        return builder.extract_element(found, ir.IntType(32)(0))
+            total = builder.fadd(low, high)
+        return builder.extract_element(total, ir.IntType(32)(0))
 
     return numba.types.float64(one, other, numba.types.int64, numba.types.int64), generate
 
@@ -265,10 +265,10 @@ def fetch_ahead(typingctx: Any, matrix: Any, row: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         stride = cgutils.unpack_tuple(builder, array.strides)[0]
         byte, flag = ir.IntType(8), ir.IntType(32)
-        place = builder.gep(builder.bitcast(array.data, byte.as_pointer()), [builder.mul(stride, args[1])])
+        address = builder.gep(builder.bitcast(array.data, byte.as_pointer()), [builder.mul(stride, args[1])])
         kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), flag, flag, flag])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(fetch, [place, flag(0), flag(3), flag(1)])
+        builder.call(fetch, [address, flag(0), flag(3), flag(1)])
         return context.get_dummy_value()
 
     return numba.types.void(matrix, numba.types.int64), generate

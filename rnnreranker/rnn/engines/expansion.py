@@ -16,7 +16,7 @@ def clipped(value):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def weighed(starts, ends, found, low, span, minmax, divisor, weight, weight_scale, authors):  # type: ignore[no-untyped-def]
+def weighed(starts, ends, values, low, span, minmax, divisor, weight, weight_scale, authors):  # type: ignore[no-untyped-def]
     """Similarities of members made their weights, in place; what each row sums to, and whether any is negative.
 
     The authors' rows sum to 1 or become empty.
@@ -25,37 +25,37 @@ def weighed(starts, ends, found, low, span, minmax, divisor, weight, weight_scal
     sums, signed = np.empty(m), False
     inverse = 1.0 / span if span > 0.0 else 0.0
     if weight == 2:
-        found[:n] = 1.0
+        values[:n] = 1.0
     elif minmax:
         for e in range(n):
-            found[e] = clipped((found[e] - low) * inverse)
+            values[e] = clipped((values[e] - low) * inverse)
     for i in range(m if weight != 2 else 0):
         factor = 1.0 / divisor[i]
         if factor != 1.0:
             for e in range(starts[i], ends[i]):
-                found[e] *= factor
+                values[e] *= factor
     if weight == 1:
         for e in range(n):
-            found[e] = np.exp(weight_scale * found[e]) - (1.0 if authors else 0.0)
+            values[e] = np.exp(weight_scale * values[e]) - (1.0 if authors else 0.0)
     for e in range(n):
-        signed |= found[e] < 0.0
+        signed |= values[e] < 0.0
     for i in range(m):
         total = 0.0
         for e in range(starts[i], ends[i]):
-            total += found[e]
+            total += values[e]
         sums[i] = total
         if authors:
             if total == 0.0 or not np.isfinite(total):
                 ends[i] = starts[i]
             factor = 1.0 / total
             for e in range(starts[i], ends[i]):
-                found[e] *= factor
+                values[e] *= factor
             sums[i] = ends[i] > starts[i]
     return sums, signed
 
 
 @compiled()
-def jaccard(rows, nearest, m, probes, found):  # type: ignore[no-untyped-def]
+def jaccard(rows, nearest, m, probes, similarities):  # type: ignore[no-untyped-def]
     """Sum of minima over sum of maxima of expanded rows, for each probe that is an element against all.
 
     Rows are sums over the k_exp nearest, not means: the factor cancels. With weights >= 0 what the rows sum to gives
@@ -109,7 +109,7 @@ def jaccard(rows, nearest, m, probes, found):  # type: ignore[no-untyped-def]
             if not signed:
                 above = totals[r] + total - below
             usable = above != 0.0 and abs(below) < abs(above) * 3e38
-            found[r, i] = below / above if usable else 0.0
+            similarities[r, i] = below / above if usable else 0.0
         if dense and not tabled:
             row[:] = 0.0
         for t in range(0 if dense else top):

@@ -84,7 +84,7 @@ def _members(sims, sets, m):  # type: ignore[no-untyped-def]
         for v in range(sets.shape[1]):
             count += np.int64(ones(sets[i, v]))
     starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    members, found = np.empty(count, dtype=np.uint32), np.empty(count)
+    members, values = np.empty(count, dtype=np.uint32), np.empty(count)
     n = 0
     for i in range(m):
         starts[i] = n
@@ -94,10 +94,10 @@ def _members(sims, sets, m):  # type: ignore[no-untyped-def]
                 bit = rest & (~rest + np.uint64(1))
                 rest ^= bit
                 j = np.uint64(v << 6) + ones(bit - np.uint64(1))
-                members[n], found[n] = j, sims[i, j]
+                members[n], values[n] = j, sims[i, j]
                 n += 1
         ends[i] = n
-    return starts, ends, members, found
+    return starts, ends, members, values
 
 
 @compiled()

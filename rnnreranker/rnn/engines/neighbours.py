@@ -41,7 +41,7 @@ def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: i
     listed, short = np.zeros((m, words), dtype=np.uint64), np.zeros((m if wide else 0, words), dtype=np.uint64)
     nearest = np.empty((m, top), dtype=np.uint32)
     marks = np.empty(words, dtype=np.uint64)
-    held, found = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
+    held, elements = np.empty(m + RANKED, dtype=np.float32), np.empty(m + 8, dtype=np.uint32)
     standings = np.empty(RANKED, dtype=np.float32)
     longest = max(length, top, min(lent + 2, m) if lent else 0)
     columns = columns if columns < length else length
@@ -64,23 +64,23 @@ def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: i
             if in_lanes:
                 lane_maxima(row, m, i, maxima)
                 floor = floor_for(maxima, LANES, longest, longest + 1, floor)
-            n = reaching(row, m, floor, most, marks, found, held)
+            n = reaching(row, m, floor, most, marks, elements, held)
             if n < longest or n > most:
                 floor = floor_for(row, m, longest, most, floor)
-                n = reaching(row, m, floor, most, marks, found, held)
+                n = reaching(row, m, floor, most, marks, elements, held)
         if n < longest:
             floor, stop = cut(row, m, longest, floor)
             for w in range(words):
                 marks[w] = np.uint64(0)
             for j in range(m):
                 marks[j >> 6] |= np.uint64((row[j] > floor) | ((row[j] == floor) & (j <= stop))) << np.uint64(j & 63)
-            n = marked(row, marks, found, held)
+            n = marked(row, marks, elements, held)
         if ranked:
             ordered(row if whole else held, n, standings)
             inside, brief = highest(standings, n, length), highest(standings, n, columns if wide else 0)
             close = highest(standings, n, top)
             if lent and i:
-                _closest_ranked(standings, n, found, whole, i, lent, closest[i - 1])
+                _closest_ranked(standings, n, elements, whole, i, lent, closest[i - 1])
             if whole:
                 listed[i, 0], marks[0] = inside, close
                 if wide:
@@ -88,14 +88,14 @@ def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: i
             else:
                 spread(marks, inside, brief, close, listed[i], short[i] if wide else short.reshape(-1))
         else:
-            list_floor = set_highest(held, found, n, length, list_floor, listed[i])
+            list_floor = set_highest(held, elements, n, length, list_floor, listed[i])
             if wide:
-                short_floor = set_highest(held, found, n, columns, short_floor, short[i])
+                short_floor = set_highest(held, elements, n, columns, short_floor, short[i])
             for w in range(words):
                 marks[w] = np.uint64(0)
-            near_floor = set_highest(held, found, n, top, near_floor, marks)
+            near_floor = set_highest(held, elements, n, top, near_floor, marks)
             if lent and i:
-                close_floor = _closest_held(held, found, n, i, close_floor, lent, closest[i - 1])
+                close_floor = _closest_held(held, elements, n, i, close_floor, lent, closest[i - 1])
         if top == 1:
             nearest[i, 0] = i
         else:
@@ -105,14 +105,14 @@ def neighbours(sims, m, length, columns, top, minmax, lent, closest):  # type: i
 
 
 @compiled()
-def _closest_ranked(standings, n, found, whole, i, count, closest):  # type: ignore[no-untyped-def]
+def _closest_ranked(standings, n, elements, whole, i, count, closest):  # type: ignore[no-untyped-def]
     """Set the bits of the `count` nearest of n values in order: of all elements, where `whole`, or of those found."""
     own, asking, others = i, 0, np.uint64(1) | np.uint64(1) << np.uint64(i)  # the element itself and the query
     if not whole:
         own, asking, others = -1, -1, np.uint64(0)
         for e in range(n):
-            own, asking = e if found[e] == i else own, e if found[e] == 0 else asking
-            others |= np.uint64((found[e] == 0) | (found[e] == i)) << np.uint64(e)
+            own, asking = e if elements[e] == i else own, e if elements[e] == 0 else asking
+            others |= np.uint64((elements[e] == 0) | (elements[e] == i)) << np.uint64(e)
     first = standings[own] if own >= 0 else np.float32(-1)
     second = standings[asking] if asking >= 0 else np.float32(-1)
     size = count + (max(first, second) >= n - count)
@@ -122,12 +122,12 @@ def _closest_ranked(standings, n, found, whole, i, count, closest):  # type: ign
     while bits and not whole:
         bit = bits & (~bits + np.uint64(1))
         bits ^= bit
-        j = np.uint64(found[ones(bit - np.uint64(1))])
+        j = np.uint64(elements[ones(bit - np.uint64(1))])
         closest[j >> np.uint64(6)] |= np.uint64(1) << (j & np.uint64(63))
 
 
 @compiled()
-def _closest_held(held, found, n, i, hint, count, closest):  # type: ignore[no-untyped-def]
+def _closest_held(held, elements, n, i, hint, count, closest):  # type: ignore[no-untyped-def]
     """Set the bits of the `count` nearest of the elements found, by their values; a bound, a hint for the next."""
     bound, size = hint, count
     while size <= count + 2:
@@ -135,8 +135,8 @@ def _closest_held(held, found, n, i, hint, count, closest):  # type: ignore[no-u
         closest[:] = np.uint64(0)
         inside = 0
         for e in range(n):
-            if ((held[e] > bound) | ((held[e] == bound) & (e <= stop))) & (found[e] != 0) & (found[e] != i):
-                j = np.uint64(found[e])
+            if ((held[e] > bound) | ((held[e] == bound) & (e <= stop))) & (elements[e] != 0) & (elements[e] != i):
+                j = np.uint64(elements[e])
                 closest[j >> np.uint64(6)] |= np.uint64(1) << (j & np.uint64(63))
                 inside += 1
         if inside == count:

@@ -112,19 +112,19 @@ def weights(
     for before. sims: (m, m) float32; bounds: the lowest similarity and the span, of min-max; divisor: (m,).
     """
     low, span = bounds
-    found = sims[members].astype(np.float64)  # in element order, row by row
+    values = sims[members].astype(np.float64)  # in element order, row by row
     if setting.weight == 2:
-        found[:] = 1.0
+        values[:] = 1.0
     else:
         if setting.minmax:
-            found = np.clip((found - low) * (1.0 / span if span > 0 else 0.0), 0.0, 1.0)
-        found *= np.repeat(1.0 / divisor, members.sum(axis=1))
+            values = np.clip((values - low) * (1.0 / span if span > 0 else 0.0), 0.0, 1.0)
+        values *= np.repeat(1.0 / divisor, members.sum(axis=1))
     if setting.weight == 1:  # numpy's own exponential has other last bits
-        found = np.array([math.exp(setting.weight_scale * value) for value in found.tolist()])
-        found -= 1.0 if setting.authors else 0.0
+        values = np.array([math.exp(setting.weight_scale * value) for value in values.tolist()])
+        values -= 1.0 if setting.authors else 0.0
     rows = np.zeros(members.shape)
-    rows[members] = found
-    sums, signed = _totals(rows), bool((found < 0).any())
+    rows[members] = values
+    sums, signed = _totals(rows), bool((values < 0).any())
     if setting.authors:
         usable = (sums != 0) & np.isfinite(sums)
         rows = np.where(usable[:, None], rows * (1.0 / np.where(usable, sums, 1.0))[:, None], 0.0)
@@ -158,12 +158,12 @@ def _in_lanes(rows: np.ndarray) -> np.ndarray:
     """Row sums by eight sums, of every eighth column, which are added up in halves."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // LANES) * LANES))
     padded[:, : rows.shape[1]] = rows
-    found = np.zeros((len(rows), LANES))
+    sums = np.zeros((len(rows), LANES))
     for first in range(0, padded.shape[1], LANES):
-        found += padded[:, first : first + LANES]
-    while found.shape[1] > 1:
-        found = found[:, : found.shape[1] // 2] + found[:, found.shape[1] // 2 :]
-    return found[:, 0]
+        sums += padded[:, first : first + LANES]
+    while sums.shape[1] > 1:
+        sums = sums[:, : sums.shape[1] // 2] + sums[:, sums.shape[1] // 2 :]
+    return sums[:, 0]
 
 
 def _totals(rows: np.ndarray) -> np.ndarray:

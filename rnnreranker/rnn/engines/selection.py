@@ -41,18 +41,18 @@ def others(flat, m, first, last):  # type: ignore[no-untyped-def]
         at = i * (m + 1)
         own[i - first] = flat[at]
         flat[at] = flat[at - 1 if i else at + 1]  # anything but the diagonal
-    found = extremes(flat[first * m :], (last - first) * m)
+    bounds = extremes(flat[first * m :], (last - first) * m)
     for i in range(first, last):
         flat[i * (m + 1)] = own[i - first]
-    return found
+    return bounds
 
 
 @compiled()
 def _count(row, n, floor):  # type: ignore[no-untyped-def]
-    found = 0
+    count = 0
     for j in range(n):
-        found += row[j] >= floor
-    return found
+        count += row[j] >= floor
+    return count
 
 
 @compiled()
@@ -74,10 +74,10 @@ def cut(row, n, size, hint):  # type: ignore[no-untyped-def]
             middle = np.float32((np.float64(low) + np.float64(high)) * 0.5)
             if middle <= low or middle >= high:
                 break
-        found = _count(row, n, middle)
-        if found == size:
+        count = _count(row, n, middle)
+        if count == size:
             return middle, n
-        if found > size:
+        if count > size:
             low = middle
         else:
             high = middle
@@ -122,10 +122,10 @@ def floor_for(row, n, least, most, hint):  # type: ignore[no-untyped-def]
     for _ in range(30):
         if not low < value < high:
             value = np.float32((low + high) * np.float32(0.5))
-        found = _count(row, n, value)
-        if least <= found <= most:
+        count = _count(row, n, value)
+        if least <= count <= most:
             return value
-        if found > most:
+        if count > most:
             low = value
         else:
             high = value
@@ -134,7 +134,7 @@ def floor_for(row, n, least, most, hint):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def reaching(row, m, floor, most, marks, found, held):  # type: ignore[no-untyped-def]
+def reaching(row, m, floor, most, marks, elements, held):  # type: ignore[no-untyped-def]
     """How many of row[:m] reach the floor; their positions and values, unless they are more than `most`."""
     blocks = m // 16
     n = np.int64(0)
@@ -147,18 +147,18 @@ def reaching(row, m, floor, most, marks, found, held):  # type: ignore[no-untype
         for j in range(m):
             marks[0] |= np.uint64(row[j] >= floor) << np.uint64(j)
     elif m % 16:  # the last sixteen again
-        word, place = (m - 16) >> 6, np.uint64((m - 16) & 63)
+        word, shift = (m - 16) >> 6, np.uint64((m - 16) & 63)
         bits = sixteen(row, m - 16, floor)
-        marks[word] |= bits << place
-        if place > 48:
-            marks[word + 1] |= bits >> (np.uint64(64) - place)
+        marks[word] |= bits << shift
+        if shift > 48:
+            marks[word + 1] |= bits >> (np.uint64(64) - shift)
     for w in range(len(marks)):
         n += np.int64(ones(marks[w]))
-    return n if n > most else marked(row, marks, found, held)
+    return n if n > most else marked(row, marks, elements, held)
 
 
 @compiled()
-def marked(row, marks, found, held):  # type: ignore[no-untyped-def]
+def marked(row, marks, elements, held):  # type: ignore[no-untyped-def]
     """How many elements of a row are marked, their positions and values."""
     n = 0
     for w in range(len(marks)):
@@ -167,7 +167,7 @@ def marked(row, marks, found, held):  # type: ignore[no-untyped-def]
             bit = rest & (~rest + np.uint64(1))
             rest ^= bit
             j = np.uint64(w << 6) + ones(bit - np.uint64(1))
-            found[n], held[n] = j, row[j]
+            elements[n], held[n] = j, row[j]
             n += 1
     return n
 
@@ -224,14 +224,14 @@ def spread(marks, inside, brief, close, listed, short):  # type: ignore[no-untyp
 
 
 @compiled()
-def set_highest(held, found, n, size, hint, row):  # type: ignore[no-untyped-def]
+def set_highest(held, elements, n, size, hint, row):  # type: ignore[no-untyped-def]
     """Set in a bit row the bits of those found whose values are the `size` highest of held[:n]; their bound.
 
     hint: see `cut`.
     """
     bound, stop = cut(held, n, size, hint)
     for e in range(n):
-        j = np.uint64(found[e])
+        j = np.uint64(elements[e])
         belongs = (held[e] > bound) | ((held[e] == bound) & (e <= stop))
         row[j >> np.uint64(6)] |= np.uint64(belongs) << (j & np.uint64(63))
     return bound

@@ -40,7 +40,7 @@ def rnn_similarity(
 
     The values of `rnnreranker.rnn.rnn_similarity` (relative 1e-4, absolute 1e-6) by the same rule for ties, except near
     them: inner products are summed in float64 here and in float32 there, so two that float32 hardly tells apart can
-    change places in a list, which moves a candidate's value by a visible amount (measured: 1 of 16,000 values, by .016,
+    change ranks in a list, which moves a candidate's value by a visible amount (measured: 1 of 16,000 values, by .016,
     at N = 200; none of 15,360 at N = 60). TF32, if the program allows it, plays no part. No gradient is kept.
 
     queries: (B, d); candidates: (B, N, d), N >= 1; tensors or numpy arrays, of float32 or any real type that is cast to
@@ -136,10 +136,10 @@ def jaccard_similarity(
     for rows, most in _parts(real, dimension, where, memory_budget):
         done = torch_steps.steps(load(rows, most), real[rows] + 1, params)
         shown = done.inside & done.inside[:, 0, 1][:, None, None]  # nothing of a query without candidates
-        there = [(place, probe) for place, probe in enumerate(chosen.tolist()) if probe < most]
-        found = torch_steps.jaccard(done.expanded, [probe for _, probe in there])
-        for (place, probe), values in zip(there, found, strict=True):
-            out[rows, place, :most] = torch.where(shown[:, probe], values.float(), -torch.inf)
+        there = [(row, probe) for row, probe in enumerate(chosen.tolist()) if probe < most]
+        similarities = torch_steps.jaccard(done.expanded, [probe for _, probe in there])
+        for (row, probe), values in zip(there, similarities, strict=True):
+            out[rows, row, :most] = torch.where(shown[:, probe], values.float(), -torch.inf)
         problems.append(done.problem)
     _check(problems, load, dimension, real, "vector")
     return out
@@ -192,18 +192,18 @@ def _device(device: str | torch.device | None, given: dict[str, Vectors]) -> tor
     """Where to compute: the device asked for, else that of the tensors."""
     if device is not None:
         return usable_device(device)
-    places = {name: values.device for name, values in given.items() if isinstance(values, Tensor)}
-    if len(set(places.values())) > 1:
-        shown = ", ".join(f"{name} on {place}" for name, place in places.items())
+    devices = {name: values.device for name, values in given.items() if isinstance(values, Tensor)}
+    if len(set(devices.values())) > 1:
+        shown = ", ".join(f"{name} on {where}" for name, where in devices.items())
         raise InputError(f"received {shown}: expected one device; give device= to have both moved there")
-    return usable_device(next(iter(places.values()), "cpu"))
+    return usable_device(next(iter(devices.values()), "cpu"))
 
 
 def _part(values: Vectors, index: tuple[slice, ...], where: torch.device) -> Tensor:
     """Some of the vectors as float32 on the device."""
     if isinstance(values, Tensor):
         return values[index].to(where).to(torch.float32)
-    with np.errstate(all="ignore"):  # infinities are found in the result
+    with np.errstate(all="ignore"):  # infinities are seen in the result
         return torch.from_numpy(np.array(values[index], dtype=np.float32)).to(where)  # a copy: arrays can be read-only
 
 

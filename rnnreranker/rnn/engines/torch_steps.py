@@ -94,8 +94,8 @@ def smoothed(scores: Tensor, closest: Tensor, share: float) -> Tensor:
 
 def by_size(rule: Callable[[int, RnnParams], int], contexts: np.ndarray, params: RnnParams) -> np.ndarray:
     """What a rule says of the size of every context, (B,) int64; it is asked once for each distinct size."""
-    distinct, places = np.unique(contexts, return_inverse=True)
-    return np.array([rule(max(m, 2), params) for m in distinct.tolist()], dtype=np.int64)[places]
+    distinct, inverse = np.unique(contexts, return_inverse=True)
+    return np.array([rule(max(m, 2), params) for m in distinct.tolist()], dtype=np.int64)[inverse]
 
 
 def wide(device: torch.device) -> torch.dtype:
@@ -215,8 +215,8 @@ def expand(rows: Tensor, nearest: Tensor, most: int) -> Tensor:
     elements += torch.arange(batch, device=rows.device)[:, None, None] * (width + 1)
     flat = padded.view(-1, width)
     result = torch.zeros_like(rows)
-    for place in range(most):
-        result += flat[elements[:, :, place]]
+    for nth in range(most):
+        result += flat[elements[:, :, nth]]
     return result
 
 
@@ -243,29 +243,29 @@ def mixed(done: BatchSteps, base: np.ndarray | None, contexts: np.ndarray, param
         return params.lam * done.sims[:, 0, 1:] + (1.0 - params.lam) * near[:, 1:]
     real, exact = done.inside[:, 0, 1:], done.sims.dtype
     counts = real.sum(dim=1, keepdim=True)
-    places = torch.arange(real.shape[1], device=real.device).expand(real.shape)
+    columns = torch.arange(real.shape[1], device=real.device).expand(real.shape)
     raw = done.raw[:, 0, 1:].to(exact)
     products = unit(raw, real)
     if base is None:
         order = torch.where(real, raw, -torch.inf).argsort(dim=1, descending=True, stable=True)
         scores = products
     else:  # mapped on the host: Apple GPUs have no float64
-        order, scores = places, torch.from_numpy(mixing.unit(base, contexts[:, None] - 1)).to(exact).to(real.device)
-    ranks = torch.empty_like(raw).scatter_(1, order, places.to(exact) + 1)
+        order, scores = columns, torch.from_numpy(mixing.unit(base, contexts[:, None] - 1)).to(exact).to(real.device)
+    ranks = torch.empty_like(raw).scatter_(1, order, columns.to(exact) + 1)
     falling = (
         (counts - ranks) / (counts - 1).clamp(min=1) * ((params.rank_constant + 1) / (params.rank_constant + ranks))
     )
     known = sum(weight * term for weight, term in zip(mixing.weights(params), (falling, scores, products), strict=True))
     (near,) = jaccard(done.expanded, [0])
     near = near[:, 1:].clone()
-    for place in range(min(params.probes - 1, real.shape[1])):
-        probe = order[:, place : place + 1]
+    for nth in range(min(params.probes - 1, real.shape[1])):
+        probe = order[:, nth : nth + 1]
         own = done.expanded.gather(1, (probe + 1)[:, :, None].expand(-1, 1, done.expanded.shape[2]))
-        found = similarity(own, done.expanded)[:, 1:].scatter(1, probe, 1.0)
-        near += torch.where(place < counts, found, 0.0)
+        similarities = similarity(own, done.expanded)[:, 1:].scatter(1, probe, 1.0)
+        near += torch.where(nth < counts, similarities, 0.0)
     near /= (counts + 1).clamp(max=params.probes)
-    found = params.lam * known + (1.0 - params.lam) * near
-    return found if done.closest is None else smoothed(found, done.closest, params.smoothing)
+    similarities = params.lam * known + (1.0 - params.lam) * near
+    return similarities if done.closest is None else smoothed(similarities, done.closest, params.smoothing)
 
 
 def unit(values: Tensor, real: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ def score_contexts(
 def _highest(values, first, last, count, keys):  # type: ignore[no-untyped-def]
     """Set keys[:count] to those of the highest of values[first:last], from the highest, equal ones as they stand.
 
-    A key has the value, as an integer of the same order, above the number of places to the end.
+    A key has the value, as an integer of the same order, above the number of positions to the end.
     """
     n = 0
     for e in range(first, last):
@@ -125,11 +125,11 @@ def _lists(starts, last, near, values, m, length, columns, top, lenders, closest
         _mark(listed, lists_me, i, near, order, min(n + 1, length))
         _mark(short, shorts_me, i, near, order, min(n + 1, columns))
         for t in range(top):  # in element order
-            j, place = np.int64(near[order[t - 1]]) if 1 <= t <= n else i, t
-            while place > 0 and nearest[i, place - 1] > j:
-                nearest[i, place] = nearest[i, place - 1]
-                place -= 1
-            nearest[i, place] = j
+            j, rank = np.int64(near[order[t - 1]]) if 1 <= t <= n else i, t
+            while rank > 0 and nearest[i, rank - 1] > j:
+                nearest[i, rank] = nearest[i, rank - 1]
+                rank -= 1
+            nearest[i, rank] = j
         if i > 0 and lenders:
             _fill_closest(near, order, n, lenders, closest[i - 1])
     for i in range(m):
@@ -158,7 +158,7 @@ def _members(sets, starts, last, near, values, m, low, high):  # type: ignore[no
         for v in range(sets.shape[1]):
             count += np.int64(ones(sets[i, v]))
     firsts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    members, found = np.empty(count, dtype=np.uint32), np.empty(count)
+    members, values_of_members = np.empty(count, dtype=np.uint32), np.empty(count)
     row = np.empty(m, dtype=np.float32)
     row[:] = low
     n = 0
@@ -173,13 +173,13 @@ def _members(sets, starts, last, near, values, m, low, high):  # type: ignore[no
                 bit = rest & (~rest + np.uint64(1))
                 rest ^= bit
                 j = np.uint64(v << 6) + ones(bit - np.uint64(1))
-                members[n], found[n] = j, row[j]
+                members[n], values_of_members[n] = j, row[j]
                 n += 1
         ends[i] = n
         row[i] = low
         for e in range(starts[i], last[i]):
             row[near[e]] = low
-    return firsts, ends, members, found
+    return firsts, ends, members, values_of_members
 
 
 @compiled()
@@ -220,7 +220,7 @@ def _filed_under(stamp: int) -> Any:
         for c in range(len(sizes) if stamp >= 0 else 0):
             widest = max(widest, sizes[c])
         given = room(widest, k)
-        found, held, ends = given[2:]
+        neighbours, held, ends = given[2:]
         query = np.empty(widest, dtype=np.float32)
         for c in range(len(sizes)):
             m = sizes[c]
@@ -230,7 +230,7 @@ def _filed_under(stamp: int) -> Any:
             if not named(edges, weights, rows[c], n, given):
                 problem[c] = np.nan
                 continue
-            starts, last, near, values = both_ways(n, k, found, held, ends)
+            starts, last, near, values = both_ways(n, k, neighbours, held, ends)
             if len(queries):
                 query[:n] = queries[c, :n]
             else:

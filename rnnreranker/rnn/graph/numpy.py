@@ -72,15 +72,15 @@ def known_similarities(
     """
     edges, weights = edges[rows], weights[rows].astype(np.float32)
     m = len(rows) + 1
-    found = np.full((m, m), -np.inf, dtype=np.float32)
+    similarities = np.full((m, m), -np.inf, dtype=np.float32)
     order = np.argsort(rows, kind="stable")
-    places = np.minimum(np.searchsorted(rows[order], edges), m - 2)
-    other = order[places]
+    positions = np.minimum(np.searchsorted(rows[order], edges), m - 2)
+    other = order[positions]
     i, t = np.nonzero((rows[other] == edges) & (other != np.arange(m - 1)[:, None]))
     values = np.where(np.isfinite(weights[i, t]), weights[i, t], np.nan)
-    np.maximum.at(found, (i + 1, other[i, t] + 1), values)
-    found = np.maximum(found, found.T)
+    np.maximum.at(similarities, (i + 1, other[i, t] + 1), values)
+    similarities = np.maximum(similarities, similarities.T)
     if query is None:
-        query = np.sort(found[1, 1:])[::-1]
-    found[0, 1:] = found[1:, 0] = query
-    return found
+        query = np.sort(similarities[1, 1:])[::-1]
+    similarities[0, 1:] = similarities[1:, 0] = query
+    return similarities

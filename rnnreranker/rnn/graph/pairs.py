@@ -21,8 +21,8 @@ def _half(bits):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _place(table, shift, row):  # type: ignore[no-untyped-def]
-    """Where a row stands in the table, or the free place where it would."""
+def _slot(table, shift, row):  # type: ignore[no-untyped-def]
+    """Where a row stands in the table, or the free slot where it would."""
     at = np.uint32(np.uint32(row * MIX) >> shift)
     while (table[at] != EMPTY) & (table[at] != row):
         at = np.uint32(np.uint32(at + np.uint32(1)) & np.uint32(len(table) - 1))
@@ -31,29 +31,29 @@ def _place(table, shift, row):  # type: ignore[no-untyped-def]
 
 @compiled()
 def room(widest, k):  # type: ignore[no-untyped-def]
-    """What `named` works in, for contexts of up to so many elements: table, elements, found, held, ends.
+    """What `named` works in, for contexts of up to so many elements: table, elements, neighbours, held, ends.
 
-    table, elements: a power of two of places, few of them taken; found, held: of all documents' rows; ends: of each.
+    table, elements: a power of two of slots, few of them taken; neighbours, held: of all rows; ends: of each.
     """
-    places = 4
-    while places < 16 * widest:
-        places *= 2
-    table, elements = np.empty(places, dtype=np.uint32), np.empty(places, dtype=np.uint32)
-    found, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
-    return table, elements, found, held, np.empty(widest, dtype=np.int64)
+    size = 4
+    while size < 16 * widest:
+        size *= 2
+    table, elements = np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.uint32)
+    neighbours, held = np.empty(widest * k + 1, dtype=np.uint32), np.empty(widest * k + 1, dtype=np.float32)
+    return table, elements, neighbours, held, np.empty(widest, dtype=np.int64)
 
 
 @compiled()
 def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
     """The elements of the context that each document's row names, and their similarities, as the row has them.
 
-    Those of element i stand from (i - 1) K to ends[i] of the room's found and held. False where a similarity is NaN or
-    infinite.
+    Those of element i stand from (i - 1) K to ends[i] of neighbours and held of the room. False where a similarity is
+    NaN or infinite.
 
     A row is read twice: first for what may be in the table, then for what is, which is mostly the same. Entries are
     stored first and kept if they belong: there is no branch that cannot be foreseen.
     """
-    table, elements, found, held, ends = room
+    table, elements, neighbours, held, ends = room
     k, bits = edges.shape[1], 0
     while 1 << bits < len(table):
         bits += 1
@@ -62,7 +62,7 @@ def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
     for i in range(1, n + 1):
         fetch_ahead(edges, rows[i - 1])
         fetch_ahead(weights, rows[i - 1])
-        at = _place(table, shift, np.uint32(rows[i - 1]))
+        at = _slot(table, shift, np.uint32(rows[i - 1]))
         if table[at] == EMPTY:
             table[at], elements[at] = np.uint32(rows[i - 1]), i
     largest = np.int64(0)
@@ -71,13 +71,13 @@ def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
         first = (i - 1) * k
         last = first
         for t in range(k):
-            found[last] = t
+            neighbours[last] = t
             last += table[np.uint32(near[t] * MIX) >> shift] != EMPTY
         end = first
         for e in range(first, last):
-            t = found[e]
-            at = _place(table, shift, near[t])
-            found[end], held[end] = elements[at], _half(similar[t])
+            t = neighbours[e]
+            at = _slot(table, shift, near[t])
+            neighbours[end], held[end] = elements[at], _half(similar[t])
             hit = np.int64((table[at] == near[t]) & (elements[at] != i) & (near[t] != EMPTY))
             largest = max(largest, hit * np.int64(similar[t] & np.uint16(0x7FFF)))
             end += hit
@@ -86,16 +86,16 @@ def named(edges, weights, rows, n, room):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
+def both_ways(n, k, neighbours, held, ends):  # type: ignore[no-untyped-def]
     """Compressed sparse rows of the known pairs of documents: starts, ends, elements ascending, similarities.
 
     Of a pair that both rows name, the larger similarity counts. Before each row there is room for the query, and that
-    of the query, element 0, is empty with room for all. A pair's place in a row is the number of bits before its own.
+    of the query, element 0, is empty with room for all. A pair's index in a row is the number of bits before its own.
     """
     known = np.zeros((n + 1, (n + 64) // 64), dtype=np.uint64)
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
-            j = np.int64(found[e])
+            j = np.int64(neighbours[e])
             known[i, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
             known[j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
     starts, last = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
@@ -113,12 +113,12 @@ def both_ways(n, k, found, held, ends):  # type: ignore[no-untyped-def]
         values[e] = -np.inf
     for i in range(1, n + 1):
         for e in range((i - 1) * k, ends[i]):
-            j, value = np.int64(found[e]), held[e]
+            j, value = np.int64(neighbours[e]), held[e]
             for _ in range(2):
                 word, bit = j >> 6, np.uint64(1) << np.uint64(j & 63)
-                place = before[i, word] + np.int64(ones(known[i, word] & (bit - np.uint64(1))))
-                near[place] = j
-                values[place] = max(values[place], value)
+                position = before[i, word] + np.int64(ones(known[i, word] & (bit - np.uint64(1))))
+                near[position] = j
+                values[position] = max(values[position], value)
                 i, j = j, i
     return starts, last, near, values
 

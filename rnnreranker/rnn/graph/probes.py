@@ -29,7 +29,7 @@ def probe_similarities(
     all is 0.
 
     edges: (D, K) uint32 and weights: (D, K) float16, the graph; rows: (B, N) int64, candidates' rows in it, distinct
-    within a context. probes: (B, P) int64, candidates by their places from 1, distinct; others have 0 throughout.
+    within a context. probes: (B, P) int64, candidates by their numbers from 1, distinct; others have 0 throughout.
     lengths: (B,) real candidates; threads: None = one per core, nothing depends on it.
 
     Raises:
@@ -88,7 +88,7 @@ def _with_numpy(
             continue
         real = np.isfinite(known)
         low, high = (known[real].min(), known[real].max()) if real.any() else (0.0, 0.0)
-        for r, place in enumerate((probes[c] - 1).tolist()):
-            if 0 <= place < length:
-                out[c, r, :length] = np.where(real[place], known[place], low)
-                out[c, r, place] = high
+        for r, candidate in enumerate((probes[c] - 1).tolist()):
+            if 0 <= candidate < length:
+                out[c, r, :length] = np.where(real[candidate], known[candidate], low)
+                out[c, r, candidate] = high

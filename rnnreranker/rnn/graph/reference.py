@@ -26,17 +26,17 @@ def known_similarities(
     dealt to the first, the next to the second, and so on.
     """
     m = len(rows) + 1
-    found = np.full((m, m), -np.inf, dtype=np.float32)
+    similarities = np.full((m, m), -np.inf, dtype=np.float32)
     for i, row in enumerate(rows, 1):
         for edge, weight in zip(edges[row].tolist(), weights[row].tolist(), strict=True):
             for j, other in enumerate(rows, 1):
                 if other == edge and i != j:
-                    found[i, j] = found[j, i] = max(found[i, j], np.float32(weight))
+                    similarities[i, j] = similarities[j, i] = max(similarities[i, j], np.float32(weight))
     if query is None:
-        dealt = sorted((value for value in found[1, 1:].tolist() if math.isfinite(value)), reverse=True)
+        dealt = sorted((value for value in similarities[1, 1:].tolist() if math.isfinite(value)), reverse=True)
         query = [*dealt, *[-math.inf] * (m - 1 - len(dealt))]
-    found[0, 1:] = found[1:, 0] = query
-    return found
+    similarities[0, 1:] = similarities[1:, 0] = query
+    return similarities
 
 
 def steps(known: np.ndarray, params: RnnParams) -> reference.Steps:

@@ -16,11 +16,11 @@ def _larger(row, at, value):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _largest_of(i, j, value, k, found, held, ends):  # type: ignore[no-untyped-def]
+def _largest_of(i, j, value, k, neighbours, held, ends):  # type: ignore[no-untyped-def]
     """Whether neither row of a pair says more of it; one may name the other twice."""
     for _ in range(2):
         for e in range((i - 1) * k, ends[i]):
-            if found[e] == j and held[e] > value:
+            if neighbours[e] == j and held[e] > value:
                 return False
         i, j = j, i
     return True
@@ -33,7 +33,7 @@ def _filed_under(stamp: int) -> Any:
         """Fill the rows of real probes; the contract is in `graph_probes.probe_similarities`."""
         k, widest = edges.shape[1], rows.shape[1] + 1
         given = room(widest if stamp >= 0 else 0, k)
-        found, held, ends = given[2:]
+        neighbours, held, ends = given[2:]
         line = np.empty(widest, dtype=np.int64)
         for c in range(len(rows)):
             n = lengths[c]
@@ -48,9 +48,9 @@ def _filed_under(stamp: int) -> Any:
             low, high = np.float32(np.inf), np.float32(-np.inf)
             for i in range(1, n + 1):
                 for e in range((i - 1) * k, ends[i]):
-                    j, value = np.int64(found[e]), held[e]
+                    j, value = np.int64(neighbours[e]), held[e]
                     high = max(high, value)
-                    if value < low and _largest_of(i, j, value, k, found, held, ends):
+                    if value < low and _largest_of(i, j, value, k, neighbours, held, ends):
                         low = value
                     if line[i] >= 0:
                         _larger(out[c, line[i]], j - 1, value)

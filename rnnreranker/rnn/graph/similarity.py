@@ -69,17 +69,17 @@ def graph_similarity(
         count, width = part.rows.shape
 
         def jaccard(probes: np.ndarray, closest: Closest | None = None) -> np.ndarray:
-            found = np.zeros((count, probes.shape[1], width + 1))
-            run(part, setting, probes, found, problem, closest)
-            return found
+            similarities = np.zeros((count, probes.shape[1], width + 1))
+            run(part, setting, probes, similarities, problem, closest)
+            return similarities
 
         products = None if part.query is None else part.query.astype(np.float64)
         if setting.minmax:
-            found = mixing.mixture(products, part.sizes, None if known is None else known[of, :width], params, jaccard)
+            mixed = mixing.mixture(products, part.sizes, None if known is None else known[of, :width], params, jaccard)
         else:
             assert products is not None
-            found = mixing.eq1(products, jaccard(np.zeros((count, 1), dtype=np.int64)), params)
-        np.copyto(out[of, :width], found, where=np.arange(width) < part.sizes[:, None] - 1, casting="same_kind")
+            mixed = mixing.eq1(products, jaccard(np.zeros((count, 1), dtype=np.int64)), params)
+        np.copyto(out[of, :width], mixed, where=np.arange(width) < part.sizes[:, None] - 1, casting="same_kind")
 
     run = ENGINES.for_work(contexts.sizes)
     _by_chunks(work_on, contexts, params, threads)
@@ -117,10 +117,10 @@ def graph_jaccard(
 
     def work_on(of: slice, part: GraphContexts, setting: EngineSetting, problem: np.ndarray) -> None:
         widest = part.rows.shape[1] + 1
-        found = np.zeros((len(part.sizes), asked.shape[1], widest))
-        run(part, setting, np.ascontiguousarray(asked[of]), found, problem)
+        similarities = np.zeros((len(part.sizes), asked.shape[1], widest))
+        run(part, setting, np.ascontiguousarray(asked[of]), similarities, problem)
         real = (np.arange(widest) < part.sizes[:, None])[:, None]
-        np.copyto(out[of, :, :widest], found, where=real, casting="same_kind")
+        np.copyto(out[of, :, :widest], similarities, where=real, casting="same_kind")
 
     run = ENGINES.for_work(contexts.sizes)
     _by_chunks(work_on, contexts, params, threads)

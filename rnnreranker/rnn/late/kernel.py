@@ -49,16 +49,17 @@ def _products(rows: int) -> Any:
             undefined, zero = ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0.0] * LANES)
             spread = ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
             held, wanted, out = (
-                context.make_array(signature.args[place])(context, builder, args[place]).data for place in (0, 2, 5)
+                context.make_array(signature.args[argument])(context, builder, args[argument]).data
+                for argument in (0, 2, 5)
             )
             base, columns = builder.gep(held, [args[1]]), builder.gep(wanted, [args[3]])
             lines = [builder.gep(base, [builder.mul(args[4], ir.IntType(64)(row))]) for row in range(rows)]
             sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(rows)]
 
-            def load(pointer: Any, place: Any) -> Any:
-                found = builder.load(builder.bitcast(builder.gep(pointer, [place]), vector.as_pointer()))
-                found.align = 4
-                return found
+            def load(pointer: Any, index: Any) -> Any:
+                vector_read = builder.load(builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer()))
+                vector_read.align = 4
+                return vector_read
 
             with cgutils.for_range(builder, args[4]) as loop:
                 here = builder.mul(loop.index, ir.IntType(64)(WIDTH))
@@ -74,14 +75,14 @@ def _products(rows: int) -> Any:
                             builder.fadd(builder.load(sums[row][v]), product, flags=("contract",)), sums[row][v]
                         )
             for v in range(VECTORS):
-                place = builder.add(args[6], ir.IntType(64)(LANES * v))
-                behind = builder.add(place, ir.IntType(64)(WIDTH))
-                highest, wrong = load(out, place), load(out, behind)
+                index = builder.add(args[6], ir.IntType(64)(LANES * v))
+                behind = builder.add(index, ir.IntType(64)(WIDTH))
+                highest, wrong = load(out, index), load(out, behind)
                 for row in range(rows):
-                    found = builder.load(sums[row][v])
-                    highest = builder.select(builder.fcmp_ordered(">", found, highest), found, highest)
-                    wrong = builder.fadd(wrong, builder.fmul(found, zero))
-                for value, where in ((highest, place), (wrong, behind)):
+                    total = builder.load(sums[row][v])
+                    highest = builder.select(builder.fcmp_ordered(">", total, highest), total, highest)
+                    wrong = builder.fadd(wrong, builder.fmul(total, zero))
+                for value, where in ((highest, index), (wrong, behind)):
                     builder.store(value, builder.bitcast(builder.gep(out, [where]), vector.as_pointer())).align = 4
             return context.get_dummy_value()
 
@@ -102,13 +103,13 @@ def _widened(typingctx: Any, halves: Any, start: Any, floats: Any, count: Any) -
         source, target = (context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 2))
         source = builder.gep(source, [args[1]])
         with cgutils.for_range(builder, builder.udiv(args[3], ir.IntType(64)(LANES))) as loop:
-            place = builder.mul(loop.index, ir.IntType(64)(LANES))
+            index = builder.mul(loop.index, ir.IntType(64)(LANES))
             half = ir.VectorType(ir.HalfType(), LANES).as_pointer()
-            found = builder.load(builder.bitcast(builder.gep(source, [place]), half))
-            found.align = 2
+            values = builder.load(builder.bitcast(builder.gep(source, [index]), half))
+            values.align = 2
             wide = ir.VectorType(ir.FloatType(), LANES)
-            where = builder.bitcast(builder.gep(target, [place]), wide.as_pointer())
-            builder.store(builder.fpext(found, wide), where).align = 4
+            where = builder.bitcast(builder.gep(target, [index]), wide.as_pointer())
+            builder.store(builder.fpext(values, wide), where).align = 4
         return context.get_dummy_value()
 
     return numba.types.void(halves, numba.types.int64, floats, numba.types.int64), generate
@@ -116,7 +117,7 @@ def _widened(typingctx: Any, halves: Any, start: Any, floats: Any, count: Any) -
 
 def score(
     queries: np.ndarray,
-    places: np.ndarray,
+    offsets: np.ndarray,
     weights: np.ndarray,
     tokens: np.ndarray,
     starts: np.ndarray,
@@ -136,7 +137,7 @@ def score(
         floats = np.concatenate([np.empty((0, d), dtype=np.float32), *own])
         ends = np.cumsum(ends - starts)
         starts = np.append(0, ends)[:-1]
-    _score(_read_only(floats), _read_only(halves), d, starts, ends, panels, places, weights, out)
+    _score(_read_only(floats), _read_only(halves), d, starts, ends, panels, offsets, weights, out)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -161,7 +162,7 @@ def _block(tokens, start, rows, panels, d, maxima):  # type: ignore[no-untyped-d
 def _filed_under(stamp: int) -> Any:
     """The compiled entry; numba files its machine code under the stamp, see `checksum`."""
 
-    def score_documents(floats, halves, d, starts, ends, panels, places, weights, out):  # type: ignore[no-untyped-def]
+    def score_documents(floats, halves, d, starts, ends, panels, offsets, weights, out):  # type: ignore[no-untyped-def]
         maxima = np.empty(len(panels) // d * 2 if stamp >= 0 else 0, dtype=np.float32)
         widened = np.empty(ROWS * d if len(halves) else 0, dtype=np.float32)
         for document in range(len(starts)):
@@ -183,9 +184,9 @@ def _filed_under(stamp: int) -> Any:
                 row += rows
             for query in range(len(out)):
                 total = 0.0
-                for place in range(places[query], places[query + 1] if end > first else places[query]):
-                    at = place // WIDTH * 2 * WIDTH + place % WIDTH
-                    total += weights[place] * np.float64(maxima[at]) + np.float64(maxima[at + WIDTH])
+                for token in range(offsets[query], offsets[query + 1] if end > first else offsets[query]):
+                    at = token // WIDTH * 2 * WIDTH + token % WIDTH
+                    total += weights[token] * np.float64(maxima[at]) + np.float64(maxima[at + WIDTH])
                 out[query, document] = total
 
     return kept(score_documents)

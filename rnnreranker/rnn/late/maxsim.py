@@ -18,7 +18,7 @@ from rnnreranker.rnn.engines.when_compiled import compiles
 
 CHUNK_TOKENS = 1 << 15  # of documents that a thread takes at a time
 
-# fills out (Q, n) with scores; queries (q, d) float32, places (Q + 1,), weights (q,), tokens (T, d), starts, ends (n,)
+# fills out (Q, n) with scores; queries (q, d) float32, offsets (Q + 1,), weights (q,), tokens (T, d), starts, ends (n,)
 Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
 
@@ -72,7 +72,7 @@ def maxsim(
     factors = np.ones(count * length) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
     if weights is not None and np.shape(weights) != queries.shape[:-1]:
         raise InputError(f"weights has shape {np.shape(weights)}: expected {queries.shape[:-1]}, one for each token")
-    found = ragged_maxsim(
+    scores = ragged_maxsim(
         queries.reshape(-1, queries.shape[-1]),
         np.arange(count + 1) * length,
         tokens,
@@ -81,12 +81,12 @@ def maxsim(
         weights=factors,
         threads=threads,
     )
-    return found if several else found[0]
+    return scores if several else scores[0]
 
 
 def ragged_maxsim(
     queries: np.ndarray,
-    places: np.ndarray,
+    query_offsets: np.ndarray,
     tokens: np.ndarray,
     offsets: np.ndarray,
     *,
@@ -97,8 +97,8 @@ def ragged_maxsim(
     """(Q, n) float32: MaxSim as `maxsim` has it, of queries of any lengths.
 
     Args:
-        queries: (P, d), the queries one after the other; places: (Q + 1,) int64 ascending: query i has
-            queries[places[i]:places[i + 1]].
+        queries: (P, d), the queries one after the other; query_offsets: (Q + 1,) int64 ascending: query i has
+            queries[query_offsets[i]:query_offsets[i + 1]].
         tokens: (T, d); offsets: (N + 1,); rows, threads: as of `maxsim`; weights: (P,) float64; None = 1.
 
     Raises:
@@ -113,7 +113,7 @@ def ragged_maxsim(
             raise InputError(f"{name} has NaN or infinite values; expected finite ones")
     chosen = _chosen(rows, len(offsets) - 1)
     starts, ends = offsets[:-1][chosen], offsets[1:][chosen]
-    out = np.empty((len(places) - 1, len(chosen)))
+    out = np.empty((len(query_offsets) - 1, len(chosen)))
     sizes = np.cumsum(ends - starts)
     number = int(sizes[-1] // CHUNK_TOKENS) + 1 if len(sizes) else 0
     bounds = np.searchsorted(sizes, np.arange(number) * CHUNK_TOKENS, side="right")
@@ -122,9 +122,9 @@ def ragged_maxsim(
 
     def work(first: int, last: int) -> None:
         part = slice(first, last)
-        found = np.empty((len(out), last - first))
-        run(asked, places, factors, tokens, starts[part], ends[part], found)
-        out[:, part] = found
+        scores = np.empty((len(out), last - first))
+        run(asked, query_offsets, factors, tokens, starts[part], ends[part], scores)
+        out[:, part] = scores
 
     parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     workers = min(refusals.threads_of(threads) or cores(), len(parts))
@@ -156,10 +156,10 @@ def scorer() -> Scorer:
     return score
 
 
-@np.errstate(all="ignore")  # infinities are found in the result
+@np.errstate(all="ignore")  # infinities are seen in the result
 def _with_numpy(
     queries: np.ndarray,
-    places: np.ndarray,
+    query_offsets: np.ndarray,
     weights: np.ndarray,
     tokens: np.ndarray,
     starts: np.ndarray,
@@ -168,7 +168,7 @@ def _with_numpy(
 ) -> None:
     for column, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         document = tokens[start:end].astype(np.float32)
-        for query, (first, last) in enumerate(itertools.pairwise(places.tolist())):
+        for query, (first, last) in enumerate(itertools.pairwise(query_offsets.tolist())):
             products = queries[first:last] @ document.T
             maxima = products.max(axis=1, initial=-np.inf) + (0 * products).sum(axis=1)
             out[query, column] = weights[first:last] @ maxima.astype(np.float64) if start < end else 0.0
@@ -228,12 +228,12 @@ def token_similarities(
     lengths = np.diff(offsets)[chosen]
     asked = [query, *(tokens[offsets[row] : offsets[row + 1]] for row in chosen.tolist())]
     sizes = np.array([len(query), *lengths.tolist()])
-    places = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    query_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     flat = np.concatenate([one.astype(np.float32) for one in asked])
-    found = ragged_maxsim(flat, places, tokens, offsets, rows=chosen, threads=threads).astype(np.float64)
-    found /= np.maximum(sizes, 1)[:, None]
+    scores = ragged_maxsim(flat, query_offsets, tokens, offsets, rows=chosen, threads=threads).astype(np.float64)
+    scores /= np.maximum(sizes, 1)[:, None]
     similarities = np.empty((len(sizes), len(sizes)))
-    similarities[0, 1:] = similarities[1:, 0] = found[0]
-    similarities[1:, 1:] = (found[1:] + found[1:].T) / 2
+    similarities[0, 1:] = similarities[1:, 0] = scores[0]
+    similarities[1:, 1:] = (scores[1:] + scores[1:].T) / 2
     similarities[0, 0] = (query.astype(np.float64) ** 2).sum(axis=1).mean() if len(query) else 0.0
     return similarities.astype(np.float32)

@@ -91,18 +91,18 @@ def graph_neighbourhood(
     refusals.rows_of_graph(params)
     params = params if query is not None else params.without_query()
     edges, weights = graph.fetch(rows)
-    places = {int(row): place for place, row in enumerate(rows)}
-    inside = np.array([[places.get(int(edge), len(rows)) for edge in line] for line in edges])
-    found = graph_reference.known_similarities(inside, weights, range(len(rows)), query)
-    told = np.isfinite(found)
-    done = graph_reference.steps(found, params)
+    element_of = {int(row): element for element, row in enumerate(rows)}
+    inside = np.array([[element_of.get(int(edge), len(rows)) for edge in line] for line in edges])
+    similarities = graph_reference.known_similarities(inside, weights, range(len(rows)), query)
+    known_pairs = np.isfinite(similarities)
+    done = graph_reference.steps(similarities, params)
     known = Known(
         k=graph.k,
-        pairs=int(told[1:, 1:].sum()) // 2,
+        pairs=int(known_pairs[1:, 1:].sum()) // 2,
         of=len(rows) * (len(rows) - 1) // 2,
         lowest=float(done.raw.min()),
         query="dealt" if query is None else "run" if of_run else "vectors",
-        dealt=int(told[0].sum()) if query is None else 0,
+        dealt=int(known_pairs[0].sum()) if query is None else 0,
     )
     return taken_apart(done, list(docids), params, base, before, after, known)
 

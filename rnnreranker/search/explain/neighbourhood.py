@@ -84,7 +84,7 @@ class Candidate:
 
     @property
     def moved(self) -> int:
-        """Places up; negative = down."""
+        """Ranks up; negative = down."""
         return self.before - self.after
 
 
@@ -159,7 +159,7 @@ def taken_apart(
     similar = None if products is None else _ranks(products, docids)
     first = before if before is not None else range(1, len(docids) + 1)
     last = after if after is not None else _ranks(made.scores, docids)
-    found = [
+    candidates = [
         Candidate(
             element=i + 1,
             docid=docid,
@@ -179,7 +179,7 @@ def taken_apart(
         )
         for i, docid in enumerate(docids)
     ]
-    ordered = tuple(sorted(found, key=lambda c: c.after))
+    ordered = tuple(sorted(candidates, key=lambda c: c.after))
     return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
@@ -203,7 +203,7 @@ def _parts(made: reference_scores.Parts, params: RnnParams) -> tuple[tuple[Part,
 
 
 def _ranks(scores: np.ndarray, docids: list[str]) -> np.ndarray:
-    """(N,) int64: the place of each candidate, from 1, by score descending, ties by docid."""
+    """(N,) int64: the rank of each candidate, from 1, by score descending, ties by docid."""
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order_by_score(scores, np.array(docids, dtype=object))] = np.arange(1, len(scores) + 1)
     return ranks

@@ -62,7 +62,7 @@ class Account:
 
 def write_explanation(
     path: Path,
-    found: Neighbourhood,
+    neighbourhood: Neighbourhood,
     *,
     qid: str,
     query: str,
@@ -74,42 +74,42 @@ def write_explanation(
 
     Args:
         path: the HTML file.
-        found: the query's neighbourhood.
+        neighbourhood: the query's neighbourhood.
         qid: the query's id.
         query: its text.
         texts: a line of text by docid; docids without one are shown without.
         source: where the candidates come from, for the head of the page.
         useless: why the scores of the run tell nothing beyond its order; empty where they do.
     """
-    write_page(path, explanation(found, qid=qid, query=query, texts=texts, source=source, useless=useless))
+    write_page(path, explanation(neighbourhood, qid=qid, query=query, texts=texts, source=source, useless=useless))
 
 
 def explanation(
-    found: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = "", useless: str = ""
+    neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = "", useless: str = ""
 ) -> str:
     """The HTML of the page; see `write_explanation`."""
     shown = {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
-    candidates = found.candidates
+    candidates = neighbourhood.candidates
     by_element = {candidate.element: candidate for candidate in candidates}
     moved = [candidate for candidate in candidates if candidate.moved]
-    wide = picture(found, "wide", size=1000, node_radius=15, limit=80, named=12, name_length=24)
-    narrow = picture(found, "narrow", size=380, node_radius=10.5, limit=20, named=0, name_length=0)
+    wide = picture(neighbourhood, "wide", size=1000, node_radius=15, limit=80, named=12, name_length=24)
+    narrow = picture(neighbourhood, "narrow", size=380, node_radius=10.5, limit=20, named=0, name_length=0)
     return render(
         "search.explain",
         "page.html.j2",
         qid=qid,
         query=query,
         source=source,
-        params=found.params.to_dict(),
-        parts=found.parts,
-        probes=found.probes,
-        title=lambda part: title(found, part),
-        smoothed=any(part.kind == "lent" for part in found.parts),
+        params=neighbourhood.params.to_dict(),
+        parts=neighbourhood.parts,
+        probes=neighbourhood.probes,
+        title=lambda part: title(neighbourhood, part),
+        smoothed=any(part.kind == "lent" for part in neighbourhood.parts),
         lenders=lambda candidate: [by_element[element] for element in candidate.nearest],
         summands={candidate.element: summands(candidate) for candidate in candidates},
         useless=useless,
-        first=found.docid(found.probes[1]) if len(found.probes) > 1 else "",
-        near=sorted(set().union(*(found.steps.sets[probe] - {0, probe} for probe in found.probes[1:]))),
+        first=neighbourhood.docid(neighbourhood.probes[1]) if len(neighbourhood.probes) > 1 else "",
+        near=sorted(set().union(*(neighbourhood.steps.sets[probe] - {0, probe} for probe in neighbourhood.probes[1:]))),
         candidates=candidates,
         texts=shown,
         wide=wide,
@@ -117,23 +117,23 @@ def explanation(
         moved=moved,
         climbed=max(candidates, key=lambda c: (c.moved, -c.after)),
         fallen=min(candidates, key=lambda c: (c.moved, c.after)),
-        members=sorted(found.reciprocal[0] - {0}),
-        extended=sorted(found.steps.sets[0] - found.reciprocal[0] - {0}),
+        members=sorted(neighbourhood.reciprocal[0] - {0}),
+        extended=sorted(neighbourhood.steps.sets[0] - neighbourhood.reciprocal[0] - {0}),
         widest=max(max(sum(map(abs, c.amounts)) for c in candidates), 1e-12),
-        accounts=[account(found, candidate, shown) for candidate in moved],
+        accounts=[account(neighbourhood, candidate, shown) for candidate in moved],
         move_label=move_label,
-        known=found.known,
-        nearest=found.docid(1),
-        by_similarity=_in_order_of_similarity(found),
+        known=neighbourhood.known,
+        nearest=neighbourhood.docid(1),
+        by_similarity=_in_order_of_similarity(neighbourhood),
     )
 
 
-def _in_order_of_similarity(found: Neighbourhood) -> bool:
+def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
     """Whether the candidates came in the order of their similarity to the query, as dense retrieval gives them.
 
     Where similarities to the query are not known, no order contradicts them.
     """
-    came = sorted(found.candidates, key=lambda candidate: candidate.before)
+    came = sorted(neighbourhood.candidates, key=lambda candidate: candidate.before)
     similarities = [candidate.similarity for candidate in came if candidate.similarity is not None]
     if not similarities:
         return True
@@ -141,9 +141,9 @@ def _in_order_of_similarity(found: Neighbourhood) -> bool:
     return all(later <= one + 1e-4 * spread for one, later in itertools.pairwise(similarities))
 
 
-def title(found: Neighbourhood, part: Part) -> str:
+def title(neighbourhood: Neighbourhood, part: Part) -> str:
     """What a part of the scores is, in words."""
-    return TITLES.get(part.kind) or f"J with {found.docid(part.probe) if part.probe else 'the query'}"
+    return TITLES.get(part.kind) or f"J with {neighbourhood.docid(part.probe) if part.probe else 'the query'}"
 
 
 def summands(candidate: Candidate) -> list[str]:
@@ -155,47 +155,49 @@ def summands(candidate: Candidate) -> list[str]:
     lower = [math.floor(amount / unit) for amount in candidate.amounts]
     lost = [amount / unit - down for amount, down in zip(candidate.amounts, lower, strict=True)]
     left = round(candidate.score / unit) - sum(lower)
-    for place in sorted(range(len(lower)), key=lambda place: -lost[place])[: max(left, 0)]:
-        lower[place] += 1
+    for index in sorted(range(len(lower)), key=lambda index: -lost[index])[: max(left, 0)]:
+        lower[index] += 1
     return [f"{number * unit:.{DIGITS}f}" for number in lower]
 
 
-def account(found: Neighbourhood, candidate: Candidate, texts: Mapping[str, str]) -> Account:
+def account(neighbourhood: Neighbourhood, candidate: Candidate, texts: Mapping[str, str]) -> Account:
     """Why a document stands where it stands now."""
     companies = [
-        _company(found, candidate, part, value, texts)
-        for part, value in zip(found.parts, candidate.values, strict=True)
+        _company(neighbourhood, candidate, part, value, texts)
+        for part, value in zip(neighbourhood.parts, candidate.values, strict=True)
         if part.kind in ("jac", "near")
     ]
-    others = [other for other in found.candidates if other is not candidate]
+    others = [other for other in neighbourhood.candidates if other is not candidate]
     return Account(
         candidate,
-        membership(found, candidate),
+        membership(neighbourhood, candidate),
         tuple(companies),
         tuple(o for o in others if o.before < candidate.before and o.after > candidate.after),
         tuple(o for o in others if o.before > candidate.before and o.after < candidate.after),
     )
 
 
-def membership(found: Neighbourhood, candidate: Candidate) -> str:
+def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
     """In whose sets a candidate is, in a sentence."""
-    told = []
-    for probe in found.probes:
-        whose = f"the set of {found.docid(probe)}" if probe else "the query's set"
+    reasons = []
+    for probe in neighbourhood.probes:
+        whose = f"the set of {neighbourhood.docid(probe)}" if probe else "the query's set"
         if probe == candidate.element:
-            told.append("its own, as the first of the run: J with itself is 1")
+            reasons.append("its own, as the first of the run: J with itself is 1")
         elif probe in candidate.reciprocal:
-            told.append(f"{whose} as a reciprocal neighbour")
+            reasons.append(f"{whose} as a reciprocal neighbour")
         elif probe in candidate.extended:
-            told.append(f"{whose} through the extension")
-    return f"It is in {' and in '.join(told)}." if told else "It is in no set that counts."
+            reasons.append(f"{whose} through the extension")
+    return f"It is in {' and in '.join(reasons)}." if reasons else "It is in no set that counts."
 
 
-def _company(found: Neighbourhood, candidate: Candidate, part: Part, value: float, texts: Mapping[str, str]) -> Company:
+def _company(
+    neighbourhood: Neighbourhood, candidate: Candidate, part: Part, value: float, texts: Mapping[str, str]
+) -> Company:
     shared = () if part.probe == candidate.element else candidate.shared[part.probe]  # J(p, p) = 1 without a sum
     lines = []
     for one in shared[:LISTED]:
-        name = "the query itself" if one.element == 0 else found.docid(one.element)
+        name = "the query itself" if one.element == 0 else neighbourhood.docid(one.element)
         text = texts.get(name, "") if one.element else ""
         if one.element == candidate.element:
             name = f"{name} (the document itself)"
@@ -205,7 +207,7 @@ def _company(found: Neighbourhood, candidate: Candidate, part: Part, value: floa
     rest = shared[LISTED:]
     return Company(
         part.kind,
-        found.docid(part.probe) if part.probe else "the query",
+        neighbourhood.docid(part.probe) if part.probe else "the query",
         value,
         tuple(lines),
         len(rest),

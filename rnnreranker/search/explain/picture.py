@@ -68,7 +68,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Ring:
-    """All places of a rank: the radius in pixels, and where there is room to write the rank."""
+    """The circle of a rank: the radius in pixels, and where there is room to write the rank."""
 
     rank: int
     radius: float
@@ -78,7 +78,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Picture:
-    """A square drawing of `size` pixels around (0, 0), the query's place."""
+    """A square drawing of `size` pixels around the query at (0, 0)."""
 
     name: str
     size: int
@@ -89,7 +89,7 @@ class Picture:
 
 
 def move_label(moved: int) -> str:
-    """A move in places, in a form that needs no colour.
+    """A move in ranks, in a form that needs no colour.
 
     >>> move_label(3), move_label(-2), move_label(0)
     ('▲3', '▼2', '=')
@@ -98,12 +98,12 @@ def move_label(moved: int) -> str:
 
 
 def picture(
-    found: Neighbourhood, name: str, *, size: int, node_radius: float, limit: int, named: int, name_length: int
+    neighbourhood: Neighbourhood, name: str, *, size: int, node_radius: float, limit: int, named: int, name_length: int
 ) -> Picture:
     """The drawing of the first candidates of a neighbourhood.
 
     Args:
-        found: the neighbourhood.
+        neighbourhood: the neighbourhood.
         name: tells the drawings of a page apart.
         size: width and height in pixels.
         node_radius: of a candidate, in pixels.
@@ -111,7 +111,7 @@ def picture(
         named: how many of them have their docid written beneath.
         name_length: characters of a docid that are written.
     """
-    drawn = found.candidates[:limit]
+    drawn = neighbourhood.candidates[:limit]
     lowest = max(max(candidate.after for candidate in drawn), 2)
     inner, outer = node_radius * INNER, size / 2 - node_radius - 12
 
@@ -121,7 +121,7 @@ def picture(
 
     radii = np.array([radius(candidate.after) for candidate in drawn])
     gaps = np.where(np.arange(len(drawn)) < named, 4.6, 2.6) * node_radius
-    angles = spread(directions(found, [candidate.element for candidate in drawn]), radii, gaps)
+    angles = spread(directions(neighbourhood, [candidate.element for candidate in drawn]), radii, gaps)
     spots = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
     texts = [shortened(candidate.docid, name_length) for candidate in drawn[:named]]
     rays = list(zip(drawn, radii.tolist(), angles.tolist(), strict=True))
@@ -131,23 +131,23 @@ def picture(
     written, boxes = badges(moves, spots, rims, arrows, CENTRE * node_radius)
     sides = _name_sides(texts, spots, node_radius, boxes)
     nodes = []
-    for place, (candidate, (x, y)) in enumerate(zip(drawn, spots.tolist(), strict=True)):
-        side = sides[place] if place < len(sides) else 0.0
-        label = texts[place] if side else ""
+    for index, (candidate, (x, y)) in enumerate(zip(drawn, spots.tolist(), strict=True)):
+        side = sides[index] if index < len(sides) else 0.0
+        label = texts[index] if side else ""
         way = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
-        nodes.append(Node(candidate, round(x, 1), round(y, 1), way, label, side, arrows[place], written[place]))
-    places = {node.candidate.element: (node.x, node.y) for node in nodes}
-    rings = _rings({rank: radius(rank) for rank in RINGS if rank <= lowest}, np.array([[0.0, 0.0], *places.values()]))
-    return Picture(name, size, node_radius, tuple(nodes), _links(found, places), rings)
+        nodes.append(Node(candidate, round(x, 1), round(y, 1), way, label, side, arrows[index], written[index]))
+    spot_of = {node.candidate.element: (node.x, node.y) for node in nodes}
+    rings = _rings({rank: radius(rank) for rank in RINGS if rank <= lowest}, np.array([[0.0, 0.0], *spot_of.values()]))
+    return Picture(name, size, node_radius, tuple(nodes), _links(neighbourhood, spot_of), rings)
 
 
-def directions(found: Neighbourhood, elements: list[int]) -> np.ndarray:
+def directions(neighbourhood: Neighbourhood, elements: list[int]) -> np.ndarray:
     """(n,) float64: an angle for each element, similar for those whose expanded weights are similar.
 
     The angle in the plane of the second and third eigenvectors of the elements' cosine similarities, as ranks on a full
     circle, so that no direction stays empty.
     """
-    rows = found.steps.expanded[elements]
+    rows = neighbourhood.steps.expanded[elements]
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     alike = rows @ rows.T
@@ -229,43 +229,46 @@ def _rings(radii: dict[int, float], taken: np.ndarray) -> tuple[Ring, ...]:
     angles = np.linspace(0, 2 * math.pi, 180, endpoint=False)
     rings = []
     for rank, radius in radii.items():
-        places = radius * np.column_stack([np.sin(angles), -np.cos(angles)])
-        room = np.hypot(*(places[:, None] - taken).transpose(2, 0, 1)).min(axis=1)
-        place = places[room.round(6).argmax()]
-        taken = np.vstack([taken, place])
-        rings.append(Ring(rank, round(radius, 1), *place.round(1).tolist()))
+        spots = radius * np.column_stack([np.sin(angles), -np.cos(angles)])
+        room = np.hypot(*(spots[:, None] - taken).transpose(2, 0, 1)).min(axis=1)
+        spot = spots[room.round(6).argmax()]
+        taken = np.vstack([taken, spot])
+        rings.append(Ring(rank, round(radius, 1), *spot.round(1).tolist()))
     return tuple(rings)
 
 
-def _links(found: Neighbourhood, places: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
+def _links(neighbourhood: Neighbourhood, spot_of: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
     """Links among the drawn elements; those of the probes last, the query's at the end, so that they lie on top."""
-    places = {0: (0.0, 0.0), **places}
-    own = {probe: _own_links(found, places, probe) for probe in found.probes if probe in places}
+    spot_of = {0: (0.0, 0.0), **spot_of}
+    own = {probe: _own_links(neighbourhood, spot_of, probe) for probe in neighbourhood.probes if probe in spot_of}
     taken = {frozenset((link.first, link.second)) for links in own.values() for link in links}
-    pairs = [(i, j, w) for i, j, w in found.links() if i in places and j in places and {i, j} not in taken]
+    pairs = [(i, j, w) for i, j, w in neighbourhood.links() if i in spot_of and j in spot_of and {i, j} not in taken]
     largest = max((abs(weight) for _, _, weight in pairs), default=0.0)
     links = [
-        Link(i, j, _curve(places[i], places[j]), _width(weight, largest, WIDTHS), weight, "between")
+        Link(i, j, _curve(spot_of[i], spot_of[j]), _width(weight, largest, WIDTHS), weight, "between")
         for i, j, weight in pairs
     ]
-    return (*links, *(link for probe in reversed(found.probes) for link in own.get(probe, ())))
+    return (*links, *(link for probe in reversed(neighbourhood.probes) for link in own.get(probe, ())))
 
 
-def _own_links(found: Neighbourhood, places: dict[int, tuple[float, float]], probe: int) -> list[Link]:
+def _own_links(neighbourhood: Neighbourhood, spot_of: dict[int, tuple[float, float]], probe: int) -> list[Link]:
     """The links of a probe to the members of its set; of a candidate, none to the query, which may have its own."""
-    weights = {element: float(found.steps.weights[probe, element]) for element in sorted(found.steps.sets[probe])}
-    weights = {element: w for element, w in weights.items() if element in places and element not in (0, probe)}
+    weights = {
+        element: float(neighbourhood.steps.weights[probe, element])
+        for element in sorted(neighbourhood.steps.sets[probe])
+    }
+    weights = {element: w for element, w in weights.items() if element in spot_of and element not in (0, probe)}
     largest = max(map(abs, weights.values()), default=0.0)
     kind, widths = ("near", PROBE_WIDTHS) if probe else ("query", QUERY_WIDTHS)
     return [
         Link(
             probe,
             element,
-            _curve(places[probe], places[element]) if probe else "M0 0L{} {}".format(*places[element]),
+            _curve(spot_of[probe], spot_of[element]) if probe else "M0 0L{} {}".format(*spot_of[element]),
             _width(weight, largest, widths),
             weight,
             kind,
-            element not in found.reciprocal[probe],
+            element not in neighbourhood.reciprocal[probe],
         )
         for element, weight in weights.items()
     ]

@@ -74,7 +74,7 @@ def explain(
     rows = (reranker.graph if reranker.source == "neighbours" else reranker.vectors).rows(list(ranks))
     context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
     if not context:
-        raise InputError(f"--explain {qid}: nothing was found for this query, so there is nothing to explain")
+        raise InputError(f"--explain {qid}: no candidates for this query, so there is nothing to explain")
     useless = why_useless(base.scores, base.offsets) if params.uses_run and params.run_weight else None
     now = {docid: rank for rank, (docid, _) in enumerate(reranked[qid], 1)}
     about: dict[str, Any] = {
@@ -87,12 +87,12 @@ def explain(
         of_run = reranker.queries == "run"
         products: Any = None if query is None else inner_products(query, vectors)
         products = [entries[docid] for docid in context] if of_run else products
-        found = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
+        explained = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
     else:
-        found = neighbourhood(query, vectors, context, params, **about)
+        explained = neighbourhood(query, vectors, context, params, **about)
     known = texts_in(index)
     texts = {docid: first_line(docid, known[docid]) for docid in context if docid in known}
-    write_explanation(path, found, qid=qid, query=text, texts=texts, source=source, useless=useless or "")
+    write_explanation(path, explained, qid=qid, query=text, texts=texts, source=source, useless=useless or "")
     say(f"explanation of {qid}: {path}")
 
 

@@ -41,13 +41,13 @@ class CrossLearner(Learner):
 
     def __init__(self, encoder: str, params: OneLengthParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
-        with loading(place, "a cross-encoder"):
-            base = load_whole(place)
-            limit = limit_of(place, base, params.max_length)
+        self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
+        with loading(path, "a cross-encoder"):
+            base = load_whole(path)
+            limit = limit_of(path, base, params.max_length)
             del base
             self.model = CrossEncoder(
-                str(place), num_labels=1, max_length=limit, device=device, local_files_only=True,
+                str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
                 activation_fn=torch.nn.Identity(),
             )  # fmt: skip
             if self.model.tokenizer.pad_token is None:
@@ -68,9 +68,9 @@ class CrossLearner(Learner):
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """The scores of all pairs; nothing else is measured."""
         pairs = [(self._queries[one.qid], self._documents[docid]) for one in lists for docid in one.docids]
-        found = pair_scores(self.model, pairs).cpu().numpy()
+        scores = pair_scores(self.model, pairs).cpu().numpy()
         ends = np.cumsum([len(one.docids) for one in lists])[:-1]
-        own = np.split(found, ends)
+        own = np.split(scores, ends)
         return Scored(own, own, {})
 
     def save(self, folder: Path) -> None:
@@ -96,11 +96,11 @@ class PairLoss(torch.nn.Module):
 
 def pair_scores(model: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
     """(n,): the scores of pairs of texts, in their order; pairs of about the same length are computed together."""
-    order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place][0]) + len(pairs[place][1]), place))
+    order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]) + len(pairs[i][1]), i))
     size = AT_ONCE[model.device.type]
     parts = []
     for start in range(0, len(order), size):
-        features = model.preprocess([pairs[place] for place in order[start : start + size]])
+        features = model.preprocess([pairs[i] for i in order[start : start + size]])
         features = {
             name: value.to(model.device) if torch.is_tensor(value) else value for name, value in features.items()
         }

@@ -57,9 +57,9 @@ class DualLearner(Learner):
         self._queries, self._documents = inputs.queries, inputs.documents
         self._wide, self._reading = params.of_batch or loss.in_batch, params.degrees
         self._of_cosines = loss.of_cosines
-        self.folder, place, own = None, Path(encoder), ModelSettings()
+        self.folder, path, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:
-            self.folder, place = start_folder(encoder, ("encoder", "sparse-encoder"))
+            self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder"))
             own = read_settings(self.folder)
         if own.beyond:
             raise InputError(
@@ -67,13 +67,13 @@ class DualLearner(Learner):
             )
         self._prompts: dict[Side, str] = {"query": own.query_prompt, "document": own.document_prompt}
         count = 1 if params.towers == "shared" else 2
-        with loading(place, "a dual encoder"):
+        with loading(path, "a dual encoder"):
             if self.folder is None:
                 asked = dict.fromkeys(pool.qid for pool in inputs.pools)
                 texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
                 towers = word_towers(texts, params.max_length, count)
             else:
-                towers = [_tower(place, params.max_length) for _ in range(count)]
+                towers = [_tower(path, params.max_length) for _ in range(count)]
             modules: list[Any] = towers[0] if count == 1 else [Router.for_query_document(towers[0], towers[1])]
             prompts: dict[str, str] = {name: prompt for name, prompt in self._prompts.items() if prompt}
             self.model = SentenceTransformer(
@@ -103,7 +103,7 @@ class DualLearner(Learner):
         documents = self._encoded([self._documents[docid] for docid in docids], "document")
         columns = {docid: column for column, docid in enumerate(docids)}
         searched = [documents[[columns[docid] for docid in one.docids]] @ queries[row] for row, one in enumerate(lists)]
-        trained = [found * np.float32(self.loss.scale) for found in searched]
+        trained = [cosines * np.float32(self.loss.scale) for cosines in searched]
         degrees = [degrees_of(one, self._reading) for one in lists] if self._of_cosines else None
         return Scored(searched, trained, {}, degrees)
 
@@ -113,24 +113,24 @@ class DualLearner(Learner):
 
     def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
         """What `CosineLoss` takes of texts."""
-        found = self.model.preprocess(texts, prompt=self._prompts[side] or None, task=side)
-        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim()}
+        features = self.model.preprocess(texts, prompt=self._prompts[side] or None, task=side)
+        return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
     def _encoded(self, texts: list[str], side: Side) -> np.ndarray:
         """(n, d) float32: the vectors of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         parts = []
         for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[place] for place in order[start : start + AT_ONCE]], side)
+            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], side)
             features = {name: value.to(self.model.device) for name, value in features.items()}
             parts.append(self.loss.vectors(features, side).float().cpu().numpy())
-        found: np.ndarray = np.concatenate(parts)[np.argsort(order)]
-        return found
+        vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
+        return vectors
 
 
-def _tower(place: Path, longest: int | None) -> list[Any]:
-    transformer = Transformer(str(place), model_kwargs={"local_files_only": True})
-    transformer.max_seq_length = limit_of(place, transformer.model, longest)
+def _tower(path: Path, longest: int | None) -> list[Any]:
+    transformer = Transformer(str(path), model_kwargs={"local_files_only": True})
+    transformer.max_seq_length = limit_of(path, transformer.model, longest)
     return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
 
 
@@ -144,14 +144,14 @@ class CosineLoss(torch.nn.Module):
     def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
         """The mean over the queries of a batch; inputs: features of queries and of documents."""
         queries, documents = self.vectors(inputs[0], "query"), self.vectors(inputs[1], "document")
-        scores = self.scale * (queries @ documents.T).gather(1, labels["places"])
+        scores = self.scale * (queries @ documents.T).gather(1, labels["columns"])
         return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
 
     def vectors(self, features: dict[str, torch.Tensor], side: Side) -> torch.Tensor:
         """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""
         if "offsets" in features:  # word embeddings, without padding
-            found: torch.Tensor = self.model(dict(features), task=side)["sentence_embedding"]
-            return found
+            vectors: torch.Tensor = self.model(dict(features), task=side)["sentence_embedding"]
+            return vectors
         order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
         parts = [
             self.model(dict(part), task=side)["sentence_embedding"]

@@ -64,8 +64,8 @@ def word_tokenizer(texts: Sequence[str]) -> Tokenizer:
         logs = [(word, math.log(counts[word] / counts.total())) for word in ordered]
         model = models.Unigram([(UNKNOWN, 0.0), *logs], 0, False)
     else:
-        model = models.WordLevel({word: place for place, word in enumerate([UNKNOWN, *ordered])}, UNKNOWN)
-    found = Tokenizer(model)
-    found.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    found.pre_tokenizer = pre_tokenizers.Split(Regex(RUN), "removed", invert=True)
-    return found
+        model = models.WordLevel({word: number for number, word in enumerate([UNKNOWN, *ordered])}, UNKNOWN)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(RUN), "removed", invert=True)
+    return tokenizer

@@ -21,10 +21,10 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch
     """Every query with the n candidates of its own group.
 
     Returns:
-        (B, n) each: places int64, columns of `docids`; targets float32; positive and valid bool, all valid.
+        (B, n) each: columns int64, of `docids`; targets float32; positive and valid bool, all valid.
     """
     positive = np.stack([group.positive for group in groups])
-    return _tensors(_places(groups, docids), np.stack([g.targets for g in groups]), positive, np.ones_like(positive))
+    return _tensors(_columns(groups, docids), np.stack([g.targets for g in groups]), positive, np.ones_like(positive))
 
 
 def in_batch(
@@ -40,17 +40,17 @@ def in_batch(
         As `in_groups`, (B, U) each.
     """
     shape = len(groups), len(docids)
-    places = _places(groups, docids)
+    columns = _columns(groups, docids)
     valid = np.array([[docid not in group.known for docid in docids] for group in groups])
-    np.put_along_axis(valid, places, True, axis=1)
+    np.put_along_axis(valid, columns, True, axis=1)
     positive = np.zeros(shape, dtype=bool)
-    np.put_along_axis(positive, places, np.stack([group.positive for group in groups]), axis=1)
+    np.put_along_axis(positive, columns, np.stack([group.positive for group in groups]), axis=1)
     if teacher is None:
         targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
     else:
         pools = [group.pool for group in groups if group.pool is not None]
-        found = np.where(valid, teacher.logits(pools, docids), -np.inf)
-        targets = np.exp(found - found.max(axis=1, keepdims=True)).astype(np.float32)
+        logits = np.where(valid, teacher.logits(pools, docids), -np.inf)
+        targets = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32)
     targets /= targets.sum(axis=1, keepdims=True)
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
 
@@ -64,16 +64,16 @@ def degrees_in(
         assert group.pool is not None
         known = dict(zip(group.pool.docids, degrees_of(group.pool, reading).tolist(), strict=True))
         rows[row] = [known.get(docid, 0.0) for docid in docids]
-    return label | {"targets": torch.from_numpy(rows).gather(1, label["places"])}
+    return label | {"targets": torch.from_numpy(rows).gather(1, label["columns"])}
 
 
-def _places(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:
+def _columns(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:
     columns = {docid: column for column, docid in enumerate(docids)}
     return np.array([[columns[docid] for docid in group.docids] for group in groups])
 
 
 def _tensors(
-    places: np.ndarray, targets: np.ndarray, positive: np.ndarray, valid: np.ndarray
+    columns: np.ndarray, targets: np.ndarray, positive: np.ndarray, valid: np.ndarray
 ) -> dict[str, torch.Tensor]:
-    given = {"places": places, "targets": targets, "positive": positive, "valid": valid}
+    given = {"columns": columns, "targets": targets, "positive": positive, "valid": valid}
     return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in given.items()}

@@ -80,17 +80,17 @@ class BatchTeacher:
         rows = source.rows(list(docids))
         if (rows < 0).any():
             raise InputError(f"{docids[int(np.argmin(rows))]} is not in {source.folder}; use the index of the labels")
-        found = [self._of(pool) for pool in pools]
-        places = np.cumsum([0, *(len(tokens) for tokens, _ in found)], dtype=np.int64)
-        tokens, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        scores = source.scores(tokens, places, rows, self._teacher.threads, weights)
+        asked = [self._of(pool) for pool in pools]
+        offsets = np.cumsum([0, *(len(tokens) for tokens, _ in asked)], dtype=np.int64)
+        tokens, weights = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+        scores = source.scores(tokens, offsets, rows, self._teacher.threads, weights)
         given: np.ndarray = scores.astype(np.float64) / self._temperature
         return given
 
     def _of(self, pool: Labels) -> tuple[np.ndarray, np.ndarray]:
         if pool.qid not in self._asked:
             taken = np.flatnonzero(np.isfinite(pool.scores))
-            docids = [pool.docids[place] for place in taken.tolist()]
+            docids = [pool.docids[candidate] for candidate in taken.tolist()]
             known = range(int(pool.positive[taken].sum())) if self._positives_first else ()
             self._asked[pool.qid] = self._teacher.asked(*self._teacher.alone(pool.qid, docids), known)
         return self._asked[pool.qid]

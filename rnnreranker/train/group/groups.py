@@ -34,17 +34,17 @@ class Group:
 
     def targets_of(self, docids: Sequence[str]) -> np.ndarray:
         """(m,) float32: the targets of any documents by the labels of the query, as those of the group are scaled."""
-        found = dict(zip(self.docids, self.targets.tolist(), strict=True))
+        target_of = dict(zip(self.docids, self.targets.tolist(), strict=True))
         if self.pool is not None and self.scale > 0:
-            wanted = set(docids).difference(found)
+            wanted = set(docids).difference(target_of)
             of_pool = zip(self.pool.docids, self.pool.targets.tolist(), strict=True)
-            found |= {docid: target / self.scale for docid, target in of_pool if docid in wanted}
-        return np.array([found.get(docid, 0.0) for docid in docids], dtype=np.float32)
+            target_of |= {docid: target / self.scale for docid, target in of_pool if docid in wanted}
+        return np.array([target_of.get(docid, 0.0) for docid in docids], dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of a whole training, in the order of its steps; the group at a place is drawn when it is asked for.
+    """The groups of a whole training, in the order of its steps; a group is drawn when it is asked for.
 
     A draw depends on the seed, the epoch, the query and the positives it may take, so neither threads nor a resumption
     change it.
@@ -71,8 +71,8 @@ class Groups:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, place: int) -> Group:
-        epoch, within = divmod(place, len(self.pools))
+    def __getitem__(self, index: int) -> Group:
+        epoch, within = divmod(index, len(self.pools))
         if epoch not in self._orders:
             self._orders.clear()  # epochs come one after the other
             self._orders[epoch] = np.random.default_rng([self.seed, epoch]).permutation(len(self.pools))
@@ -80,22 +80,26 @@ class Groups:
 
     def _drawn(self, pool: Labels, epoch: int) -> Group:
         positives = np.flatnonzero(pool.positive)
-        own = fingerprint(pool.qid, [pool.docids[place] for place in positives.tolist()])
+        own = fingerprint(pool.qid, [pool.docids[candidate] for candidate in positives.tolist()])
         rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
         first, (of_run, at_random) = rng.choice(positives, 1), shares(self.kind, self.size, rng)
         negatives, known = negatives_of(pool, self.depth), self._known[pool.qid]
         there: list[str] = []
         if self.kind in AT_RANDOM:  # candidates that are in the sample are labelled, and of the run by chance alone
             there = sampled(pool.qid, known, self.collection, self.depth, self.seed)
-            apart = [place for place in np.flatnonzero(~pool.positive).tolist() if pool.docids[place] not in set(there)]
+            apart = [
+                candidate
+                for candidate in np.flatnonzero(~pool.positive).tolist()
+                if pool.docids[candidate] not in set(there)
+            ]
             negatives = np.array(apart[: self.depth], dtype=np.int64)
             of_run, at_random = min(of_run, len(negatives)), at_random + max(0, of_run - len(negatives))
         chosen = np.concatenate([first, rng.choice(negatives, of_run, replace=False)]).astype(np.int64)
-        docids = [pool.docids[place] for place in chosen.tolist()]
+        docids = [pool.docids[candidate] for candidate in chosen.tolist()]
         if at_random:
-            places = {docid: place for place, docid in enumerate(pool.docids)}
-            drawn = [there[place] for place in rng.choice(len(there), at_random, replace=False).tolist()]
-            docids, chosen = docids + drawn, np.append(chosen, [places.get(docid, -1) for docid in drawn])
+            candidate_of = {docid: candidate for candidate, docid in enumerate(pool.docids)}
+            drawn = [there[candidate] for candidate in rng.choice(len(there), at_random, replace=False).tolist()]
+            docids, chosen = docids + drawn, np.append(chosen, [candidate_of.get(docid, -1) for docid in drawn])
         targets = np.where(chosen >= 0, pool.targets[chosen], np.float32(0))
         positive = np.where(chosen >= 0, pool.positive[chosen], False)
         total = scale = float(targets.sum())
@@ -113,15 +117,15 @@ class Groups:
 
     @cached_property
     def _known(self) -> dict[str, frozenset[str]]:
-        found: dict[str, set[str]] = {}
+        positives: dict[str, set[str]] = {}
         for pool in self.pools:
             marked = np.flatnonzero(pool.positive).tolist()
-            found.setdefault(pool.qid, set()).update(pool.docids[place] for place in marked)
-        return {qid: frozenset(own) for qid, own in found.items()}
+            positives.setdefault(pool.qid, set()).update(pool.docids[candidate] for candidate in marked)
+        return {qid: frozenset(own) for qid, own in positives.items()}
 
 
 def negatives_of(pool: Labels, depth: int) -> np.ndarray:
-    """The places of the first `depth` candidates that are not positive."""
+    """The rows of the first `depth` candidates that are not positive."""
     return np.flatnonzero(~pool.positive)[:depth]
 
 
@@ -174,5 +178,5 @@ def first_candidates(labels: Labels, count: int) -> Labels:
     targets = labels.targets[kept]
     total = float(targets.sum())
     targets = targets / np.float32(total) if total > 0 else labels.positive[kept] / np.float32(labels.positive.sum())
-    docids = [labels.docids[place] for place in kept.tolist()]
+    docids = [labels.docids[candidate] for candidate in kept.tolist()]
     return Labels(labels.qid, docids, labels.scores[kept], targets.astype(np.float32), labels.positive[kept])

@@ -109,8 +109,8 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     needed = dict.fromkeys(
         docid
         for pool in pools
-        for docid, positive, place in zip(pool.docids, pool.positive.tolist(), _ranks(pool), strict=True)
-        if positive or place < params.depth
+        for docid, positive, rank in zip(pool.docids, pool.positive.tolist(), _ranks(pool), strict=True)
+        if positive or rank < params.depth
     )
     documents = {docid: docid for docid in needed} if texts else _texts(request, needed)
     if texts and given is None:
@@ -139,14 +139,14 @@ def _whole(request: TrainRequest, documents: dict[str, str]) -> dict[str, str]:
     from rnnreranker.search.indexes import open_index
 
     if request.documents:
-        found = load_documents(request.documents, asked_fields(request.documents, request.fields))
+        loaded = load_documents(request.documents, asked_fields(request.documents, request.fields))
     else:
         texts = None if request.index is None else open_index(request.index).texts
         if texts is None:
             index, source = argument("index"), argument("documents")
             raise InputError(f"random negatives: give {index}, of an index with texts, or {source}: all documents")
-        found = documents_of(texts)
-    documents |= {document.docid: document.text for document in found}
+        loaded = documents_of(texts)
+    documents |= {document.docid: document.text for document in loaded}
     return documents
 
 
@@ -165,12 +165,12 @@ def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
     from rnnreranker.search.texts import texts_for
 
     opened = None if request.index is None else open_index(request.index)
-    found = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
-    if lost := [docid for docid in wanted if docid not in found]:
+    texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
+    if lost := [docid for docid in wanted if docid not in texts]:
         raise InputError(
             f"{counted(len(lost), 'candidate')} of {len(wanted)} without a text (first: {', '.join(lost[:3])}); give "
             f"an index with texts, or {source} with all of them"
         )
-    if empty := sum(not text.strip() for text in found.values()):
+    if empty := sum(not text.strip() for text in texts.values()):
         say(f"{counted(empty, 'candidate')} with an empty text")
-    return found
+    return texts

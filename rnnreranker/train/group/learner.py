@@ -20,7 +20,7 @@ class Scored(NamedTuple):
     """What a model gives every query's candidates, (n,) float32 each.
 
     searched: as a search has them, which ranks by them; trained: as the loss has them; others: what else was measured
-    on the way; degrees: what the loss has in the place of targets, None = the targets.
+    on the way; degrees: what the loss has instead of targets, None = the targets.
     """
 
     searched: list[np.ndarray]

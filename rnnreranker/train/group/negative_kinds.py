@@ -40,7 +40,7 @@ def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: 
     rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
     wanted = min(count + len(known), len(collection))
     drawn = rng.choice(len(collection), wanted, replace=False).tolist()
-    return [docid for place in drawn if (docid := collection[place]) not in known][:count]
+    return [docid for number in drawn if (docid := collection[number]) not in known][:count]
 
 
 def check_collection(kind: Kind, size: int, collection: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ from rnnreranker.train.validation import Validation, validate_lists
 
 
 class Collator:
-    """The batches of a learner from places of groups."""
+    """The batches of a learner from numbers of groups."""
 
     valid_label_columns: Sequence[str] = ()  # sentence-transformers asks for it
 
@@ -36,8 +36,8 @@ class Collator:
         self._groups, self._learner = groups, learner
 
     def __call__(self, rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-        """The batch of rows of the data set, each of which holds a place."""
-        return self._learner.batch([self._groups[row["place"]] for row in rows])
+        """The batch of rows of the data set, each of which holds the number of a group."""
+        return self._learner.batch([self._groups[row["group"]] for row in rows])
 
 
 class GroupTrainer(SmallCheckpoints):
@@ -60,8 +60,8 @@ class GroupTrainer(SmallCheckpoints):
         super().__init__(
             model=learner.model,
             args=arguments,
-            train_dataset=Dataset.from_dict({"place": range(len(groups))}),
-            eval_dataset=Dataset.from_dict({"place": [0]}),  # not read: `evaluate` has its own queries
+            train_dataset=Dataset.from_dict({"group": range(len(groups))}),
+            eval_dataset=Dataset.from_dict({"group": [0]}),  # not read: `evaluate` has its own queries
             loss=learner.loss,
             data_collator=Collator(groups, learner),
             callbacks=[AtTheEnd(), self.best, *learner.callbacks],
@@ -79,8 +79,8 @@ class GroupTrainer(SmallCheckpoints):
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate, and log."""
-        found = self.validations[int(self.state.global_step)] = self.validation()  # type: ignore[attr-defined]
-        metrics = {f"eval_{name}": value for name, value in found.measures.items()}
+        validation = self.validations[int(self.state.global_step)] = self.validation()  # type: ignore[attr-defined]
+        metrics = {f"eval_{name}": value for name, value in validation.measures.items()}
         self.log(dict(metrics))  # type: ignore[attr-defined]
         trainer: Any = self
         trainer.control = self.callback_handler.on_evaluate(  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ def trainer_of(
     held_out: Sequence[Labels],
     params: GroupParams,
     ranking: Loss,
-    place: Path,
+    folder: Path,
     checkpoints: bool,
     device: str,
 ) -> Any:
@@ -118,13 +118,13 @@ def trainer_of(
         groups: as many as all steps take.
         held_out: the candidates of the validation queries.
         params, ranking: of the training; the loss of validation.
-        place: of checkpoints; checkpoints: whether they are written.
+        folder: of checkpoints; checkpoints: whether they are written.
         device: cpu or cuda.
     """
     steps = math.ceil(len(groups) / (params.batch_size * params.accumulate))
     epoch = math.ceil(len(groups.pools) / (params.batch_size * params.accumulate))
     every = params.evaluate_every or epoch
-    usual = training_arguments(params, place, checkpoints, device)
+    usual = training_arguments(params, folder, checkpoints, device)
     when = dict.fromkeys(("eval_strategy", "logging_strategy"), "steps")
     arguments = learner.arguments(
         **usual

@@ -76,11 +76,11 @@ def train_on_groups(
     drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
     groups = Groups(inputs.pools, count, *drawn)
     settings = params.to_dict() | chosen.params.to_dict()
-    place = output.with_name(output.name + ".checkpoints")
+    checkpoint_folder = output.with_name(output.name + ".checkpoints")
     begins = content_of(learner.folder) if learner.folder else ""
     belongs = fingerprint(model, settings, begins, device, torch.get_num_threads(), *_content(inputs))
-    resumed = resume_from(place, belongs) if checkpoints else None
-    trainer = trainer_of(learner, groups, inputs.checked, params, chosen, place, checkpoints, device)
+    resumed = resume_from(checkpoint_folder, belongs) if checkpoints else None
+    trainer = trainer_of(learner, groups, inputs.checked, params, chosen, checkpoint_folder, checkpoints, device)
     if resumed:
         trainer.validations[0] = trainer.validation()
     seconds = train_to_end(trainer, resumed)
@@ -101,14 +101,14 @@ def train_on_groups(
         "calibration_error": {"before": before.calibration_error, "after": after.calibration_error},
         "history": history,
         "positives": {
-            name: [list(pair) for pair in zip(found.ranks, found.probabilities, strict=True)]
-            for name, found in (("before", before), ("after", after))
+            name: [list(pair) for pair in zip(validation.ranks, validation.probabilities, strict=True)]
+            for name, validation in (("before", before), ("after", after))
         },
     }
     with folder_written_whole(output) as folder:
         learner.save(folder)
         write_json(folder / RECORD, record)
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(checkpoint_folder, ignore_errors=True)
     rate = trainer.groups_seen / seconds
     return Trained(output, trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 
@@ -122,13 +122,13 @@ def count_of(params: GroupParams, pools: int) -> int:
 
 def _content(inputs: GroupInputs) -> list[Any]:
     """What a training is of, for its fingerprint: candidates and texts."""
-    found: list[Any] = [
+    content: list[Any] = [
         [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in lists]
         for lists in (inputs.pools, inputs.checked)
     ]
     qids = sorted({one.qid for lists in (inputs.pools, inputs.checked) for one in lists})
     if inputs.teacher is not None:
-        found.append(inputs.teacher.fingerprint)
+        content.append(inputs.teacher.fingerprint)
     if inputs.collection:
-        found.append(list(inputs.collection))
-    return [*found, [inputs.queries[qid] for qid in qids], sorted(inputs.documents.items())]
+        content.append(list(inputs.collection))
+    return [*content, [inputs.queries[qid] for qid in qids], sorted(inputs.documents.items())]

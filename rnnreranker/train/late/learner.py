@@ -84,7 +84,7 @@ class LateLearner(Learner):
 
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """MaxSim of all queries and candidates, and the similarity that the loss has; nothing else is measured."""
-        found = Scored([], [], {})
+        scored = Scored([], [], {})
         for block in _blocks(lists):
             docids = list(dict.fromkeys(docid for one in block for docid in one.docids))
             queries = self._encoded([self._queries[one.qid] for one in block], "query")
@@ -92,12 +92,12 @@ class LateLearner(Learner):
             columns = {docid: column for column, docid in enumerate(docids)}
             for row, one in enumerate(block):
                 own = [columns[docid] for docid in one.docids]
-                found.searched.append(documents.maxsim(queries.of(row), own))
+                scored.searched.append(documents.maxsim(queries.of(row), own))
                 if self._similarity == "maxsim":
-                    found.trained.append(found.searched[-1])
+                    scored.trained.append(scored.searched[-1])
                 else:
-                    found.trained.append(documents.trained(queries.of(row), own, self._similarity))
-        return found
+                    scored.trained.append(documents.trained(queries.of(row), own, self._similarity))
+        return scored
 
     def save(self, folder: Path) -> None:
         """As sentence-transformers saves a MultiVectorEncoder."""
@@ -105,22 +105,22 @@ class LateLearner(Learner):
 
     def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
         """What `TokenLoss` takes of texts."""
-        found = self._late.features(texts, side)
-        return found | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
+        features = self._late.features(texts, side)
+        return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
     def _encoded(self, texts: list[str], side: Side) -> Tokens:
         """The tokens of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         vectors: dict[int, np.ndarray] = {}
         for start in range(0, len(order), AT_ONCE):
             chosen = order[start : start + AT_ONCE]
-            features = self._features([texts[place] for place in chosen], side)
+            features = self._features([texts[i] for i in chosen], side)
             features = {name: value.to(self.model.device) for name, value in features.items()}
             for rows, tokens, real in tokens_of(self._late, features, side):
                 for row, its, own in zip(rows.tolist(), tokens.float(), real, strict=True):
                     vectors[chosen[row]] = its[own].cpu().numpy()
-        offsets = np.cumsum([0, *(len(vectors[place]) for place in range(len(texts)))], dtype=np.int64)
-        return Tokens(np.concatenate([vectors[place] for place in range(len(texts))]), offsets)
+        offsets = np.cumsum([0, *(len(vectors[i]) for i in range(len(texts)))], dtype=np.int64)
+        return Tokens(np.concatenate([vectors[i] for i in range(len(texts))]), offsets)
 
 
 class Tokens(NamedTuple):
@@ -143,10 +143,10 @@ class Tokens(NamedTuple):
         real = pad_sequence([torch.ones(len(own), dtype=torch.bool) for own in documents], batch_first=True)
         asked = torch.from_numpy(query).unsqueeze(0)
         mask = torch.ones(asked.shape[:2], dtype=torch.bool)
-        found: np.ndarray = late_scores(asked, mask, pad_sequence(documents, batch_first=True), real, similarity)[
+        scores: np.ndarray = late_scores(asked, mask, pad_sequence(documents, batch_first=True), real, similarity)[
             0
         ].numpy()
-        return found
+        return scores
 
 
 class TokenLoss(torch.nn.Module):
@@ -177,8 +177,8 @@ class TokenLoss(torch.nn.Module):
 
     @staticmethod
     def _of(loss: Loss, scores: torch.Tensor, labels: dict[str, torch.Tensor], begin: str) -> torch.Tensor:
-        own = {name: labels[f"{begin}{name}"] for name in ("places", "targets", "positive", "valid")}
-        return loss(scores.gather(1, own.pop("places")), **own)
+        own = {name: labels[f"{begin}{name}"] for name in ("columns", "targets", "positive", "valid")}
+        return loss(scores.gather(1, own.pop("columns")), **own)
 
 
 def tokens_of(

@@ -108,7 +108,7 @@ def hinge(
     width = int(upper.sum(dim=1).max()) if upper.numel() else 0
     if width == 0:
         return scores.sum() * 0.0
-    chosen = upper.to(torch.int8).topk(width, dim=1).indices  # (B, P): the places of the upper ones, then others
+    chosen = upper.to(torch.int8).topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
     gaps = margin - scores.gather(1, chosen).unsqueeze(2) + scores.unsqueeze(1)  # (B, P, N)
     pairs = upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)
     each = torch.where(pairs, gaps.clamp(min=0), 0).sum(dim=(1, 2))

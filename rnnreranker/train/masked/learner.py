@@ -45,16 +45,16 @@ class MaskedLearner:
                 raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
             longest = params.max_length or LONGEST
         else:
-            self.folder, place = start_folder(encoder, ["encoder", "sparse-encoder"])
-            with loading(place, "a masked-language model"):
-                self.model = load_whole(place, "AutoModelForMaskedLM")
-                longest = limit_of(place, self.model, params.max_length)
-                self._tokenizer = fast_tokenizer(place)
-                check_vocabulary(place, self._tokenizer, self.model)
+            self.folder, path = start_folder(encoder, ["encoder", "sparse-encoder"])
+            with loading(path, "a masked-language model"):
+                self.model = load_whole(path, "AutoModelForMaskedLM")
+                longest = limit_of(path, self.model, params.max_length)
+                self._tokenizer = fast_tokenizer(path)
+                check_vocabulary(path, self._tokenizer, self.model)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
         self.training = self._cut(training, longest)
         self._checked = [
-            self._masked([one], [params.seed, place]) for place, one in enumerate(self._cut(checked, longest))
+            self._masked([one], [params.seed, number]) for number, one in enumerate(self._cut(checked, longest))
         ]
 
     def batch(self, several: Sequence[list[int]]) -> dict[str, torch.Tensor]:
@@ -71,30 +71,30 @@ class MaskedLearner:
         """The mean cross-entropy of the tokens to guess, which `rng` draws."""
         device = inputs["tokens"].device
         tokens, targets = self._drawn(inputs["tokens"].cpu(), int(rng.integers(2**62)))
-        found = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
+        logits = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
         if (targets == UNMASKED).all():  # no token of few short texts was drawn
-            return found.sum() * 0.0
+            return logits.sum() * 0.0
         return torch.nn.functional.cross_entropy(
-            found.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED
+            logits.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED
         )
 
     def measures(self) -> dict[str, float]:
         """Of the validation texts, each masked once for all: mean cross-entropy, and how many are guessed right."""
-        found = np.zeros((len(self._checked), 3))
+        sums = np.zeros((len(self._checked), 3))
         device = next(self.model.parameters()).device
 
-        def compute(places: list[int]) -> None:
-            for place in places:
-                tokens, targets = self._checked[place]
+        def compute(texts: list[int]) -> None:
+            for text in texts:
+                tokens, targets = self._checked[text]
                 with torch.no_grad():
                     logits = self.model(input_ids=tokens.to(device)).logits[0].double().cpu()
                 real = targets[0] != UNMASKED
                 loss = torch.nn.functional.cross_entropy(logits[real], targets[0][real], reduction="sum")
                 right = (logits[real].argmax(dim=1) == targets[0][real]).sum()
-                found[place] = loss.item(), right.item(), real.sum().item()
+                sums[text] = loss.item(), right.item(), real.sum().item()
 
         compute_batches(compute, [tokens.shape[1] for tokens, _ in self._checked], BATCH_TOKENS)
-        loss, right, count = found.sum(axis=0)
+        loss, right, count = sums.sum(axis=0)
         return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1)}
 
     def save(self, folder: Path) -> None:
@@ -103,8 +103,8 @@ class MaskedLearner:
         self._tokenizer.save_pretrained(folder)
 
     def _cut(self, texts: Sequence[str], longest: int) -> list[list[int]]:
-        found: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-        return found
+        tokens: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+        return tokens
 
     def _masked(self, several: Sequence[list[int]], seed: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         return self._drawn(self.batch(several)["tokens"], int(np.random.default_rng(seed).integers(2**62)))
@@ -113,5 +113,5 @@ class MaskedLearner:
         """Tokens of which some are masked, and those to guess; the others are `UNMASKED`."""
         self._masking.generator = torch.Generator().manual_seed(seed)
         special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
-        found: tuple[torch.Tensor, torch.Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
-        return found
+        drawn: tuple[torch.Tensor, torch.Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
+        return drawn

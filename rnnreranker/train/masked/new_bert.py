@@ -25,19 +25,19 @@ def new_tokenizer(texts: Sequence[str], size: int) -> Any:
     """
     from transformers import BertTokenizer
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     plain = _tokenizer(SPECIAL, BertTokenizer).backend_tokenizer
     for text in texts:
         parts = plain.pre_tokenizer.pre_tokenize_str(plain.normalizer.normalize_str(text))
-        found.update(word for word, _ in parts)
-    if not found:
+        counts.update(word for word, _ in parts)
+    if not counts:
         raise InputError("no text has a word: there is nothing to make a vocabulary of")
     characters: Counter[str] = Counter()
-    for word, count in found.items():
+    for word, count in counts.items():
         characters[word[0]] += count
         for character in word[1:]:
             characters[f"##{character}"] += count
-    longer = [word for word in _by_count(found) if len(word) > 1 and found[word] > 1]
+    longer = [word for word in _by_count(counts) if len(word) > 1 and counts[word] > 1]
     tokens = [*SPECIAL, *_by_count(characters), *longer]
     return _tokenizer(tokens[: max(size, len(SPECIAL) + 1)], BertTokenizer)
 

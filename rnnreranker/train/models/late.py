@@ -42,9 +42,9 @@ class Late(GroupModel):
 
     def inputs(self, request: TrainRequest, params: LateParams) -> GroupInputs:
         """As of every model, and the teacher of the labels where it is asked about the documents of a batch."""
-        found = super().inputs(request, params)
+        inputs = super().inputs(request, params)
         if not params.batch_teacher:
-            return found
+            return inputs
         from rnnreranker.search.indexes import open_index
         from rnnreranker.train.group.batch_teacher import teacher_of
 
@@ -52,8 +52,8 @@ class Late(GroupModel):
             labels, index = argument("labels"), argument("index")
             raise InputError(f"batch_teacher: needs {labels}, and {index} with the tokens that they were made from")
         opened = open_index(request.index, needs={"tokens"})
-        topics = {pool.qid: found.queries[pool.qid] for pool in found.pools}
-        return dataclasses.replace(found, teacher=teacher_of(found.made["labels"], opened, topics))
+        topics = {pool.qid: inputs.queries[pool.qid] for pool in inputs.pools}
+        return dataclasses.replace(inputs, teacher=teacher_of(inputs.made["labels"], opened, topics))
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
         """See `train.late_learner`."""

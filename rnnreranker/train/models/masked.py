@@ -106,16 +106,16 @@ def _texts(request: TrainRequest) -> dict[str, str]:
     documents, index = request.documents, None if request.index is None else open_index(request.index)
     if documents:
         fields = asked_fields(documents, request.fields) or (None if index is None else index.fields)
-        found = load_documents(documents, fields)
+        documents_read = load_documents(documents, fields)
     elif index is None:
         raise InputError(
             f"give {argument('documents')}, or {argument('index')} of an index with texts: what the model learns from"
         )
     elif index.texts is not None:
-        found = documents_of(index.texts)
+        documents_read = documents_of(index.texts)
     else:
         raise InputError(f"{index.name}: no texts in this index; give {argument('documents')}, what it was made from")
-    texts = {one.docid: one.text for one in progress(found, unit="documents", what="read")}
+    texts = {one.docid: one.text for one in progress(documents_read, unit="documents", what="read")}
     kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
     if empty := len(texts) - len(kept):
         say(f"{counted(empty, 'document')} with an empty text: left out")

@@ -38,15 +38,15 @@ class Query(TrainedModel):
             from rnnreranker.train.query.training import train_encoder
 
         with phase("reading labels and vectors"):
-            found = load_inputs(request, params)
+            inputs = load_inputs(request, params)
         return train_encoder(
-            found.labels,
-            found.source,
-            found.topics,
+            inputs.labels,
+            inputs.source,
+            inputs.topics,
             request.start.name,
             request.output,
             params,
-            validation=found.validation,
+            validation=inputs.validation,
             pooling=request.start.pooling,
             normalize=request.start.normalize,
             neutrality=None if request.neutrality is None else neutrality_of(request.neutrality),

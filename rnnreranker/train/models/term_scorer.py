@@ -32,9 +32,9 @@ class TermScorer(TextModel):
         assert isinstance(params, TermScorerParams)
         self.refuse(request, loss)
         with phase("reading labels and counts"):
-            found = load_terms(request, params)
+            inputs = load_terms(request, params)
         return train_term_scorer(
-            found, request.start.name, request.output, params, checkpoints=request.checkpoints, device=device
+            inputs, request.start.name, request.output, params, checkpoints=request.checkpoints, device=device
         )
 
 

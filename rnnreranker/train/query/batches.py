@@ -25,7 +25,7 @@ class Batch:
         rows: (b, N) int64 rows of the table, -1 where padded.
         targets: (b, N) float32, 0 where padded.
         positive: (b, N) bool, False where padded.
-        places: of the b samples in their collator.
+        samples: numbers of the b samples in their collator.
     """
 
     tokens: torch.Tensor
@@ -33,7 +33,7 @@ class Batch:
     rows: np.ndarray
     targets: np.ndarray
     positive: np.ndarray
-    places: tuple[int, ...] = ()
+    samples: tuple[int, ...] = ()
 
     @property
     def valid(self) -> np.ndarray:
@@ -42,27 +42,27 @@ class Batch:
 
 
 class Collator:
-    """Makes a batch of samples and their cut texts; called by the data loader with places of samples."""
+    """Makes a batch of samples and their cut texts; called by the data loader with numbers of samples."""
 
     def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: Tokens) -> None:
         self.samples, self.cut, self.tokens = list(samples), cut, tokens
 
-    def __call__(self, places: Sequence[int]) -> dict[str, Batch]:
+    def __call__(self, numbers: Sequence[int]) -> dict[str, Batch]:
         """{"batch": the batch}: the Trainer of transformers wants a mapping."""
-        return {"batch": self.batch(places)}
+        return {"batch": self.batch(numbers)}
 
-    def batch(self, places: Sequence[int]) -> Batch:
-        """The batch of the samples at the given places."""
-        tokens, attention = self.tokens.pad([self.cut[place] for place in places])
-        return Batch(tokens, attention, *self._candidates(places), tuple(places))
+    def batch(self, numbers: Sequence[int]) -> Batch:
+        """The batch of the samples with the given numbers."""
+        tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
+        return Batch(tokens, attention, *self._candidates(numbers), tuple(numbers))
 
     def renewed(self, batch: Batch) -> Batch:
         """The batch with the candidates that its samples have now."""
-        return Batch(batch.tokens, batch.attention, *self._candidates(batch.places), batch.places)
+        return Batch(batch.tokens, batch.attention, *self._candidates(batch.samples), batch.samples)
 
-    def _candidates(self, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _candidates(self, numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, targets, positive, (b, N) each."""
-        chosen = [self.samples[place] for place in places]
+        chosen = [self.samples[number] for number in numbers]
         shape = len(chosen), max(len(sample.rows) for sample in chosen)
         rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
         positive = np.zeros(shape, dtype=bool)
@@ -83,8 +83,8 @@ def add_negatives(
     """
     blocks = []
     if in_batch:
-        found = np.unique(batch.rows[batch.positive])
-        blocks.append(np.broadcast_to(found, (len(batch.rows), len(found))))
+        rows = np.unique(batch.rows[batch.positive])
+        blocks.append(np.broadcast_to(rows, (len(batch.rows), len(rows))))
     if random_negatives:
         blocks.append(rng.integers(0, table_size, (len(batch.rows), random_negatives)))
     if not blocks:
@@ -100,7 +100,7 @@ def add_negatives(
         np.concatenate([batch.rows, new], axis=1),
         np.concatenate([batch.targets, np.zeros(new.shape, dtype=np.float32)], axis=1),
         np.concatenate([batch.positive, np.zeros(new.shape, dtype=bool)], axis=1),
-        batch.places,
+        batch.samples,
     )
 
 
@@ -110,17 +110,17 @@ def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batc
     A document that several queries of the batch have as a candidate is gathered and multiplied once.
     """
     device = model.inverse_temperature.device
-    vectors, places = table.gather_distinct(batch.rows)
+    vectors, columns = table.gather_distinct(batch.rows)
     documents = torch.from_numpy(vectors).to(device).float()  # (U, d), a copy: the buffer may be overwritten
     if documents.data_ptr() == vectors.ctypes.data:
         documents = documents.clone()  # a float32 table: the backward pass needs what the next batch overwrites
     if isinstance(model, CandidateScorer):
-        near = documents[torch.from_numpy(places).to(device)]  # (b, N, d)
+        near = documents[torch.from_numpy(columns).to(device)]  # (b, N, d)
         states, attention = token_states(model.encoder, batch), batch.attention.to(device)
         return model.score(states, attention, near, torch.from_numpy(batch.valid).to(device))
     queries = encode(model, batch)  # (b, d)
     products = queries @ documents.T  # (b, U)
-    return products.gather(1, torch.from_numpy(places).to(device)) * model.inverse_temperature
+    return products.gather(1, torch.from_numpy(columns).to(device)) * model.inverse_temperature
 
 
 def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:

@@ -61,19 +61,19 @@ class DynamicContext:
         """
         if step and step % self._every == 0:
             if self._every == 1:
-                self._refresh(encoder, batch.places)
+                self._refresh(encoder, batch.samples)
             elif self._done != step:
                 self._refresh(encoder, range(len(self._collator.samples)))
                 self._done = step
         return self._collator.renewed(batch)
 
-    def _refresh(self, encoder: QueryEncoder, places: Sequence[int]) -> None:
-        vectors = query_vectors(encoder, self._collator, places)
-        made = self.made_again([self._collator.samples[place].qid for place in places], vectors)
-        for place in places:
-            sample = made.get(self._collator.samples[place].qid)
+    def _refresh(self, encoder: QueryEncoder, numbers: Sequence[int]) -> None:
+        vectors = query_vectors(encoder, self._collator, numbers)
+        made = self.made_again([self._collator.samples[number].qid for number in numbers], vectors)
+        for number in numbers:
+            sample = made.get(self._collator.samples[number].qid)
             if sample is not None:  # a query none of whose positives has a vector stays as it is
-                self._collator.samples[place] = sample
+                self._collator.samples[number] = sample
 
     def made_again(self, qids: Sequence[str], vectors: np.ndarray) -> dict[str, Sample]:
         """The samples of queries with the given vectors, rows of the table, by query id."""
@@ -82,10 +82,10 @@ class DynamicContext:
 
         queries = QueryVectors(tuple(qids), vectors)
         run = dense_run(self._source, queries, self.hits, threads=None, batch_size=AT_ONCE)
-        found, _ = _labeler(self._labels, self._source, queries).infer_from(run, self._judged)
-        if not len(found):
+        labels, _ = _labeler(self._labels, self._source, queries).infer_from(run, self._judged)
+        if not len(labels):
             return {}
-        samples, _, _ = read_samples(found, self._source, self._candidates)
+        samples, _, _ = read_samples(labels, self._source, self._candidates)
         return {sample.qid: sample for sample in renumber(samples, self._rows)}
 
     def save(self, folder: Path) -> None:
@@ -106,13 +106,13 @@ class DynamicContext:
         kept = load_file(str(folder / KEPT))
         ends = np.cumsum(kept["lengths"])[:-1]
         parts = [np.split(kept[name], ends) for name in ("rows", "targets", "positive")]
-        for place, (rows, targets, positive) in enumerate(zip(*parts, strict=True)):
-            self._collator.samples[place] = Sample(self._collator.samples[place].qid, rows, targets, positive)
+        for number, (rows, targets, positive) in enumerate(zip(*parts, strict=True)):
+            self._collator.samples[number] = Sample(self._collator.samples[number].qid, rows, targets, positive)
         self._done = int(kept["done"][0])
 
 
-def query_vectors(encoder: QueryEncoder, collator: Collator, places: Sequence[int]) -> np.ndarray:
-    """(n, d) float32: vectors of the queries at the given places, without dropout; the encoder's mode is left as it is.
+def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
+    """(n, d) float32: vectors of the queries of samples, by number, without dropout; the mode of the encoder stays.
 
     The random state is not touched, so dropout and order of a training are the same with and without it.
     """
@@ -120,15 +120,15 @@ def query_vectors(encoder: QueryEncoder, collator: Collator, places: Sequence[in
 
     was_training = encoder.training
     encoder.eval()
-    order = sorted(range(len(places)), key=lambda line: (len(collator.cut[places[line]]), line))
-    vectors = np.empty((len(places), 0), dtype=np.float32)
+    order = sorted(range(len(numbers)), key=lambda line: (len(collator.cut[numbers[line]]), line))
+    vectors = np.empty((len(numbers), 0), dtype=np.float32)
     with torch.no_grad():
         for start in range(0, len(order), AT_ONCE):
             lines = order[start : start + AT_ONCE]
-            found = encode(encoder, collator.batch([places[line] for line in lines])).float().cpu().numpy()
+            encoded = encode(encoder, collator.batch([numbers[line] for line in lines])).float().cpu().numpy()
             if not vectors.shape[1]:
-                vectors = np.empty((len(places), found.shape[1]), dtype=np.float32)
-            vectors[lines] = found
+                vectors = np.empty((len(numbers), encoded.shape[1]), dtype=np.float32)
+            vectors[lines] = encoded
     encoder.train(was_training)
     return vectors
 
@@ -140,10 +140,10 @@ def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
     """
     one = labels[qid]
     graded = labels.metadata.get("method") in ("hard", "uniform")
-    places = np.flatnonzero(one.positive)
+    positives = np.flatnonzero(one.positive)
     return [
-        (one.docids[place], int(one.scores[place]) if graded and one.scores[place] >= 1 else 1)
-        for place in places.tolist()
+        (one.docids[candidate], int(one.scores[candidate]) if graded and one.scores[candidate] >= 1 else 1)
+        for candidate in positives.tolist()
     ]
 
 

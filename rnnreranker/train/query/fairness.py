@@ -85,7 +85,7 @@ def ranking_fairness(
         (lacking, f"queries without background documents: {', '.join(lacking[:3])}"),
         (unknown, f"documents without neutrality: {', '.join(unknown[:3])}"),
     )
-    found: dict[str, float] = {}
+    measures: dict[str, float] = {}
     for cutoff in CUTOFFS:
         values, shares = [], []
         for qid, docids in rankings.items():
@@ -93,9 +93,9 @@ def ranking_fairness(
             ideal = fairr(sorted((neutral[docid] for docid in background[qid]), reverse=True), cutoff)
             values.append(value)
             shares.append(value / ideal if ideal else 0.0)
-        found[f"FaiRR@{cutoff}"] = float(np.mean(values))
-        found[f"NFaiRR@{cutoff}"] = float(np.mean(shares))
-    return found
+        measures[f"FaiRR@{cutoff}"] = float(np.mean(values))
+        measures[f"NFaiRR@{cutoff}"] = float(np.mean(shares))
+    return measures
 
 
 def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[str, float]:
@@ -118,7 +118,7 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
         InputError: a line of another form, a value outside [0, 1], a docid twice; several of them in one message.
             Also no lines at all.
     """
-    found: dict[str, float] = {}
+    neutrality_of: dict[str, float] = {}
     problems = []
     for number, line in read_lines(path, "file of neutralities"):
         docid, _, written = line.removesuffix("\r").partition("\t")
@@ -127,14 +127,14 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
             problems.append(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1]")
             continue
         check_id(docid, "docid", f"{path}:{number}")
-        if docid in found:
+        if docid in neutrality_of:
             problems.append(f"{path}:{number}: {shown_word(docid)} is there a second time, expected every docid once")
-        found[docid] = value
-    if not found and not problems:
+        neutrality_of[docid] = value
+    if not neutrality_of and not problems:
         raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
     if problems:
         raise InputError("; ".join(problems[:5]))
-    return found
+    return neutrality_of
 
 
 def neutrality_divergence(
@@ -150,7 +150,7 @@ def neutrality_divergence(
     import torch
 
     masked = torch.where(valid, scores, torch.finfo(scores.dtype).min / 2)
-    places = masked.topk(min(cutoff, scores.shape[1]), dim=1).indices
-    counted = valid.gather(1, places)
-    wanted = log_shares(neutral.gather(1, places), counted).exp() * counted
-    return divergence(masked.gather(1, places), wanted, counted)
+    top = masked.topk(min(cutoff, scores.shape[1]), dim=1).indices
+    counted = valid.gather(1, top)
+    wanted = log_shares(neutral.gather(1, top), counted).exp() * counted
+    return divergence(masked.gather(1, top), wanted, counted)

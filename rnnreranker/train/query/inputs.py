@@ -72,18 +72,18 @@ def validation_of(
     from rnnreranker.runs import Run
 
     check_validation(request)
-    found = None if request.validation_labels is None else labels_of(request.validation_labels)
+    labels = None if request.validation_labels is None else labels_of(request.validation_labels)
     texts = {} if request.validation_topics is None else topics_of(request.validation_topics)
     if request.validation_run is not None and request.validation_qrels is not None:
         run = request.validation_run if isinstance(request.validation_run, Run) else Run.read(request.validation_run)
-        found = hard_labels(run, texts, qrels_of(request.validation_qrels), queries)
-        texts = {qid: texts[qid] for qid in found.qids}
+        labels = hard_labels(run, texts, qrels_of(request.validation_qrels), queries)
+        texts = {qid: texts[qid] for qid in labels.qids}
     if other := [qid for qid, text in texts.items() if topics.get(qid, text) != text]:
         raise InputError(
             f"{request.shown('validation_topics')}: query {other[0]} has another text in {request.shown('topics')}; "
             "expected one text for an id"
         )
-    return found, texts
+    return labels, texts
 
 
 def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:

@@ -81,9 +81,9 @@ class Schedule(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values, the plateau's among them."""
-        found = super().state_dict()
-        found["_plateau"] = self._plateau and self._plateau.state_dict()
-        return found
+        state = super().state_dict()
+        state["_plateau"] = self._plateau and self._plateau.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take up a state of `state_dict`."""

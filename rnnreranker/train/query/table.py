@@ -43,20 +43,20 @@ class VectorTable:
         return np.take(self.vectors, flat, axis=0, out=self._buffer[: len(flat)], mode="clip")  # clip: no copy made
 
     def gather_distinct(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors of the distinct rows, (U, d), and the place of every row among them, shape of `rows`.
+        """The vectors of the distinct rows, (U, d), and the position of every row among them, shape of `rows`.
 
-        Padding (-1) points at place 0.
+        Padding (-1) points at position 0.
         """
         if SPARSE * rows.size < len(self):  # sorting the few is quicker than a look at the whole table
-            found, places = np.unique(rows, return_inverse=True)
-            padded = int(len(found) > 0 and found[0] == PAD)
-            return self.gather(found[padded:]), np.maximum(places.reshape(rows.shape) - padded, 0)
+            distinct_rows, inverse = np.unique(rows, return_inverse=True)
+            padded = int(len(distinct_rows) > 0 and distinct_rows[0] == PAD)
+            return self.gather(distinct_rows[padded:]), np.maximum(inverse.reshape(rows.shape) - padded, 0)
         seen = np.zeros(len(self), dtype=bool)
         seen[rows[rows != PAD]] = True
         distinct = np.flatnonzero(seen)
-        place = np.zeros(len(self) + 1, dtype=np.int64)  # the last entry is what PAD = -1 finds
-        place[distinct] = np.arange(len(distinct))
-        return self.gather(distinct), place[rows]
+        position_of = np.zeros(len(self) + 1, dtype=np.int64)  # the last entry is what PAD = -1 finds
+        position_of[distinct] = np.arange(len(distinct))
+        return self.gather(distinct), position_of[rows]
 
 
 def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:

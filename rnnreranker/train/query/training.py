@@ -150,7 +150,7 @@ def train_encoder(
     from rnnreranker.train.query.dynamic import DynamicContext
     from rnnreranker.train.query.trainer import CoderTrainer
 
-    place = output.with_name(output.name + ".checkpoints")
+    checkpoint_folder = output.with_name(output.name + ".checkpoints")
     belongs = fingerprint(
         *(settings, content_of(folder), source.fingerprint, dense.pooling, dense.normalize, device),
         torch.get_num_threads(),
@@ -162,11 +162,11 @@ def train_encoder(
         labels.metadata if refresh else None,
         *([scorer.to_dict()] if scorer is not None else []),
     )
-    resumed = resume_from(place, belongs) if checkpoints else None
+    resumed = resume_from(checkpoint_folder, belongs) if checkpoints else None
     context = None
     if refresh:
         context = DynamicContext(labels, source, table_rows, training, params.candidates, refresh)
-    arguments = transformers.TrainingArguments(**training_arguments(params, place, checkpoints, device))
+    arguments = transformers.TrainingArguments(**training_arguments(params, checkpoint_folder, checkpoints, device))
     neutral = None
     if neutrality is not None:
         neutral = np.array([neutrality.get(source.docids[row], 1.0) for row in table_rows], dtype=np.float32)
@@ -195,8 +195,8 @@ def train_encoder(
         "inverse_temperature": model.inverse_temperature.item(),
         "history": history,
         "positives": {
-            name: [list(pair) for pair in zip(found.ranks, found.probabilities, strict=True)]
-            for name, found in (("before", before), ("after", after))
+            name: [list(pair) for pair in zip(validated.ranks, validated.probabilities, strict=True)]
+            for name, validated in (("before", before), ("after", after))
         },
     }
     length = read_settings(folder).max_length or tokens.max_length  # as before training, where its files say so
@@ -204,7 +204,7 @@ def train_encoder(
         write_scorer(output, model, tokens, length, {RECORD: record})
     else:
         write_encoder(output, model, tokens, length, {RECORD: record})
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(checkpoint_folder, ignore_errors=True)
     steps = int(trainer.state.global_step)
     return Trained(output, trainer.best.step, steps, after.measures, tuple(history), rate, seconds, record)
 

@@ -17,14 +17,14 @@ class _Largest(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """Block after block of words; no logit is kept but the largest."""
-        found = hidden.new_empty((hidden.shape[0], weight.shape[0]))
+        largest = hidden.new_empty((hidden.shape[0], weight.shape[0]))
         step = max(64, AT_ONCE[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
         for start in range(0, weight.shape[0], step):
             block = slice(start, start + step)
             logits = torch.nn.functional.linear(hidden, weight[block], bias[block])
-            found[:, block] = logits.amax(dim=1)
+            largest[:, block] = logits.amax(dim=1)
         ctx.save_for_backward(hidden, weight)
-        return found
+        return largest
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -57,12 +57,12 @@ def largest_logits(
         weight: (V, h) and bias: (V,) of the head.
     """
     padded = torch.where(attention.unsqueeze(2) > 0, hidden, hidden[:, :1])  # a token that is there changes no maximum
-    found: torch.Tensor = _Largest.apply(padded, weight, bias)
-    return found
+    largest: torch.Tensor = _Largest.apply(padded, weight, bias)
+    return largest
 
 
 @contextlib.contextmanager
-def without(head: torch.nn.Linear) -> Iterator[None]:
+def skipped(head: torch.nn.Linear) -> Iterator[None]:
     """A block in which a layer gives back what it is given."""
     head.forward = lambda given: given  # type: ignore[method-assign, assignment]
     try:

@@ -30,7 +30,7 @@ from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
-from rnnreranker.train.sparse.largest_logits import largest_logits, without
+from rnnreranker.train.sparse.largest_logits import largest_logits, skipped
 from rnnreranker.train.sparse.params import SparseParams
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
@@ -57,41 +57,41 @@ class SparseLearner(Learner):
         self._queries, self._documents = inputs.queries, inputs.documents
         self._in_batch, self._doc = loss.in_batch, params.architecture == "doc"
         self._binary = params.query_weights == "binary"
-        self.folder, place = start_folder(encoder, ("sparse-encoder", "encoder"))
+        self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
         check_kind(self.folder)
         own = read_settings(self.folder)
         self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        with loading(place, "a sparse encoder"):
-            transformer = Transformer(str(place), transformer_task="fill-mask")
-            transformer.max_seq_length = limit_of(place, transformer.model, params.max_length)
+        with loading(path, "a sparse encoder"):
+            transformer = Transformer(str(path), transformer_task="fill-mask")
+            transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
             prompts = {name: prompt for name, prompt in self._prompts.items() if prompt}
             self.model = SparseEncoder(
                 modules=[transformer, SpladePooling("max")], device=device, prompts=prompts, similarity_fn_name="dot"
             )
             self._vocabulary = int(transformer.model.get_output_embeddings().weight.shape[0])
-            words_of(self.model.tokenizer, self._vocabulary, place)
-        self._sides = Sides(self.model)
-        self._check(place)
+            words_of(self.model.tokenizer, self._vocabulary, path)
+        self._weigher = SparseTexts(self.model)
+        self._check(path)
         self.loss = SpladeLoss(
-            self._sides,  # type: ignore[arg-type]
-            SidesLoss(loss),
+            self._weigher,  # type: ignore[arg-type]
+            InnerProductLoss(loss),
             document_regularizer_weight=params.lambda_d,
             query_regularizer_weight=0.0 if self._doc else params.lambda_q,
             query_regularizer=L1() if params.query_regularizer == "l1" else None,
         )
-        self.callbacks = (Rising(self.loss, params.regularizer_warmup),)
+        self.callbacks = (RegularizerWarmup(self.loss, params.regularizer_warmup),)
 
-    def _check(self, place: Path) -> None:
+    def _check(self, path: Path) -> None:
         """Look that the weights are those of SpladePooling: a model may do more than one layer to its logits."""
         with torch.no_grad():
             self.model.eval()
             features = {name: value.to(self.model.device) for name, value in self._features(PROBE, "document").items()}
             expected = self.model(dict(features))["sentence_embedding"]
-            found = self._sides.weights(features)
+            weights = self._weigher.weights(features)
             self.model.train()
-        if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
+        if weights.shape != expected.shape or not torch.allclose(weights, expected, rtol=1e-3, atol=1e-3):
             raise InputError(
-                f"{place}: its words have no weights by one linear layer; expected a masked-language model whose head "
+                f"{path}: its words have no weights by one linear layer; expected a masked-language model whose head "
                 "ends in one, as of BERT, DistilBERT and RoBERTa"
             )
 
@@ -114,44 +114,44 @@ class SparseLearner(Learner):
         queries = self._encoded([self._queries[qid] for qid in qids], "query")
         documents = self._encoded([self._documents[docid] for docid in docids], "document")
         columns = {docid: column for column, docid in enumerate(docids)}
-        found = []
+        scores = []
         for row, one in enumerate(lists):
             own = documents[[columns[docid] for docid in one.docids]]
-            found.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
+            scores.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
         frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
-        return Scored(found, found, word_use(queries, frequencies, documents.shape[0]).to_dict())
+        return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]).to_dict())
 
     def save(self, folder: Path) -> None:
         """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the side of the documents."""
         self.model.save_pretrained(str(folder), create_model_card=False)
 
     def _features(self, texts: list[str], side: str) -> dict[str, torch.Tensor]:
-        """What `Sides` takes of texts."""
+        """What `SparseTexts` takes of texts."""
         if side == "query" and self._doc:
             return {"sentence_embedding": self._words(texts)}
-        found = self.model.preprocess(texts, prompt=self._prompts[side] or None)
-        return {name: value for name, value in found.items() if torch.is_tensor(value) and value.dim() == 2}
+        features = self.model.preprocess(texts, prompt=self._prompts[side] or None)
+        return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim() == 2}
 
     def _words(self, texts: list[str]) -> torch.Tensor:
         """(b, V): 1 for every word of every text, or how often it stands there; special tokens left out."""
-        found = torch.zeros((len(texts), self._vocabulary))
+        counts = torch.zeros((len(texts), self._vocabulary))
         for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
             for token, count in Counter(tokens).items():
-                found[row, token] = 1 if self._binary else count
-        return found
+                counts[row, token] = 1 if self._binary else count
+        return counts
 
     def _encoded(self, texts: list[str], side: str) -> csr_matrix:
         """(n, V): the weights of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), place))
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         parts = []
         for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[place] for place in order[start : start + AT_ONCE]], side)
+            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], side)
             features = {name: value.to(self.model.device) for name, value in features.items()}
-            parts += [csr_matrix(part.float().cpu().numpy()) for part in self._sides.parts(features)]
+            parts += [csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features)]
         return vstack(parts, "csr")[np.argsort(order)]
 
 
-class Sides(torch.nn.Module):
+class SparseTexts(torch.nn.Module):
     """The sides of a sparse encoder, in the form that SpladeLoss calls: queries of SPLADE-doc stay as they are.
 
     Texts of about the same length go through the model together.
@@ -181,13 +181,13 @@ class Sides(torch.nn.Module):
         """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""
         transformer: Any = self.model[0]
         head = transformer.model.get_output_embeddings()
-        with without(head):
+        with skipped(head):
             hidden = transformer(dict(features))["token_embeddings"]
         bias = torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
         return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
 
 
-class SidesLoss(torch.nn.Module):
+class InnerProductLoss(torch.nn.Module):
     """A loss over inner products, in the form that SpladeLoss calls."""
 
     def __init__(self, loss: Loss) -> None:
@@ -199,7 +199,7 @@ class SidesLoss(torch.nn.Module):
     ) -> torch.Tensor:
         """The mean over the queries of a batch; embeddings: (B, V) of queries and (U, V) of documents."""
         queries, documents = embeddings
-        scores = (queries @ documents.T).gather(1, labels["places"])
+        scores = (queries @ documents.T).gather(1, labels["columns"])
         return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
 
 
@@ -211,7 +211,7 @@ class L1(torch.nn.Module):
         return embeddings.abs().sum(dim=1).mean()
 
 
-class Rising(SpladeRegularizerWeightSchedulerCallback):
+class RegularizerWarmup(SpladeRegularizerWeightSchedulerCallback):
     """sentence-transformers' quadratic rise of the weights, over a number of steps or a share of them."""
 
     def __init__(self, loss: SpladeLoss, warmup: float) -> None:

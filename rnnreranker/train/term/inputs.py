@@ -121,9 +121,9 @@ def term_inputs(
         own = [(qid, docid) for qid, docid in pairs if (qid in held_out) == wanted]
         if params.texts != "documents":
             words = source.analyser.words([topics[qid] for qid, _ in own])
-            for (qid, docid), found in zip(own, words, strict=True):
+            for (qid, docid), own_words in zip(own, words, strict=True):
                 sides[side].append(
-                    WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in found})
+                    WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in own_words})
                 )
         if params.texts != "queries":
             for docid in dict.fromkeys(docid for _, docid in own if docid not in seen):

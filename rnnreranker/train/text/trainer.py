@@ -93,10 +93,10 @@ class TextTrainer(SmallCheckpoints, transformers.Trainer):
         return metrics
 
 
-def text_trainer(learner: TextLearner, params: TextParams, place: Path, checkpoints: bool, device: str) -> TextTrainer:
-    """The trainer of a learner; place: of checkpoints; checkpoints: whether they are written; device: cpu or cuda."""
+def text_trainer(learner: TextLearner, params: TextParams, folder: Path, checkpoints: bool, device: str) -> TextTrainer:
+    """The trainer of a learner; folder: of checkpoints; checkpoints: whether they are written; device: cpu or cuda."""
     arguments = transformers.TrainingArguments(
-        **training_arguments(params, place, checkpoints, device),
+        **training_arguments(params, folder, checkpoints, device),
         weight_decay=params.weight_decay,
         warmup_steps=params.warmup,
         lr_scheduler_type="linear" if params.decay else "constant_with_warmup",

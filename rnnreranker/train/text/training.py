@@ -61,11 +61,11 @@ def train_on_texts(
     with phase("loading the model"):
         learner = make()
     learner.model.to(device)
-    place = output.with_name(output.name + ".checkpoints")
+    checkpoint_folder = output.with_name(output.name + ".checkpoints")
     begins = content_of(learner.folder) if learner.folder else ""
     belongs = fingerprint(model, params.to_dict(), begins, device, torch.get_num_threads(), content)
-    resumed = resume_from(place, belongs) if checkpoints else None
-    trainer: Any = text_trainer(learner, params, place, checkpoints, device)
+    resumed = resume_from(checkpoint_folder, belongs) if checkpoints else None
+    trainer: Any = text_trainer(learner, params, checkpoint_folder, checkpoints, device)
     seconds = train_to_end(trainer, resumed)
     history, steps = history_of(trainer, list(learner.measured)), int(trainer.state.global_step)
     best = next(entry for entry in history if entry["step"] == trainer.best.step)
@@ -86,6 +86,6 @@ def train_on_texts(
     with folder_written_whole(output) as folder:
         learner.save(folder)
         write_json(folder / RECORD, record)
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(checkpoint_folder, ignore_errors=True)
     rate = trainer.texts_seen / seconds
     return Trained(output, trainer.best.step, steps, measures, tuple(history), rate, seconds, record, "texts")

@@ -64,8 +64,8 @@ class E5(TextModel):
         """(b, 384) float32, a text's vector whatever the batch; the prompt it begins with says what it is."""
         vectors = np.empty((len(batch), self.dimension), dtype=np.float32)
         for is_query, prompt in zip((True, False), PROMPTS, strict=True):
-            places = [place for place, text in enumerate(batch) if text.startswith(prompt)]
-            texts = [batch[place][len(prompt) :].replace("\0", " ") for place in places]  # C ends a text at \0
+            rows = [row for row, text in enumerate(batch) if text.startswith(prompt)]
+            texts = [batch[row][len(prompt) :].replace("\0", " ") for row in rows]  # C ends a text at \0
             if texts:
-                vectors[places] = self._engine.encode(texts, is_query)
+                vectors[rows] = self._engine.encode(texts, is_query)
         return vectors
