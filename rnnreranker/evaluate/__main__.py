@@ -43,10 +43,10 @@ def main(argv: Sequence[str]) -> int:
     vectors = None if args.index is None else lambda: _vectors(args.index)
     request = command.request(args, EvaluateRequest, vectors=vectors)
     _check(args, request)
-    found = evaluated(request)
-    scores = found.scores
+    evaluation = evaluated(request)
+    scores = evaluation.scores
     if args.json:
-        write_json(args.json, found.to_dict())
+        write_json(args.json, evaluation.to_dict())
     if args.against:
         command.say(
             f"{scores.runs[0]} against {scores.runs[1]}; {len(scores.topics)} topics, protocol {scores.protocol}"
@@ -55,14 +55,14 @@ def main(argv: Sequence[str]) -> int:
             ["figure", "measure", "ours", "theirs", "value", "perfect"],
             [
                 [one.figure, one.measure, *map(_cell, (one.ours, one.theirs, one.value)), one.perfect]
-                for one in found.reproduction
+                for one in evaluation.reproduction
             ],
         )
     elif args.compare:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
-        print_comparisons(found.comparisons)
+        print_comparisons(evaluation.comparisons)
     else:
-        _print_scores(scores, args.per_query, found.redundancy)
+        _print_scores(scores, args.per_query, evaluation.redundancy)
     return 0
 
 

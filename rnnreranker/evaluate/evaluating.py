@@ -195,7 +195,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
                 "same topics"
             )
     scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics, request.ties)
-    found = Evaluation(
+    evaluation = Evaluation(
         request,
         scores,
         compare(scores, request.resamples, request.seed) if request.compare else [],
@@ -206,7 +206,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
         if missing:
             say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     say_unjudged(runs, qrels)
-    return found
+    return evaluation
 
 
 def _reproduction(runs: Mapping[str, Run], scores: Scores, depth: int) -> list[Graded]:
