@@ -6,11 +6,13 @@ import json
 import re
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tiny_encoder import files_of
 
 import rnnreranker
 from rnnreranker import Run
@@ -59,6 +61,18 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def beir_folder(folder: Path) -> None:
+    """A collection in BEIR layout: twelve documents, two queries to train on, two to test with."""
+    (folder / "qrels").mkdir(parents=True)
+    documents = {**DOCUMENTS, **{f"e{n}": f"{text} Number {n}." for n, text in enumerate(DOCUMENTS.values())}}
+    queries = {"t1": "boiling water", "t2": "buses of the region", "q1": "how long does tea take", "q2": "the next train"}
+    for name, texts in (("corpus", documents), ("queries", queries)):
+        lines = [json.dumps({"_id": key, "text": text}) + "\n" for key, text in texts.items()]
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    for split, rows in (("train", "t1\td1\t1\nt2\td4\t1\n"), ("test", "q1\td2\t1\nq2\td3\t1\n")):
+        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
+
+
 @pytest.mark.model
 def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(own_data)
@@ -90,10 +104,47 @@ def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save("queries.npy", np.random.default_rng(5).normal(size=(2, 384)).astype(np.float32))
     names: dict[str, Any] = {}
     for block in blocks("python"):
-        exec(block, names)
+        if "my-data" not in block:  # run below, beside its commands
+            exec(block, names)
     assert {*Run.read("reranked.txt").ranked("q1")} == {*DOCUMENTS}
     assert f"{shlex.join(first_stage)}`" in README
     assert names["scores"].shape == (2, 60)
+
+
+@pytest.mark.model
+def test_python_and_the_commands_beside_it_give_the_same(
+    own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One index, one run, one table, one set of labels, one encoder: equal but for the tag of the run."""
+    (script,) = [block for block in blocks("python") if "train_model" in block]
+    (commands,) = [block for block in blocks("bash") if "rnnreranker.train" in block]
+    script = script.replace('kind="query"', 'kind="query:max_steps=2"')
+    commands = commands.replace("--model query", "--model query:max_steps=2")
+    for way in ("python", "shell"):
+        (own_data / way).mkdir()
+        monkeypatch.chdir(own_data / way)
+        beir_folder(Path("my-data"))
+        capsys.readouterr()
+        if way == "python":
+            names: dict[str, Any] = {}
+            exec(script, names)
+            names["labels"].write("labels.parquet")
+            table = names["evaluate_run"](
+                {"dense": names["dense"], "run": names["run"]}, "my-data", measures=("nDCG@10", "RR@10")
+            )
+        else:
+            lines = [shlex.split(line)[2:] for line in commands.replace("\\\n", "").splitlines()]
+            assert [import_module(f"{module}.__main__").main(words) for module, *words in lines] == [0] * 7
+    said = capsys.readouterr().out
+    for name, row in table.iterrows():
+        assert f"{name}\t" + "\t".join(f"{value:.4f}" for value in row) in said
+    python, shell = own_data / "python", own_data / "shell"
+    assert files_of(python / "my-index") == files_of(shell / "my-index")
+    assert [line.split()[:5] for line in (python / "run.txt").read_text().splitlines()] == [
+        line.split()[:5] for line in (shell / "run.txt").read_text().splitlines()
+    ]
+    assert (python / "labels.parquet").read_bytes() == (shell / "labels.parquet").read_bytes()
+    assert files_of(python / "my-encoder") == files_of(shell / "my-encoder")
 
 
 @pytest.mark.model

@@ -207,9 +207,10 @@ def _contents(
     topics: Mapping[str, str] | None,
     tokens: QueryTokens | None,
 ) -> Iterator[Any]:
-    yield [list(run.qids), run.docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
+    docids, rows = _by_appearance(run)
+    yield [list(run.qids), docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
     yield run.offsets.tobytes()
-    yield run.rows.tobytes()
+    yield rows.tobytes()
     yield run.scores.tobytes()
     if queries is not None:
         yield list(queries.qids)
@@ -220,3 +221,13 @@ def _contents(
         yield list(tokens.qids)
         yield tokens.places.tobytes()
         yield tokens.vectors.tobytes()
+
+
+def _by_appearance(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """The docids that a run has, as they first appear, and its rows in them: equal runs have equal ones."""
+    first = np.full(len(run.docids), len(run.rows))
+    first[run.rows[::-1]] = np.arange(len(run.rows))[::-1]  # the last to be assigned is the first entry
+    order = np.argsort(first)[: int((first < len(run.rows)).sum())]
+    numbers = np.empty(len(run.docids), dtype=np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    return run.docids[order], numbers[run.rows]

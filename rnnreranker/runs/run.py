@@ -62,14 +62,14 @@ class Run(Columns):
         write_run(self, path, tag, format)
 
     def as_written(self) -> Run:
-        """The run with the scores that `write` gives its TREC file: without ties, so every tool keeps our order.
+        """The run that `read` has of the TREC file that `write` writes: without ties, so every tool keeps our order.
 
         Raises:
             InputError: scores that float32 cannot hold in strictly decreasing order.
         """
-        from rnnreranker.runs.writing import strictly_decreasing
+        from rnnreranker.runs.writing import written_scores
 
-        return Run(self.qids, self.offsets, self.docids, self.rows, strictly_decreasing(self).astype(np.float64))
+        return Run(self.qids, self.offsets, self.docids, self.rows, written_scores(self))
 
     @classmethod
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:

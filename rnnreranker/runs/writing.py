@@ -72,6 +72,14 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
     return np.where(lowered < 0, -magnitude, magnitude)
 
 
+def written_scores(run: Columns) -> np.ndarray:
+    """(L,) float64: what is read again of the scores' text, whose digits tell float32 values apart and no more."""
+    import pyarrow
+
+    text = pyarrow.array(strictly_decreasing(run)).cast(pyarrow.string())
+    return text.cast(pyarrow.float64()).to_numpy()
+
+
 def _ended(column: object) -> object:
     import pyarrow.compute
 

@@ -38,14 +38,15 @@ class Index(indexes.Index):
             retrieve, rerank, hits, device, others: as of `SearchRequest`.
 
         Returns:
-            A run, of at most `hits` documents a query.
+            A run, of at most `hits` documents a query, with the scores of its file: what follows from it (a reranked
+            run, labels, a model) is the same to the last digit as from the file that the command writes.
 
         Raises:
             InputError: everything that can be seen to be wrong, at once.
             UnavailableError, MissingDependencyError: an encoder or Java that cannot be had here.
         """
         asked = {"retrieve": retrieve, "rerank": rerank, "hits": hits, "device": device, **others}
-        return search(request_of(self, topics, **asked))
+        return search(request_of(self, topics, **asked)).as_written()
 
     def rerank(
         self,
@@ -61,7 +62,7 @@ class Index(indexes.Index):
         Raises:
             InputError, UnavailableError, MissingDependencyError: as `search`.
         """
-        return search(request_of(self, topics, run=run, rerank=rerank, **others))
+        return search(request_of(self, topics, run=run, rerank=rerank, **others)).as_written()
 
 
 def open_index(name: str | Path, bm25: str | None = None) -> Index:
