@@ -15,7 +15,7 @@ from rnnreranker import QueryVectors, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java, start_java
 from rnnreranker.base.method import Inputs, find, make_params, names
-from rnnreranker.methods.feedback.base import Feedback, heaviest, searched_twice, weighed_twice
+from rnnreranker.methods.feedback.base import Feedback, heaviest, second_pass_impacts, second_pass_vectors
 from rnnreranker.methods.feedback.rocchio import rocchio
 from rnnreranker.methods.rerank.prf_average import PrfAverageReranker
 from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioReranker
@@ -125,13 +125,13 @@ def test_results_depend_on_neither_batches_nor_the_first_querys_place(tmp_path: 
     source = open_vectors(made_index(tmp_path, rng.normal(size=(200, 16))))
     queries = QueryVectors(tuple(f"q{row}" for row in range(9)), rng.normal(size=(9, 16)).astype(np.float32))
     given = feedback("rocchio", fb_docs=4, fb_bottom_docs=2)
-    whole = searched_twice(source, queries, given)
-    np.testing.assert_array_equal(searched_twice(source, queries, given, batch_size=2).vectors, whole.vectors)
+    whole = second_pass_vectors(source, queries, given)
+    np.testing.assert_array_equal(second_pass_vectors(source, queries, given, batch_size=2).vectors, whole.vectors)
     rows = source.search(queries.vectors, 6)[1]
     expected = [given.of_vectors(query, source.fetch(row)) for query, row in zip(queries.vectors, rows, strict=True)]
     np.testing.assert_array_equal(whole.vectors, np.array(expected))
     with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
-        searched_twice(source, QueryVectors(queries.qids, queries.vectors[:, :8]), given)
+        second_pass_vectors(source, QueryVectors(queries.qids, queries.vectors[:, :8]), given)
 
 
 def rows(*entries: dict[int, float]) -> Any:
@@ -191,7 +191,7 @@ class Impacts:
 def test_impacts_search_again_with_the_words_of_the_first_documents() -> None:
     source: Any = Impacts(rows({0: 2, 1: 4}, {0: 1, 1: 1, 2: 1}, {1: 9}, {5: 3}))
     queries = QueryImpacts(rows({0: 1}, {4: 1}))  # the second finds nothing
-    found = weighed_twice(source, queries, feedback("rm3", fb_docs=2))
+    found = second_pass_impacts(source, queries, feedback("rm3", fb_docs=2))
     expected = feedback("rm3").of_impacts(queries.numbers[0], source.documents[:2], np.array([2.0, 1.0]))
     assert found.numbers.toarray()[0] == pytest.approx(expected.toarray()[0])
     assert found.numbers.toarray()[1].tolist() == queries.numbers.toarray()[1].tolist()

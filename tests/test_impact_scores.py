@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.method import find, make_params
-from rnnreranker.methods.feedback.base import Feedback, weighed_twice
+from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
@@ -113,7 +113,7 @@ def test_feedback_weighs_queries_and_documents_alike(tmp_path: Path, name: str, 
     weights = weights_of(counted)
     runs = []
     for source in (whole, exact):
-        again = weighed_twice(source, asked(source, weights, counted), feedback(name))
+        again = second_pass_impacts(source, asked(source, weights, counted), feedback(name))
         runs.append(run_of(source, again))
         scores, rows = source.search(asked(source, weights, counted), 2, 1)
         for number in range(12):

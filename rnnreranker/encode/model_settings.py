@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.params import POOLINGS
 
 AGAIN = "get the model again"
+TextKind = Literal["query", "document"]
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
 

@@ -74,7 +74,7 @@ def make_late_base(
 
 
 def _mark(transformer: Any) -> dict[str, str]:
-    """Make markers single words of a transformer; side → what is put before its texts.
+    """Make markers single words of a transformer; kind → what is put before its texts.
 
     They are prompts of sentence-transformers, whose first word the tokenizer keeps whole, as it loads Stanford's
     checkpoints.
@@ -92,7 +92,7 @@ def _mark(transformer: Any) -> dict[str, str]:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
         with torch.no_grad():
             model.get_input_embeddings().weight[count:] = mean
-    return {side: f"{marker} " for side, marker in zip(("query", "document"), markers, strict=True)}
+    return {kind: f"{marker} " for kind, marker in zip(("query", "document"), markers, strict=True)}
 
 
 def late_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:

@@ -13,8 +13,9 @@ from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.late.folder import KIND, late_folder
 from rnnreranker.encode.late.graph import LateGraph, late_key, make_late_graph
-from rnnreranker.encode.late.model import LateModel, Side, open_late_model
+from rnnreranker.encode.late.model import LateModel, open_late_model
 from rnnreranker.encode.model_folder import ModelFolder, content_of
+from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.vocabulary import tokenizer_in
 
@@ -81,7 +82,7 @@ class LateEncoder:
         """The tokens of `encode`, of queries."""
         return self.encode(texts, "query", threads=threads)
 
-    def encode(self, texts: Sequence[str], what: Side, *, threads: int | None = None) -> TokenVectors:
+    def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> TokenVectors:
         """The vectors of texts' tokens, in their order.
 
         Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
@@ -117,11 +118,11 @@ class LateEncoder:
         vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
         return TokenVectors(vectors, offsets, ids, sum(text in longer for text in texts))
 
-    def count_cut(self, texts: Sequence[str], what: Side) -> int:
+    def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
         return sum(one.cut for one in self.model.read([text for text in texts if text.strip()], what))
 
-    def count_tokens(self, texts: Sequence[str], what: Side) -> int:
+    def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
         """How many tokens the texts have at most, those that are skipped too."""
         return sum(one.length for one in self.model.read([text for text in texts if text.strip()], what))
 

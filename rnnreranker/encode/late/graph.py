@@ -14,7 +14,8 @@ from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.session import GraphSession
 from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
 from rnnreranker.encode.in_batches import padded
-from rnnreranker.encode.late.model import Read, Side, lengths_of
+from rnnreranker.encode.late.model import Read, lengths_of
+from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 
 if TYPE_CHECKING:
@@ -41,15 +42,15 @@ class LateGraph:
         self.prompts: dict[str, str] = about["prompts"]
         self.expands = about["expansion"] is not None
         self._about = about
-        self._skipped = {side: np.array(about["skipped"][side], dtype=np.int64) for side in about["skipped"]}
+        self._skipped = {kind: np.array(about["skipped"][kind], dtype=np.int64) for kind in about["skipped"]}
         self.session = GraphSession(graph)
 
-    def read(self, texts: Sequence[str], side: Side) -> list[Read]:
+    def read(self, texts: Sequence[str], kind: TextKind) -> list[Read]:
         """What `vectors` takes of each text: its tokens with the prompt's, cut; queries are expanded."""
-        limit = self.query_length if side == "query" else self.document_length
-        given = [self.prompts[side] + text for text in texts]
+        limit = self.query_length if kind == "query" else self.document_length
+        given = [self.prompts[kind] + text for text in texts]
         tokenized = self.session.tokens([text.lower() for text in given] if self._about["lowercase"] else given, limit)
-        if side == "document" or not self.expands:
+        if kind == "document" or not self.expands:
             return [Read(one.ids, [1] * len(one.ids), one.cut) for one in tokenized]
         mask, attends = self._about["expansion"]
         rest = [limit - len(one.ids) for one in tokenized]
@@ -58,13 +59,13 @@ class LateGraph:
             for one, more in zip(tokenized, rest, strict=True)
         ]
 
-    def vectors(self, batch: Sequence[Read], side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
+    def vectors(self, batch: Sequence[Read], kind: TextKind) -> list[tuple[np.ndarray, np.ndarray]]:
         """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch that count."""
         tokens, attention = padded([one.ids for one in batch], self._about["pad"])
         real = attention.astype(bool)
         for row, one in zip(attention, batch, strict=True):
             row[: len(one.ids)] = one.attention
-        counted = real & ~np.isin(tokens, self._skipped[side])
+        counted = real & ~np.isin(tokens, self._skipped[kind])
         vectors = self.run(tokens, attention)
         return [(vectors[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
 
@@ -104,8 +105,8 @@ def make_late_graph(model: LateModel, content: str) -> KeptGraph:
         with graph_export.compared():
             graph = LateGraph(KeptGraph(folder, about, ""), LateEncoderParams())
             texts = [text for text in graph_export.probes(tokenizer) if text.strip()]
-            sides: tuple[Side, ...] = ("query", "document")
-            cosine = min(_compared(model, graph, texts, side) for side in sides)
+            kinds: tuple[TextKind, ...] = ("query", "document")
+            cosine = min(_compared(model, graph, texts, kind) for kind in kinds)
         return {**about, "cosine": graph_export.check_near(cosine)}
 
     with phase("making the encoder's graph"):
@@ -127,12 +128,12 @@ def _about(model: LateModel, mask: Any) -> dict[str, Any]:
         "document_length": model.document_length,
         "prompts": dict(model.prompts),
         "expansion": expands,
-        "skipped": {side: skipped if side in mask.skiplist_tasks else [] for side in ("query", "document")},
+        "skipped": {kind: skipped if kind in mask.skiplist_tasks else [] for kind in ("query", "document")},
         "lowercase": bool(getattr(first, "do_lower_case", False)),
     }
 
 
-def _compared(model: LateModel, graph: LateGraph, texts: list[str], side: Side) -> float:
+def _compared(model: LateModel, graph: LateGraph, texts: list[str], kind: TextKind) -> float:
     """The lowest cosine between the vectors of tokens of model and graph, one text at a time and together.
 
     Raises:
@@ -142,8 +143,8 @@ def _compared(model: LateModel, graph: LateGraph, texts: list[str], side: Side) 
 
     lowest = 1.0
     for batch in [texts, *([text] for text in texts)]:
-        ours = graph.vectors(graph.read(batch, side), side)
-        theirs = model.vectors(model.read(batch, side), side)
+        ours = graph.vectors(graph.read(batch, kind), kind)
+        theirs = model.vectors(model.read(batch, kind), kind)
         same_tokens([ids.tolist() for _, ids in ours], [ids.tolist() for _, ids in theirs])
         pairs = [(own, other) for (own, _), (other, _) in zip(ours, theirs, strict=True) if len(own)]
         lowest = min([lowest, *(cosine_of(own, other) for own, other in pairs)])

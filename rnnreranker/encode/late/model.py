@@ -6,19 +6,19 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
 from rnnreranker.encode.in_batches import Counted
+from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 
 if TYPE_CHECKING:
     import torch
 
-Side = Literal["query", "document"]
 PLAIN = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
 
 
@@ -37,13 +37,13 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class LateModel:
-    """A model with what it does to either side.
+    """A model with what it does to queries and to documents.
 
     Attributes:
         modules: sentence-transformers' MultiVectorEncoder.
         query_length, document_length: tokens, at which texts are cut.
         expands: whether queries are filled up to `query_length`.
-        prompts: side → what is put before a text.
+        prompts: kind → what is put before a text.
         limit: tokens that the transformer takes at most.
     """
 
@@ -55,42 +55,42 @@ class LateModel:
     limit: int
     _tokenizing: threading.Lock = field(default_factory=threading.Lock)  # a tokenizer keeps its settings in itself
 
-    def read(self, texts: Sequence[str], side: Side) -> list[Counted]:
+    def read(self, texts: Sequence[str], kind: TextKind) -> list[Counted]:
         """What `vectors` takes of each text; the tokens themselves are taken with those of its batch."""
         if not texts:
             return []
-        limit = self.query_length if side == "query" else self.document_length
+        limit = self.query_length if kind == "query" else self.document_length
         with self._tokenizing:
-            ids_of_texts = self.modules.tokenizer([self.prompts[side] + text for text in texts], **PLAIN)["input_ids"]
-        filled = side == "query" and self.expands
+            ids_of_texts = self.modules.tokenizer([self.prompts[kind] + text for text in texts], **PLAIN)["input_ids"]
+        filled = kind == "query" and self.expands
         lengths = [len(tokens) for tokens in ids_of_texts]
         return [
             Counted(text, limit if filled else min(length, limit), length > limit)
             for text, length in zip(texts, lengths, strict=True)
         ]
 
-    def vectors(self, batch: Sequence[Counted], side: Side) -> list[tuple[np.ndarray, np.ndarray]]:
+    def vectors(self, batch: Sequence[Counted], kind: TextKind) -> list[tuple[np.ndarray, np.ndarray]]:
         """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch that count."""
         import torch
 
         with torch.inference_mode():
             with self._tokenizing:
-                features = self.features([one.text for one in batch], side)
+                features = self.features([one.text for one in batch], kind)
             ids = features["input_ids"].numpy().astype(np.int32)
-            tokens, mask = self.tokens(features, side)
+            tokens, mask = self.tokens(features, kind)
             vectors, real = tokens.float().numpy(), mask.numpy()
         return [(vectors[row][its], own[its]) for row, (its, own) in enumerate(zip(real, ids, strict=True))]
 
-    def features(self, texts: Sequence[str], side: Side) -> dict[str, torch.Tensor]:
+    def features(self, texts: Sequence[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """The tensors (n, t) of texts that `tokens` takes, of the longest of them."""
         import torch
 
-        features = self.modules.preprocess(list(texts), prompt=self.prompts[side] or None, task=side)
+        features = self.modules.preprocess(list(texts), prompt=self.prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim() == 2}
 
-    def tokens(self, features: Mapping[str, torch.Tensor], side: Side) -> tuple[torch.Tensor, torch.Tensor]:
+    def tokens(self, features: Mapping[str, torch.Tensor], kind: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, t, d): a vector for every token, and (n, t) bool: which of them count."""
-        outputs = self.modules(dict(features), task=side)
+        outputs = self.modules(dict(features), task=kind)
         return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
 
@@ -122,7 +122,7 @@ def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu"
         first.query_expansion = {**expansion, "length": query_length}
     else:
         first.query_length = query_length
-    prompts = {side: prompt_of(modules, side if side in modules.prompts else None) for side in ("query", "document")}
+    prompts = {kind: prompt_of(modules, kind if kind in modules.prompts else None) for kind in ("query", "document")}
     return LateModel(modules, query_length, document_length, bool(expansion), prompts, limit)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_settings import TextKind, read_settings
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.encode.sparse.graph import SparseGraph, make_sparse_graph, sparse_key
 from rnnreranker.encode.vocabulary import KIND
@@ -94,9 +94,7 @@ class SparseEncoder:
         """The weights of `encode`, of queries."""
         return self.encode(texts, "query", threads=threads).weights
 
-    def encode(
-        self, texts: Sequence[str], what: Literal["query", "document"], *, threads: int | None = None
-    ) -> Encoded:
+    def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> Encoded:
         """The weights of texts, in their order.
 
         Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
@@ -138,7 +136,7 @@ class SparseEncoder:
         taken.sort_indices()
         return Encoded(csr_matrix(taken, dtype=np.float32), sum(text in longer for text in texts))
 
-    def count_cut(self, texts: Sequence[str], what: Literal["query", "document"]) -> int:
+    def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
         tokens = self.model.tokens([self._prompts[what] + text for text in texts if text.strip()], self.max_length)
         return sum(one.cut for one in tokens)

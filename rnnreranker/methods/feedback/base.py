@@ -78,7 +78,7 @@ class Feedback:
         raise NotImplementedError
 
     def set_words(self, searcher: Any) -> None:
-        """Tell a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search twice, by Anserini's classes."""
+        """Set a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search with feedback, by classes of Anserini."""
         raise NotImplementedError
 
 
@@ -110,14 +110,14 @@ def check_feedback(name: str, retrievers: Sequence[str]) -> None:
         raise InputError(f"prf {name}: is for retriever {' or '.join(fitting)}, not for {' and '.join(lacking)}")
 
 
-def searched_twice(
+def second_pass_vectors(
     source: VectorSource, queries: QueryVectors, feedback: Feedback, threads: int | None = None, batch_size: int = 256
 ) -> QueryVectors:
     """The second queries: each made of a first one and of the vectors that are nearest to it.
 
     Args:
         source: of the documents' vectors.
-        queries: (Q, d) float32 with their ids; one that finds nothing stays as it is.
+        queries: (Q, d) float32 with their ids; one without hits stays as it is.
         feedback: a method over `vectors`.
         threads, batch_size: of the first search; results depend on neither.
 
@@ -136,14 +136,14 @@ def searched_twice(
     return QueryVectors(queries.qids, new)
 
 
-def weighed_twice(
+def second_pass_impacts(
     source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
 ) -> QueryImpacts:
-    """The second queries, each made of the weights of a first one and of the documents that it finds.
+    """The second queries, each made of the weights of a first one and of its first documents.
 
     Args:
         source: of the documents' weights of words.
-        queries: of Q queries; one that finds nothing keeps its weights.
+        queries: of Q queries; one without hits keeps its weights.
         feedback: a method over `impacts`.
         threads: of the first search; the result does not depend on it.
     """
@@ -160,14 +160,14 @@ def weighed_twice(
     return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
 
 
-def asked_twice(
+def second_pass_tokens(
     asked: QueryTokens, found: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
 ) -> tuple[QueryTokens, np.ndarray]:
-    """The second queries, each made of a first one and of the documents that it found; and (P,) their tokens' weights.
+    """The second queries, each made of a first one and of its first documents; and (P,) their tokens' weights.
 
     Args:
-        asked: the first queries; one that found nothing stays as it is, with weights of 1.
-        found: (n,) rows of the documents of each, best first.
+        asked: the first queries; one without hits stays as it is, with weights of 1.
+        hits: (n,) rows of the documents of each, best first.
         feedback: a method over `tokens`.
         lexicon: of the documents.
     """

@@ -38,7 +38,7 @@ Queries = Literal["encoded", "run", "none"]
 class RnnReranker(Reranker):
     """Reranks runs with the vectors of their candidates, or with a graph of neighbours, by s*: see `RnnParams`.
 
-    s* mixes what the run knows of a candidate, its rank and score, and its inner product with the query, with the
+    s* mixes the first stage's rank and score of a candidate, and its inner product with the query, with the
     Jaccard similarity of reciprocal nearest neighbours among the query and its first `params.context` candidates. Of a
     run whose scores tell nothing beyond the order (`scores_of_use`), only ranks are used, which is said in one line.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker.base.command import progress
-from rnnreranker.methods.feedback.base import check_dimension, searched_twice
+from rnnreranker.methods.feedback.base import check_dimension, second_pass_vectors
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class DenseRetriever(Retriever):
         """As `dense_run`, for all query vectors, or for those that feedback makes of them."""
         source, queries = self.inputs.vectors, self.inputs.query_vectors
         if self.feedback is not None:
-            queries = searched_twice(source, queries, self.feedback, self.threads, self.batch_size)
+            queries = second_pass_vectors(source, queries, self.feedback, self.threads, self.batch_size)
         return dense_run(source, queries, hits, threads=self.threads, batch_size=self.batch_size)
 
 

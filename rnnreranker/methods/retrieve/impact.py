@@ -11,7 +11,7 @@ from rnnreranker.base.command import cores, counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import setting
-from rnnreranker.methods.feedback.base import weighed_twice
+from rnnreranker.methods.feedback.base import second_pass_impacts
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ImpactRetriever(Retriever):
         source, topics = self.inputs.impacts, self.inputs.topics
         queries = self.query_impacts(source, list(topics.values()))
         if self.feedback is not None:
-            queries = weighed_twice(source, queries, self.feedback, self.threads)
+            queries = second_pass_impacts(source, queries, self.feedback, self.threads)
         scores, rows = self._search(source, queries, hits, list(topics))
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 

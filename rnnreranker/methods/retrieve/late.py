@@ -12,7 +12,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
-from rnnreranker.methods.feedback.base import asked_twice
+from rnnreranker.methods.feedback.base import second_pass_tokens
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours, neighbours_in
@@ -82,7 +82,7 @@ class LateRetriever(Retriever):
 
         if self.feedback is not None:
             lexicon = Lexicon(source, neighbours, self.params.nprobe)
-            asked, weights = asked_twice(asked, search(self.feedback.depth("tokens"))[1], self.feedback, lexicon)
+            asked, weights = second_pass_tokens(asked, search(self.feedback.depth("tokens"))[1], self.feedback, lexicon)
         scores, rows = search(hits)
         if neighbours is not None:
             self._tell(asked, weights, rows, hits)

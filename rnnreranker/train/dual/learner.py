@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
-from rnnreranker.encode.model_settings import ModelSettings, read_settings
+from rnnreranker.encode.model_settings import ModelSettings, TextKind, read_settings
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.degrees import degrees_of
 from rnnreranker.train.dual.params import DualParams
@@ -32,7 +32,6 @@ from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
-Side = Literal["query", "document"]
 
 
 class DualLearner(Learner):
@@ -65,7 +64,7 @@ class DualLearner(Learner):
             raise InputError(
                 f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
             )
-        self._prompts: dict[Side, str] = {"query": own.query_prompt, "document": own.document_prompt}
+        self._prompts: dict[TextKind, str] = {"query": own.query_prompt, "document": own.document_prompt}
         count = 1 if params.towers == "shared" else 2
         with loading(path, "a dual encoder"):
             if self.folder is None:
@@ -111,19 +110,19 @@ class DualLearner(Learner):
         """As sentence-transformers saves a SentenceTransformer; two towers as a Router."""
         self.model.save_pretrained(str(folder), create_model_card=False)
 
-    def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
+    def _features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """What `CosineLoss` takes of texts."""
-        features = self.model.preprocess(texts, prompt=self._prompts[side] or None, task=side)
+        features = self.model.preprocess(texts, prompt=self._prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
-    def _encoded(self, texts: list[str], side: Side) -> np.ndarray:
+    def _encoded(self, texts: list[str], kind: TextKind) -> np.ndarray:
         """(n, d) float32: the vectors of texts, in their order."""
         order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         parts = []
         for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], side)
+            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], kind)
             features = {name: value.to(self.model.device) for name, value in features.items()}
-            parts.append(self.loss.vectors(features, side).float().cpu().numpy())
+            parts.append(self.loss.vectors(features, kind).float().cpu().numpy())
         vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
         return vectors
 
@@ -147,14 +146,14 @@ class CosineLoss(torch.nn.Module):
         scores = self.scale * (queries @ documents.T).gather(1, labels["columns"])
         return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
 
-    def vectors(self, features: dict[str, torch.Tensor], side: Side) -> torch.Tensor:
+    def vectors(self, features: dict[str, torch.Tensor], kind: TextKind) -> torch.Tensor:
         """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""
         if "offsets" in features:  # word embeddings, without padding
-            vectors: torch.Tensor = self.model(dict(features), task=side)["sentence_embedding"]
+            vectors: torch.Tensor = self.model(dict(features), task=kind)["sentence_embedding"]
             return vectors
         order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
         parts = [
-            self.model(dict(part), task=side)["sentence_embedding"]
+            self.model(dict(part), task=kind)["sentence_embedding"]
             for part in padded_parts({name: value[order] for name, value in features.items()})
         ]
         return torch.cat(parts)[torch.argsort(order)]

@@ -14,7 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.encode.late.folder import late_start
-from rnnreranker.encode.late.model import LateModel, Side, open_late_model
+from rnnreranker.encode.late.model import LateModel, open_late_model
+from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import check_vocabulary
 from rnnreranker.labels.soft import Labels
@@ -103,20 +104,20 @@ class LateLearner(Learner):
         """As sentence-transformers saves a MultiVectorEncoder."""
         self.model.save_pretrained(str(folder), create_model_card=False)
 
-    def _features(self, texts: list[str], side: Side) -> dict[str, torch.Tensor]:
+    def _features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """What `TokenLoss` takes of texts."""
-        features = self._late.features(texts, side)
+        features = self._late.features(texts, kind)
         return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
-    def _encoded(self, texts: list[str], side: Side) -> Tokens:
+    def _encoded(self, texts: list[str], kind: TextKind) -> Tokens:
         """The tokens of texts, in their order."""
         order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         vectors: dict[int, np.ndarray] = {}
         for start in range(0, len(order), AT_ONCE):
             chosen = order[start : start + AT_ONCE]
-            features = self._features([texts[i] for i in chosen], side)
+            features = self._features([texts[i] for i in chosen], kind)
             features = {name: value.to(self.model.device) for name, value in features.items()}
-            for rows, tokens, real in tokens_of(self._late, features, side):
+            for rows, tokens, real in tokens_of(self._late, features, kind):
                 for row, its, own in zip(rows.tolist(), tokens.float(), real, strict=True):
                     vectors[chosen[row]] = its[own].cpu().numpy()
         offsets = np.cumsum([0, *(len(vectors[i]) for i in range(len(texts)))], dtype=np.int64)
@@ -182,25 +183,25 @@ class TokenLoss(torch.nn.Module):
 
 
 def tokens_of(
-    late: LateModel, features: dict[str, torch.Tensor], side: Side
+    late: LateModel, features: dict[str, torch.Tensor], kind: TextKind
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Rows (c,), vectors (c, t, d) and which of them count (c, t), part by part: texts of about the same length
     together, but queries all at once, which are mostly expanded to one length."""
-    if side == "query":
-        yield torch.arange(len(features[WRITTEN]), device=features[WRITTEN].device), *_counted(late, features, side)
+    if kind == "query":
+        yield torch.arange(len(features[WRITTEN]), device=features[WRITTEN].device), *_counted(late, features, kind)
         return
     order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
     written = features[WRITTEN][order]
     start = 0
     for part in padded_parts({name: value[order] for name, value in features.items() if name != WRITTEN}):
         stop = start + len(part["input_ids"])
-        yield order[start:stop], *_counted(late, part | {WRITTEN: written[start:stop]}, side)
+        yield order[start:stop], *_counted(late, part | {WRITTEN: written[start:stop]}, kind)
         start = stop
 
 
-def _counted(late: LateModel, features: dict[str, torch.Tensor], side: Side) -> tuple[torch.Tensor, torch.Tensor]:
+def _counted(late: LateModel, features: dict[str, torch.Tensor], kind: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
     """Vectors (n, t, d) and which of them count (n, t): none of a text without anything but white space."""
-    vectors, real = late.tokens({name: value for name, value in features.items() if name != WRITTEN}, side)
+    vectors, real = late.tokens({name: value for name, value in features.items() if name != WRITTEN}, kind)
     return vectors, real & features[WRITTEN].unsqueeze(1)
 
 

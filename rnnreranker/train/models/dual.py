@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Dual(GroupModel):
-    """A dual encoder (paper 004, Section 3.4): one tower of both sides or two, mean pooling, vectors of length 1."""
+    """A dual encoder (paper 004, Section 3.4): one or two towers, mean pooling, vectors of length 1."""
 
     name = "dual"
     Params: ClassVar[type[settings.Params]] = DualParams

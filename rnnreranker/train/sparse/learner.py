@@ -122,14 +122,14 @@ class SparseLearner(Learner):
         return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]).to_dict())
 
     def save(self, folder: Path) -> None:
-        """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the side of the documents."""
+        """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the part for documents."""
         self.model.save_pretrained(str(folder), create_model_card=False)
 
-    def _features(self, texts: list[str], side: str) -> dict[str, torch.Tensor]:
+    def _features(self, texts: list[str], kind: str) -> dict[str, torch.Tensor]:
         """What `SparseTexts` takes of texts."""
-        if side == "query" and self._doc:
+        if kind == "query" and self._doc:
             return {"sentence_embedding": self._words(texts)}
-        features = self.model.preprocess(texts, prompt=self._prompts[side] or None)
+        features = self.model.preprocess(texts, prompt=self._prompts[kind] or None)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim() == 2}
 
     def _words(self, texts: list[str]) -> torch.Tensor:
@@ -140,19 +140,19 @@ class SparseLearner(Learner):
                 counts[row, token] = 1 if self._binary else count
         return counts
 
-    def _encoded(self, texts: list[str], side: str) -> csr_matrix:
+    def _encoded(self, texts: list[str], kind: str) -> csr_matrix:
         """(n, V): the weights of texts, in their order."""
         order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         parts = []
         for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], side)
+            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], kind)
             features = {name: value.to(self.model.device) for name, value in features.items()}
             parts += [csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features)]
         return vstack(parts, "csr")[np.argsort(order)]
 
 
 class SparseTexts(torch.nn.Module):
-    """The sides of a sparse encoder, in the form that SpladeLoss calls: queries of SPLADE-doc stay as they are.
+    """Queries and documents of a sparse encoder, in the form that SpladeLoss calls; queries of SPLADE-doc stay as they are.
 
     Texts of about the same length go through the model together.
     """

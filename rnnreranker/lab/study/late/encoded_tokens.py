@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.methods.feedback.base import asked_twice
+from rnnreranker.methods.feedback.base import second_pass_tokens
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.tokens.files import FOLDER, Block, write_tokens
 from rnnreranker.parts.tokens.lexicon import Lexicon
@@ -87,7 +87,7 @@ class TokenSearch:
         asked, weights = self.queries(topics), None
         if feedback is not None:
             first = self._found(asked, weights, feedback.depth("tokens"), candidates)[1]
-            asked, weights = asked_twice(asked, first, feedback, Lexicon(self.source))
+            asked, weights = second_pass_tokens(asked, first, feedback, Lexicon(self.source))
         scores, rows = self._found(asked, weights, hits, candidates)
         return run_of_rows(asked.qids, self.source.docids, scores, rows)
 
