@@ -78,7 +78,7 @@ class Feedback:
         raise NotImplementedError
 
     def set_words(self, searcher: Any) -> None:
-        """Set a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search with feedback, by classes of Anserini."""
+        """Set a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search with feedback, by Anserini's code."""
         raise NotImplementedError
 
 

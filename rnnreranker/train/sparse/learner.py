@@ -152,7 +152,7 @@ class SparseLearner(Learner):
 
 
 class SparseTexts(torch.nn.Module):
-    """Queries and documents of a sparse encoder, in the form that SpladeLoss calls; queries of SPLADE-doc stay as they are.
+    """Queries and documents of a sparse encoder, as SpladeLoss calls it; queries of SPLADE-doc stay as they are.
 
     Texts of about the same length go through the model together.
     """
